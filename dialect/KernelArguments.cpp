@@ -185,7 +185,7 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
   auto text = dyn_cast<StringAttr>(fill);
   auto real = dyn_cast<FloatAttr>(fill);
   auto integer = dyn_cast<IntegerAttr>(fill);
-  if ((text && text.getValue() == kIdentity && isFloat) ||
+  if ((text && text.getValue() == kIdentity) ||
       (real && real.getType().isF32() && isFloat))
     return success();
   bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
@@ -201,8 +201,9 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
       return success();
   }
   return fail(index) << "expected "
-                     << (isFloat ? "a number of type f32 or \"identity\""
+                     << (isFloat ? "a number of type f32"
                                  : "an integer that the dtype has")
+                     << " or \"identity\""
                      << " as '" << kFillAttr << "', got " << fill;
 }
 

@@ -52,11 +52,11 @@ static void refuseCoverage(KernelOp kernel, const Answer &answer,
     diag << "stores that may leave one out: " << answer.reason
          << "; store in every case, ";
   diag << "or say what '" << name << "' holds elsewhere: ";
-  if (isInMlir(loc))
-    diag << "mlafix.fill gives it a value, mlafix.access = \"update\" keeps "
-            "what it held";
-  else
-    diag << ".fill(0) gives it a value, InOut[…] keeps what it held";
+  if (isa<ForallOp>(kernel.getGrid())) // ragged grids fill nothing
+    diag << (isInMlir(loc) ? "mlafix.fill" : ".fill(0)")
+         << " gives it a value, ";
+  diag << (isInMlir(loc) ? "mlafix.access = \"update\"" : "InOut[…]")
+       << " keeps what it held";
 }
 
 static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {

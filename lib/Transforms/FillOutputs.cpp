@@ -119,7 +119,9 @@ bool Output::isRowOf(const MemoryAccess &store, ForallOp grid) const {
 LogicalResult Output::verify() {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   if (!grid)
-    return fail(kernel.getGrid()) << "a ragged grid";
+    return fail(kernel.getGrid())
+           << "a ragged grid, whose segments may leave rows out; declare '"
+           << name << "' with access \"update\" (InOut), and fill it before";
   if (stores.empty())
     return fail(kernel) << "no store";
   for (const MemoryAccess &store : stores) {
@@ -202,7 +204,9 @@ Value Output::buildFill(OpBuilder &b, Attribute fill) {
   else if (integer)
     number = b.getIntegerAttr(element, integer.getValue().sextOrTrunc(
                                            element.getIntOrFloatBitWidth()));
-  if (isa<StringAttr>(fill)) {
+  else if (isa<StringAttr>(fill) && !isa<FloatType>(element))
+    number = b.getIntegerAttr(element, 0);
+  else if (isa<StringAttr>(fill)) {
     bool isLse = llvm::any_of(memref.getUsers(), [&](Operation *user) {
       auto load = dyn_cast<LoadStateOp>(user);
       auto store = dyn_cast<StoreStateOp>(user);

@@ -194,9 +194,47 @@ def test_a_fill_is_a_number_that_the_output_holds() -> None:
     for wrong in (lambda: InOut[f32, "n"].fill(0.0), lambda: Out[f32, "n"].fill("zero"), lambda: In[f32, "n"].fill(identity)):
         with pytest.raises(mlafix.ArgumentError, match="fill: expected a number or identity for a tensor declared with Out, got"):
             wrong()
-    for wrong in (lambda: Out[i32, "n"].fill(0.5), lambda: Out[I, "n"].fill(identity)):
-        with pytest.raises(mlafix.ArgumentError, match="fill: expected an integer for a tensor declared with Out, got"):
+    for wrong in (lambda: Out[i32, "n"].fill(0.5), lambda: Out[I, "n"].fill("zero")):
+        with pytest.raises(mlafix.ArgumentError, match="fill: expected an integer or identity for a tensor declared with Out, got"):
             wrong()
+
+
+@mlafix.kernel
+def some_numbers(a: Out[i32, "n"].fill(identity), b: Out[I, "n"].fill(identity), c: Out[bool_, "n"].fill(identity), flags: In[bool_, "n"]):
+    for t in grid("n"):
+        if flags[t]:
+            a[t] = 5
+            b[t] = 6
+            c[t] = True
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])
+def test_the_identity_of_integers_is_zero(device: Device, dtype: type) -> None:
+    flags = np.arange(7) % 3 == 0
+    outputs = [device.poisoned((7,), kind) for kind in (np.int32, dtype, np.bool_)]
+    some_numbers(*outputs, device.put(flags))
+    device.synchronize()
+    for got, value in zip(outputs, (5, 6, True)):
+        assert np.array_equal(device.get(got), np.where(flags, value, 0))
+
+
+def test_a_ragged_grid_says_who_fills_the_rest(tmp_path: Path) -> None:
+    text = """
+@mlafix.kernel
+def k(y: DECLARED, cu: In[i32, "b"]):
+    for s, t in segments(cu, "n"):
+        y[t] = 1.0
+"""
+    for declared, place, message in [
+        ('Out[f32, "n"].fill(0)', "for", "got a ragged grid, whose segments may leave rows out; declare 'y' with access \"update\" (InOut), and fill it before"),
+        ('Out[f32, "n"]', "y[t]", "or say what 'y' holds elsewhere: InOut[…] keeps what it held"),
+    ]:
+        with pytest.raises(mlafix.CompileError) as error:
+            load(tmp_path, text.replace("DECLARED", declared)).k.ir("lowered")
+        assert message in str(error.value)
+    y = np.zeros(5, np.float32)
+    load(tmp_path, text.replace("DECLARED", 'InOut[f32, "n"]')).k(y, np.int32([1, 3]))
+    assert y.tolist() == [0, 1, 1, 0, 0]
 
 
 def test_bounds_is_one_of_two_words() -> None:

@@ -186,9 +186,9 @@ class TensorType:
         dtype = self.dtype.example if isinstance(self.dtype, DType) else self.dtype.name
         is_identity = getattr(value, "name", None) == "identity"
         is_float = dtype in FLOATS
-        fits = isinstance(value, numbers.Real) or is_identity if is_float else isinstance(value, numbers.Integral)
+        fits = is_identity or isinstance(value, numbers.Real if is_float else numbers.Integral)
         if self.access != "write" or not fits:
-            expected = "a number or identity" if is_float else "an integer"
+            expected = "a number or identity" if is_float else "an integer or identity"
             raise ArgumentError(f"fill: expected {expected} for a tensor declared with Out, got {value!r}")
         text = "identity" if is_identity else repr(float(value) if is_float else int(value))
         return dataclasses.replace(self, fill_value=text)

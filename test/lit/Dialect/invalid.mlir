@@ -1277,7 +1277,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 
 // -----
 
-// expected-error @below {{argument 'x': expected an integer that the dtype has as 'mlafix.fill', got 200 : i64}}
+// expected-error @below {{argument 'x': expected an integer that the dtype has or "identity" as 'mlafix.fill', got 200 : i64}}
 mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 200}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

@@ -80,16 +80,19 @@ mlafix.kernel @branches(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
   }
 }
 
-// Integers; a dtype variable's are narrowed when they are stored.
+// Integers; a dtype variable's are narrowed when they are stored. The identity is 0.
 // CHECK-LABEL: mlafix.kernel @integers
 // CHECK: mlafix.store %c-1_i32, %out
+// CHECK: mlafix.store %c0_i32, %empty
 // CHECK: mlafix.store %true{{.*}}, %flags
 mlafix.kernel @integers(%out: !ints {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = -1},
+                        %empty: !ints {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = "identity"},
                         %flags: memref<?xi1, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 1}, %q: i1, %x: i32) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !ints
   mlafix.forall (%t) in (%n) {
     mlafix.store %x, %out[%t] if %q : i32, !ints
+    mlafix.store %x, %empty[%t] if %q : i32, !ints
     mlafix.store %q, %flags[%t] if %q : i1, memref<?xi1, strided<[?], offset: ?>>
   }
 }
@@ -167,7 +170,7 @@ mlafix.kernel @ragged(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", 
                       %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !vec
-  // expected-error @below {{got a ragged grid}}
+  // expected-error @below {{got a ragged grid, whose segments may leave rows out; declare 'out' with access "update" (InOut), and fill it before}}
   mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
     %true = arith.constant true
     mlafix.yield %true : i1
