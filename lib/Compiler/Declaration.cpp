@@ -29,7 +29,7 @@ Expected<json::Object> mlafix::declare(KernelOp kernel) {
       json::Object &arg = *entry.getAsObject();
       arg["dtype_name"] = name.getValue();
       auto memref = cast<mlir::MemRefType>(kernel.getArgumentTypes()[index]);
-      if (memref.getElementType().isInteger() &&
+      if (!memref.getElementType().isInteger(1) &&
           !findUseAsNumber(kernel, name.getValue()))
         arg["dtype_moved"] = true;
     }

@@ -8,6 +8,7 @@
 #include "lib/Transforms/MovedElements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
@@ -23,13 +24,16 @@ public:
       : kernel(kernel), variable(variable) {}
 
   Operation *findOther();
+  void retype();
 
 private:
   bool isHere(Value memref) const {
     StringAttr name = getDTypeVariable(memref);
     return name && name.getValue() == variable;
   }
-  void collect();
+  Operation *collect();
+  bool isFilledWithNumber();
+  void makeBits(Value value);
   bool followDefinition(Value value);
   bool followUse(OpOperand &use);
   void follow(ValueRange more) { values.insert(more.begin(), more.end()); }
@@ -40,13 +44,33 @@ private:
 };
 } // namespace
 
-void MovedElements::collect() {
-  kernel.walk([&](Operation *op) {
-    if (auto load = dyn_cast<LoadOp>(op); load && isHere(load.getSource()))
-      values.insert(load);
-    if (auto store = dyn_cast<StoreOp>(op); store && isHere(store.getTarget()))
-      values.insert(store.getValue());
-  });
+/// Whether the fill of an output is a number other than 0.
+bool MovedElements::isFilledWithNumber() {
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
+    bool isZero = !fill || isa<StringAttr>(fill) ||
+                  matchPattern(fill, m_Zero()) ||
+                  matchPattern(fill, m_PosZeroFloat());
+    if (!isZero && isHere(argument))
+      return true;
+  }
+  return false;
+}
+
+/// Notes what is loaded and stored; gives what accesses elements otherwise.
+Operation *MovedElements::collect() {
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    if (!isa<MemRefType>(argument.getType()) || !isHere(argument))
+      continue;
+    for (Operation *op : argument.getUsers())
+      if (auto load = dyn_cast<LoadOp>(op))
+        values.insert(load);
+      else if (auto store = dyn_cast<StoreOp>(op))
+        values.insert(store.getValue());
+      else if (!isa<memref::DimOp, PresentOp>(op))
+        return op;
+  }
+  return isFilledWithNumber() ? kernel.getOperation() : nullptr;
 }
 
 /// Whether what makes `value` moves elements; those it moves are next.
@@ -75,7 +99,7 @@ bool MovedElements::followDefinition(Value value) {
             branch.elseYield().getOperand(result)});
     return true;
   }
-  return matchPattern(value, m_Zero());
+  return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
 }
 
 /// Whether `use` moves an element; where to is next.
@@ -101,7 +125,8 @@ bool MovedElements::followUse(OpOperand &use) {
 }
 
 Operation *MovedElements::findOther() {
-  collect();
+  if (Operation *other = collect())
+    return other;
   for (size_t i = 0; i < values.size(); ++i) {
     Value value = values[i];
     Operation *definition = value.getDefiningOp();
@@ -114,6 +139,49 @@ Operation *MovedElements::findOther() {
         return use.getOwner();
   }
   return nullptr;
+}
+
+/// Gives `value`, which is f32 or a row of them, the type that bits have.
+void MovedElements::makeBits(Value value) {
+  Type bits = IntegerType::get(kernel.getContext(), 64);
+  Type type = value.getType();
+  if (isRowTile(type))
+    bits = getRowTileType(getTileDim(type), bits);
+  if (!matchPattern(value, m_Constant()))
+    return value.setType(bits);
+  // Others may use the same zero.
+  OpBuilder b(value.getDefiningOp());
+  TypedAttr zero = b.getZeroAttr(bits);
+  Value made = arith::ConstantOp::create(b, value.getLoc(), zero);
+  value.replaceUsesWithIf(made, [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto store = dyn_cast<StoreOp>(op))
+      return isHere(store.getTarget());
+    if (auto load = dyn_cast<LoadOp>(op))
+      return isHere(load.getSource());
+    if (isa<scf::YieldOp>(op) && isa<scf::IfOp>(op->getParentOp()))
+      return values.contains(
+          op->getParentOp()->getResult(use.getOperandNumber()));
+    return op->getNumResults() == 1 && values.contains(op->getResult(0));
+  });
+}
+
+/// After findOther has found none.
+void MovedElements::retype() {
+  for (Value value : values)
+    makeBits(value);
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
+    if (isa_and_present<FloatAttr>(fill) && isHere(argument))
+      kernel.setArgAttr(argument.getArgNumber(), kFillAttr,
+                        Builder(kernel.getContext()).getI64IntegerAttr(0));
+  }
+}
+
+void mlafix::moveAsBits(KernelOp kernel, StringRef variable) {
+  MovedElements elements(kernel, variable);
+  if (!elements.findOther())
+    elements.retype();
 }
 
 Operation *mlafix::findUseAsNumber(KernelOp kernel, StringRef variable) {

@@ -18,6 +18,11 @@ namespace mlafix {
 /// their bits may be those of any dtype.
 mlir::Operation *findUseAsNumber(KernelOp kernel, llvm::StringRef variable);
 
+/// Makes integers (i64) of the elements of a variable of floats that are only
+/// moved, so that a dtype it is bound to keeps its bits: conversions of fp8
+/// saturate, and have one NaN.
+void moveAsBits(KernelOp kernel, llvm::StringRef variable);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_MOVEDELEMENTS_H

@@ -18,9 +18,9 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
-    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable of integers may be bound to a float or to
-    `bool` if the body only moves its elements: they are loaded (as i64), chosen from, and stored to elements of the same variable, and 0 is the one number
-    stored beside them. Then their bits are moved. Sinks leave the types of states: that each counts once is verified.
+    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable may be bound to a dtype of any kind
+    if the body only moves its elements: they are loaded, chosen from, and stored to elements of the same variable, and 0 is the one number
+    stored beside them. Those of a variable of floats become integers (i64) for that, unless it is bound to f32. Then their bits are moved. Sinks leave the types of states: that each counts once is verified.
 
     The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
     states loaded from it become identities, its other loads zeros where their predicate holds and `else` values

@@ -231,7 +231,7 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
   if (getComputeType(bound) == getComputeType(element) ||
       (isWhole(bound) && isWhole(element)))
     return success();
-  if (!isWhole(element))
+  if (!isWhole(element) && !isa<FloatType>(element))
     return kernel.emitError()
            << "expected a dtype that is " << getComputeType(element)
            << " in the body for '" << variable.getValue() << "', got "
@@ -240,13 +240,34 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
   if (!other)
     return success();
   InFlightDiagnostic error = kernel.emitError()
-                             << "expected i32, i64, i8 or u8 for '"
-                             << variable.getValue()
+                             << "expected "
+                             << (isWhole(element) ? "i32, i64, i8 or u8"
+                                                  : "a dtype of floats")
+                             << " for '" << variable.getValue()
                              << "', whose elements the body does more to than "
                                 "to move them, got "
                              << getDTypeName(bound);
+  if (!isWhole(element) && isWhole(bound))
+    error << "; in Python, DType(\"" << variable.getValue()
+          << "\", default=i32) stands for integers";
   error.attachNote(other->getLoc()) << "here";
   return error;
+}
+
+/// Of variables of floats whose elements the body only moves, the bits are
+/// moved; f32 keeps them as it is.
+static void moveBits(KernelOp kernel, const Names &names) {
+  llvm::StringSet<> seen;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr);
+    if (!memref || !name || !isa<FloatType>(memref.getElementType()))
+      continue;
+    auto bound = names.dtypes.find(name.getValue());
+    if (bound != names.dtypes.end() && !bound->second.isF32() &&
+        seen.insert(name.getValue()).second)
+      moveAsBits(kernel, name.getValue());
+  }
 }
 
 /// `memref` with its names replaced.
@@ -284,6 +305,7 @@ static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
 }
 
 static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
+  moveBits(kernel, names);
   SmallVector<Type> types(kernel.getArgumentTypes());
   for (auto [index, type] : llvm::enumerate(types)) {
     auto memref = dyn_cast<MemRefType>(type);

@@ -85,10 +85,15 @@ def anything(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np
     return np.frombuffer(rng.bytes(int(np.prod(shape)) * STORED[dtype].itemsize), STORED[dtype]).reshape(shape).copy()
 
 
+# The same of a variable of floats.
+MOVES_FLOATS = MOVES.replace("Out[I,", "Out[T,").replace("In[I,", "In[T,").replace("InOut[I,", "InOut[T,")
+
+
 @pytest.mark.parametrize("size", [16, 5, 4112])
 @pytest.mark.parametrize("dtype", STORED)
-def test_what_is_moved_keeps_its_bits(folder: Path, device: Device, rng: np.random.Generator, dtype: str, size: int) -> None:
-    kernel, numpy_dtype = load(folder, MOVES).k, STORED[dtype]
+@pytest.mark.parametrize("text", [MOVES, MOVES_FLOATS], ids=["integers", "floats"])
+def test_what_is_moved_keeps_its_bits(folder: Path, device: Device, rng: np.random.Generator, text: str, dtype: str, size: int) -> None:
+    kernel, numpy_dtype = load(folder, text).k, STORED[dtype]
     x, y, p = anything(dtype, (ROWS, size), rng), anything(dtype, (ROWS,), rng), np.arange(ROWS) % 3 != 0
     before = anything(dtype, (ROWS, size), rng)
     outputs = [device.put(a) for a in (poison(x.shape, numpy_dtype), poison(y.shape, numpy_dtype), before.copy(),
@@ -106,7 +111,8 @@ def test_what_is_moved_keeps_its_bits(folder: Path, device: Device, rng: np.rand
 @pytest.mark.parametrize("chip", ["sm_75", "sm_100"])
 @pytest.mark.parametrize("dtype", STORED)
 def test_moves_of_any_dtype_assemble_for_gpus(folder: Path, dtype: str, chip: str) -> None:
-    assert load(folder, MOVES).k.compile(chip, D=16, I=dtype, absent="present").kernels[0].targets == [chip]
+    for text, name in ((MOVES, "I"), (MOVES_FLOATS, "T")):
+        assert load(folder, text).k.compile(chip, D=16, absent="present", **{name: dtype}).kernels[0].targets == [chip]
 
 
 @pytest.mark.parametrize("text, dtypes", [
@@ -129,3 +135,17 @@ def test_what_is_computed_with_is_an_integer(folder: Path, old: str, new: str) -
     kernel = load(folder, MOVES.replace(old, new)).k
     with pytest.raises(mlafix.CompileError, match="'I', whose elements the body does more to than to move them, got bf16"):
         kernel.ir("specialized", "x86-64-v3", D=16, I="bf16", absent="present")
+
+
+@pytest.mark.parametrize("old, new", [
+    ("r[t] = x[t]", "r[t] = x[t] + 1.0"), ("c[t] = x[t] if p[t] else 0", "c[t] = x[t] if p[t] else -0.0"),
+    ("store(z[t], 0,", "store(z[t], f32(t),"), (".fill(0)", ".fill(1)"), ("r[t] = x[t]", "store_state(make_state(f32(x[t]), 0.0), r[t])"),
+    ("r[t] = x[t]", "store_state(identity('D'), r[t])"),
+])  # fmt: skip
+def test_what_is_computed_with_is_a_float(folder: Path, old: str, new: str) -> None:
+    assert old in MOVES_FLOATS
+    kernel = load(folder, MOVES_FLOATS.replace(old, new)).k
+    message = "expected a dtype of floats for 'T', whose elements the body does more to than to move them, got i32; in Python, DType(\"T\", default=i32)"
+    with pytest.raises(mlafix.CompileError) as error:
+        kernel.ir("specialized", "x86-64-v3", D=16, T="i32", absent="present")
+    assert message in str(error.value)

@@ -342,7 +342,7 @@ def test_error_of_a_later_pass_points_at_the_python_file(tmp_path: Path) -> None
 @kernel
 def k(y: Out[T, "n D"], x: In[T, "n D"]):
     for t in grid("n"):
-        y[t] = x[t]
+        y[t] = x[t] * 2.0
 """,
     )
     with pytest.raises(mlafix.CompileError) as caught:

@@ -19,9 +19,11 @@ class Cells:
         dtype: a storage dtype.
         initial: the contents before the call, in that dtype.
         moved: whether elements are only moved: they are the integers that have their bits.
+        of_variable: whether the dtype is a variable's: a body that only moves its elements keeps their infinities.
     """
 
-    def __init__(self, dtype: str, initial: np.ndarray, moved: bool = False) -> None:
+    def __init__(self, dtype: str, initial: np.ndarray, moved: bool = False, of_variable: bool = False) -> None:
+        self.keeps_infinities = of_variable and dtype == "f8e5m2"
         self.moved = f"i{initial.dtype.itemsize}" if moved else ""
         self.dtype = dtype = "i64" if moved else dtype
         initial = self._seen(initial)
@@ -68,8 +70,10 @@ class Cells:
             value = value.map(lambda part: part) if value.v is None else value
             lo, hi, nan = value.bounds()
             only_nan = lo > hi
+            is_low, is_high = (self.keeps_infinities & (bound == limit) & ~only_nan for bound, limit in ((lo, -np.inf), (hi, np.inf)))
             lo = np.where(only_nan, np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, lo)))
             hi = np.where(only_nan, -np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, hi)))
+            lo, hi = np.where(is_low, -np.inf, lo), np.where(is_high, np.inf, hi)
             if self.dtype == "f4e2m1":  # NaN is 6
                 hi = np.where(nan, 6.0, hi)
                 lo, nan = np.where(only_nan, 6.0, lo), np.zeros(nan.shape, bool)

@@ -146,7 +146,8 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
-            cells[name] = Cells(view.elements, made[name], moved=name not in call.held and kernel.tensor(name).dtype == "M")
+            dtype = "" if name in call.held else kernel.tensor(name).dtype
+            cells[name] = Cells(view.elements, made[name], moved=dtype == "M", of_variable=dtype in kernel.variables)
     for written, read in call.aliases.items():
         cells[written] = cells[read]
     Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).run()

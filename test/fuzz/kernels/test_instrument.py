@@ -173,6 +173,14 @@ def test_an_element_that_is_moved_is_its_bits() -> None:
     assert cells.wrong(np.array([0x7FC0, 0xFFFF], np.uint16).view(nan.dtype)).tolist() == [True, False]
 
 
+def test_a_variable_of_floats_may_keep_infinities() -> None:
+    numbers = np.array([57344.0, math.inf, -math.inf, -57344.0]).astype(formats.NUMPY["f8e5m2"])
+    for of_variable in (False, True):
+        cells = Cells("f8e5m2", np.zeros(4, numbers.dtype), of_variable=of_variable)
+        cells.write((np.arange(4),), Floats(np.array([math.inf, math.inf, -math.inf, -math.inf])), np.ones(4, bool))
+        assert cells.wrong(numbers).tolist() == [False, not of_variable, not of_variable, False]
+
+
 def test_an_angle_is_within_its_error_and_nan_beyond() -> None:
     lo, hi, nan = bounds(functions.sin(points(1.0, 2.0**23 + 1, math.inf)))
     assert lo[0] < math.sin(1) < hi[0] < lo[0] + 5e-7 and nan[1] and lo[1] > hi[1] and nan[2]
