@@ -26,8 +26,8 @@ BODIES = [
     ("y[t] = math.taw", "math.taw", "expected a name in module math, got 'taw'"),
     ("y[t] = x[t] * numpy", "numpy", "expected a scalar, a row or a state, got"),
     ("y[t] = [1.0]", "[1.0]", "got a list"),
-    ("y[t] = f'{t}'", "f'{t}'", "got an f-string"),
-    ("y[t] = (lambda: 1.0)()", "lambda: 1.0", "got a lambda"),
+    ("y[t] = f'{t}'", "f'{t}'", "got an f-string; print(f\"…\") alone takes one"),
+    ("y[t] = (lambda: 1.0)()", "lambda: 1.0", "got a lambda; a function of its own, marked @mlafix.inline, may be called"),
     ("y[t] = [v for v in x]", "x", "expected range(…) or a tuple in a comprehension, got the tensor 'x'"),
     ("y[t] = [v for v in range(4) if v]", "[v for v in range(4) if v]", "got another comprehension"),
     ("s = [f for i in range(k)]", "range(k)", "expected a range of constants, 1 to 64 of them, in a comprehension, got range(k)"),
@@ -102,7 +102,7 @@ BODIES = [
     ("s = identity('D', base=10)", "10", 'expected "e", 2 or a Base for the base, got 10'),
     ("s = merge(identity('D'), identity('D', base=2))", "merge(identity('D'), identity('D', base=2))", "(N8)"),
     ("s = make_state(f, f)", "f", "expected a row of f32 for the payload, got f32"),
-    ("s = load_state(x[t], c[t])", "load_state(x[t], c[t])", "expected an lse of f32, got 'i32'"),
+    ("s = load_state(x[t], c[t])", "c[t]", "expected an lse of f32, got 'c' of i32; declare it with f32"),
     ("store_state(identity('D'))", "store_state(identity('D'))", "expected a payload, an lse or both"),
     ("s = sink(x[t])", "x[t]", "expected f32 for the logit, got a row of f32 along D"),
     ("s = sink(f, 'Q')", "'Q'", "expected the name of a dim that rows lie along"),
@@ -122,12 +122,12 @@ BODIES = [
     ("y[t] = endless(x[t])", "endless(x)", "expected inline functions at most 32 deep"),
     ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected the arguments of 'twice', got a call with others"),
     # statements
-    ("while b:\n    pass", "while", "got 'while'"),
+    ("while b:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
     ("return", "return", "got 'return'; put what it would skip under an 'if'"),
     ("if b:\n    continue", "continue", "got 'continue'; put what it would skip under an 'if'"),
     ("for i in range(4):\n    break", "break", "got 'break'; put what it would skip under an 'if'"),
     ("import math", "import math", "got 'import'"),
-    ("assert b", "assert b", "got 'assert'"),
+    ("assert b", "assert b", "got 'assert'; assume(b) is a promise"),
     ("x[t]", "x[t]", "got a value that nothing uses"),
     ("z: f32 = 1.0", "z: f32 = 1.0", "expected an assignment without a type"),
     ("y[t] += x[t]", "y[t]", "expected a name before +=, got 'y[t]'; write y[t] = …"),
@@ -228,7 +228,13 @@ KERNELS = [
     ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, b): pass", "b", """; "b" is a dim: write "b", as in grid("b")"""),
     ("def k(x: In[f32, 'n', 'D']):\n    pass", "In[f32, 'n', 'D']", """got (f32, 'n', 'D'); write In[f32, "n D"]"""),
     ("def k(x: InOut[T, 'n', 'D']):\n    pass", "InOut[T, 'n', 'D']", """got (T, 'n', 'D'); write InOut[T, "n D"]"""),
-    ("def k(x: In[f32, n]):\n    pass", "In[f32, n]", "got 'n'; names of dims are text"),
+    ("def k(x: In[f32, n]):\n    pass", "In[f32, n]", """got 'n'; dims are quoted: In[f32, "n"]"""),
+    ("def k(x: Out[T, n, D] | None):\n    pass", "Out[T, n, D] | None", """got 'n'; dims are quoted: Out[T, "n D"]"""),
+    ("def k(x: Peers[In[f32, n]]):\n    pass", "Peers[In[f32, n]]", """got 'n'; dims are quoted: In[f32, "n"]"""),
+    ("def k(x: 'In[f32, n D]'):\n    pass", "'In[f32, n D]'", """dims are quoted, as In[f32, "n D"]"""),
+    ("def k(x: In[f23, 'n']):\n    pass", "In[f23, 'n']", "got 'f23'; did you mean f32?"),
+    ("def k(x: In[bfloat16, 'n']):\n    pass", "In[bfloat16, 'n']", "got 'bfloat16'; did you mean bf16?"),
+    ("def k(x: In[half, 'n']):\n    pass", "In[half, 'n']", "got 'half'\n"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(0.5): pass", "0.5", "expected an integer"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(-1): pass", "grid(-1)", "not negative"),
     ("def k(x: In[f32, 'n']):\n    for t, h in grid('n'): pass", "t, h", "expected 1 name for the indices"),
@@ -263,12 +269,6 @@ def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
             _ = made.body.source
 
 
-def test_declarations_are_shown_as_they_are_written() -> None:
-    from mlafix.dsl import Base, DType, In, InOut, List, Out, Peers, f32, i32
-
-    I = DType("I", default=i32)
-    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0),
-                 List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]) == (
 def test_pythons_own_words_are_among_those_of_the_language(tmp_path: Path) -> None:
     names = sorted(set(mlafix.dsl.__all__) & set(dir(builtins)))
     assert names == ["abs", "len", "max", "min", "print", "range", "round", "sum"]
@@ -290,6 +290,12 @@ outside = sum(range(4))
     assert y.tolist() == [7, 31] and module.outside == 6
 
 
+def test_declarations_are_shown_as_they_are_written() -> None:
+    from mlafix.dsl import Base, DType, In, InOut, List, Out, Peers, f32, i32
+
+    I = DType("I", default=i32)
+    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0),
+                 List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]) == (
         """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0), """
         """List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]""")
 

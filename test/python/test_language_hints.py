@@ -25,6 +25,40 @@ BODIES = [
     ("s = load_state(l[t], x[t])", "l[t]", "expected a row for the payload of a state, which comes before its lse, got an element of 'l'"),
     ("s = load_state(x[t], x[t])", "x[t]", "expected an element for the lse of a state, which comes after its payload, got a row of 'x'"),
     ("store_state(load_state(x[t], l[t]), q[t], y[t])", "q[t]", "expected a row for the payload of a state"),
+    ("s = load_state(x[t], h[t])", "h[t]", "expected an lse of f32, got 'h' of f16; declare it with f32"),
+    ("s = load_state(x[t], d[t])", "d[t]", "expected an lse of f32, got 'd' of T"),
+    # states
+    ("y[t] = load_state(x[t], l[t])", "load_state(x[t], l[t])",
+     "expected a scalar or a row to store, got a state along D in base B; write store_state(…, y[…]), or y[…] = payload(…)"),
+    ("y[t, 0] = identity('D')", "identity('D')", "expected a scalar or a row to store, got a state along D in base B; write y[…] = lse_of(…)"),
+    ("m = identity('D')\nm = m + m", "m + m", "expected scalars or rows for 'add', got a state along D in base B; merge(a, b) adds states"),
+    ("m = identity('D')\nm += m", "m += m", "merge(a, b) adds states"),
+    ("m = identity('D')\nm = m * 2.0", "m * 2.0", "expected scalars or rows for 'mul', got a state along D in base B; payload(s) is the row"),
+    ("m = identity('D')\nm = -m", "-m", "expected scalars or rows for 'neg', got a state along D in base B; payload(s) is the row of a state, lse_of(s) its lse"),
+    ("m = identity('D')\nm = max(m, m)", "max(m, m)", "expected scalars or rows for 'max', got a state"),
+    ("m = identity('D')\nq[t] = i32(m < m)", "m < m", "expected scalars or rows to compare, got a state along D in base B; payload(s) is"),
+    ("y[t] = exp(identity('D'))", "identity('D')", "expected f32 or a row of f32 for exp(…), got a state along D in base B; payload(s) is"),
+    ("y[t, 0] = sum(identity('D'))", "identity('D')", "expected a row to reduce, got a state along D in base B; payload(s) is"),
+    # lists and arrays of outside
+    ("q[t] = LIST[t]", "t", "expected a constant index below 2, got index; a value indexes tensors alone: pass the list as a tensor"),
+    ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index below 2, got i32; a value indexes tensors alone: pass the list as a tensor"),
+    ("y[t] = x[t] * ARRAY", "ARRAY", "got an array of type numpy.ndarray; a kernel reads arrays that are its arguments: pass it as one, declared with In"),
+    # functions and operators
+    ("y[t] = scale(x[t])", "scale", "got the kernel 'scale'; kernels share functions that are marked @mlafix.inline"),
+    ("y[t, 0] = 1.0 if any(x[t] > 0.0) else 0.0", "any", "got 'any'; write max(where(row, 1, 0)) > 0, of a row of bools"),
+    ("y[t, 0] = 1.0 if all(x[t] > 0.0) else 0.0", "all", "got 'all'; write min(where(row, 1, 0)) > 0, of a row of bools"),
+    ("y[t, 0] = x[t] @ x[t]", "x[t] @ x[t]", "got 'x[t] @ x[t]'; a kernel has no products of matrices, and sum(x[t] * x[t]) is one of two rows"),
+    ("q[t] = sum(w[t])", "w[t]", "expected a row of f32 or i32 to reduce, got a row of i64 along D; write sum(i32(…)), or sum(f32(…))"),
+    ("q[t] = argmax(w[t])", "w[t]", "got a row of i64 along D; write argmax(i32(…)), or argmax(f32(…))"),
+    ("q[t] = sum(x[t] > 0.0)", "x[t] > 0.0", "got a row of bool along D; write sum(where(…, 1, 0))"),
+    ("y[t] = cumsum(w[t])", "w[t]", "expected a row of f32 or i32 to scan, got a row of i64 along D; write cumsum(i32(…))"),
+    ("q[t] = len(x[t])", "x[t]", """declared with List, or a tuple, got a row of f32 along D; write shape("D")"""),
+    ("q[t] = len(five[t])", "five[t]", "got a row of f32 along 5; it has 5 elements"),
+    ("q[t] = len(x)", "x", "got the tensor 'x'; write x.shape[0]"),
+    # statements
+    ("while t < 3:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
+    ("def f(): pass", "def f", "got 'def'; define it outside of the kernel, a function with @mlafix.inline"),
+    ("double = lambda v: v + v", "lambda v: v + v", "got a lambda; a function of its own, marked @mlafix.inline, may be called"),
 ]  # fmt: skip
 
 
@@ -37,13 +71,39 @@ def error_of(folder: Path, text: str) -> mlafix.CompileError:
 @pytest.mark.parametrize(("body", "place", "message"), BODIES, ids=[body for body, _, _ in BODIES])
 def test_body(tmp_path: Path, body: str, place: str, message: str) -> None:
     error = error_of(tmp_path, f"""
+LIST, ARRAY = [1, 2], numpy.ones(4)
+
 @kernel
-def k(y: Out[f32, "n D"], q: InOut[i32, "n"], x: In[f32, "n D"], l: In[f32, "n"]):
+def scale(x: InOut[f32, "n"]):
+    for t in grid("n"):
+        x[t] = 2.0 * x[t]
+
+@kernel
+def k(y: Out[f32, "n D"], q: InOut[i32, "n"], x: In[f32, "n D"], l: In[f32, "n"], h: In[f16, "n"], d: In[T, "n"], w: In[i64, "n D"],
+      five: In[f32, "n five=5"]):
     for t in grid("n"):
 {textwrap.indent(body, " " * 8)}
 """)
     assert message in error.message
     assert underlined(error.message).replace("2**31", "2 ** 31") == place
+
+
+def test_what_the_messages_offer_works(tmp_path: Path) -> None:
+    kernel = load(tmp_path, """
+@kernel
+def k(y: Out[i32, "n six=6"], x: In[f32, "n D"], w: In[i64, "n D"]):
+    for t in grid("n"):
+        positive = x[t] > 0.0
+        y[t, 0] = i32(max(where(positive, 1, 0)) > 0)
+        y[t, 1] = i32(min(where(positive, 1, 0)) > 0)
+        y[t, 2] = sum(where(positive, 1, 0))
+        y[t, 3] = sum(i32(w[t]))
+        y[t, 4] = i32(sum(f32(w[t])))
+        y[t, 5] = i32(sum(x[t] * x[t]))
+""").k
+    y = np.zeros((3, 6), np.int32)
+    kernel(y, np.float32([[1, -1, 2], [1, 1, 1], [-1, -1, 0]]), np.arange(9).reshape(3, 3))
+    assert y.tolist() == [[1, 0, 2, 3, 3, 6], [1, 1, 3, 12, 12, 3], [0, 0, 0, 21, 21, 2]]
 
 
 @pytest.mark.parametrize(

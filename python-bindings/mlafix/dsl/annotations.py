@@ -19,8 +19,7 @@ def value_of(source: Source, node: ast.expr) -> Any:
         try:
             names[name] = source.lookup(name)
         except KeyError:
-            hint = hints.of_undefined(name) or '; names of dims are text, as In[f32, "n D"]'
-            source.fail(tree, f"expected names that are defined, got '{name}'{hint}")
+            source.fail(tree, f"expected names that are defined, got '{name}'{hints.of_undefined_in_type(tree, name)}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
@@ -39,4 +38,4 @@ def expression(source: Source, node: ast.expr) -> ast.expr:
     try:
         return ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
     except (SyntaxError, ValueError) as error:
-        source.fail(node, f"expected a type, got text that is none: {getattr(error, 'msg', error)}")
+        source.fail(node, f"expected a type, got text that is none: {getattr(error, 'msg', error)}; dims are quoted, as In[f32, \"n D\"]")

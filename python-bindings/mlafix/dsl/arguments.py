@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from . import hints
 from .built_ins import BuiltIn
 from .expressions import Expressions
 from .types import Base
@@ -68,7 +69,8 @@ class Arguments:
         value = self.expressions.value(node, "f32") if as_number(literal(node)) is not None else self.expressions.value(node)
         if value.type.kind not in kinds or value.type.dtype != "f32":
             names = " or ".join({"scalar": "f32", "row": "a row of f32"}[kind] for kind in kinds)
-            self.ctx.fail(node, f"expected {names} for {what}, got {describe(value)}")
+            hint = hints.of_state() if value.type.kind == "state" else ""
+            self.ctx.fail(node, f"expected {names} for {what}, got {describe(value)}{hint}")
         return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from . import hints
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
@@ -123,7 +124,11 @@ class ArithmeticBuiltIns:
             self.ctx.fail(node, f"expected {usage}, got {got}")
         row = self.expressions.eval(node.args[0])
         if not isinstance(row, Dyn) or row.type.kind != "row":
-            self.ctx.fail(node.args[0], f"expected a row to {what}, got {describe(row)}")
+            hint = hints.of_state() if isinstance(row, Dyn) and row.type.kind == "state" else ""
+            self.ctx.fail(node.args[0], f"expected a row to {what}, got {describe(row)}{hint}")
+        if row.type.dtype not in ("f32", "i32"):
+            hint = hints.of_reduced(row, ast.unparse(node.func))
+            self.ctx.fail(node.args[0], f"expected a row of f32 or i32 to {what}, got {describe(row)}{hint}")
         return row, self.along(node.keywords[0].value, what) if node.keywords else ""
 
     def along(self, node: ast.expr, what: str) -> str:

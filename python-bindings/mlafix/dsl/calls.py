@@ -86,7 +86,7 @@ class Calls:
         if isinstance(value, (tuple, list)):
             return len(value)
         if not isinstance(value, Tensor) or not value.annotation.most:
-            self.ctx.fail(node, f"expected a list of tensors, declared with List, or a tuple, got {describe(value)}")
+            self.ctx.fail(node, f"expected a list of tensors, declared with List, or a tuple, got {describe(value)}{hints.of_length(value)}")
         return self.expressions.memory.dim(value, 0, node)
 
     def _what_to_call(self, node: ast.Call, function: Any) -> str:

@@ -112,8 +112,10 @@ class Context:
         return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
     def check_computes(self, op: str, node: ast.AST, *values: Dyn) -> None:
-        """Bytes are loaded, compared and stored alone: nothing computes with integers of 8 bits."""
+        """Bytes are loaded, compared and stored alone, and states are merged: nothing computes with either."""
         for value in values:
+            if value.type.kind == "state":
+                self.fail(node, f"expected scalars or rows for '{op}', got {describe(value)}{hints.of_state(op)}")
             if value.type.dtype in ("i8", "u8"):
                 self.fail(node, f"expected i32, i64, index or f32 for '{op}', got {describe(value)}; i32(…) and f32(…) convert bytes")
 

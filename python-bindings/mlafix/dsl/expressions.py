@@ -62,7 +62,7 @@ class Expressions:
         method = getattr(self, f"eval_{type(node).__name__}", None)
         if method is None:
             kind = _KINDS.get(type(node), f"'{ast.unparse(node)}'")
-            self.ctx.fail(node, f"expected {_ALLOWED}, got {kind}")
+            self.ctx.fail(node, f"expected {_ALLOWED}, got {kind}{hints.of_text(node)}")
         return method(node)
 
     def value(self, node: ast.expr, dtype: str = "") -> Dyn:
@@ -148,7 +148,7 @@ class Expressions:
             self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not{hint}")
         if isinstance(value, TensorType):
             self.ctx.fail(node, "expected a tensor as an argument, got its type")
-        hint = hints.of_function(getattr(value, "__name__", ""), value)
+        hint = hints.of_operand(value) or hints.of_function(getattr(value, "__name__", ""), value)
         self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}{hint}")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
@@ -239,7 +239,7 @@ class Expressions:
     def constant_index(self, node: ast.expr, size: int) -> int:
         number = self.eval(node)
         if not isinstance(number, int) or isinstance(number, bool) or not -size <= number < size:
-            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}")
+            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}{hints.of_index(number)}")
         return number % size
 
     def element(self, node: ast.expr) -> Element:
@@ -302,8 +302,7 @@ class Expressions:
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         if type(node.op) not in BINARY:
-            hint = hints.of_power(node) if isinstance(node.op, ast.Pow) else ""
-            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'{hint}")
+            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'{hints.of_operator(node)}")
         return self.operators.binary(node, node.op, node.left, self.eval(node.left), node.right, self.eval(node.right))
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:

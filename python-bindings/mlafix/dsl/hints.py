@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from .._launcher import Launcher
 from . import built_ins, types
-from .values import Dyn, Tensor
+from .values import Dyn, Element, Tensor
 
 # Names in numpy, torch and math that are spelled otherwise in a kernel.
 _OTHER_NAMES = {
@@ -29,6 +31,11 @@ _OTHER_NAMES = {
     "divide": "a / b",
     "mean": "sum(row) / f32(shape(…))",
     "arange": 'iota("D"), the indices of a grid, or range(…) in a for loop',
+    "any": "max(where(row, 1, 0)) > 0, of a row of bools",
+    "all": "min(where(row, 1, 0)) > 0, of a row of bools",
+    "dot": "sum(a * b), of two rows",
+    "enumerate": "for i in range(…)",
+    "zip": "for i in range(…)",
 }
 # Of powers of integers, these exponents are written out.
 _MOST_POWER = 63
@@ -38,6 +45,8 @@ _ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
 
 def of_function(name: str, function: Any) -> str:
     """For a function that a kernel cannot call, by its name as it is written."""
+    if isinstance(function, Launcher):
+        return "; kernels share functions that are marked @mlafix.inline"
     short = name.rpartition(".")[2]
     if isinstance(getattr(built_ins, short, None), built_ins.BuiltIn):
         return f"; mlafix.dsl has {short}"
@@ -55,6 +64,21 @@ def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")'
     return of_function(name, None)
 
 
+def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
+    """For a name in an argument's type that is not defined: a dtype that is spelled wrong, or dims without their quotes."""
+    if is_word(name):
+        return of_undefined(name)
+    for node in ast.walk(annotation):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+            continue
+        dtype, *dims = node.slice.elts
+        if any(isinstance(dim, ast.Name) and dim.id == name for dim in dims):
+            words = " ".join(ast.unparse(dim).strip("'") for dim in dims)
+            return f'; dims are quoted: {ast.unparse(node.value)}[{ast.unparse(dtype)}, "{words}"]'
+    near = difflib.get_close_matches(name, sorted(types.WORDS), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def is_word(name: str) -> bool:
     """Whether mlafix.dsl has a word for kernels that is called so."""
     return isinstance(getattr(built_ins, name, None), built_ins.BuiltIn) or name in types.WORDS
@@ -69,6 +93,14 @@ def of_attribute(value: Any, name: str) -> str:
             return "; f32(…), i32(…), i64(…) and index(…) convert, and stores narrow by themselves"
         return of_function(name, None)
     return ""
+
+
+def of_operator(node: ast.BinOp) -> str:
+    """For an operator that kernels have not."""
+    if isinstance(node.op, ast.MatMult):
+        a, b = ast.unparse(node.left), ast.unparse(node.right)
+        return f"; a kernel has no products of matrices, and sum({a} * {b}) is one of two rows"
+    return of_power(node) if isinstance(node.op, ast.Pow) else ""
 
 
 def of_power(node: ast.BinOp) -> str:
@@ -115,8 +147,73 @@ def _parts_of(tensor: Tensor) -> str:
 
 
 def of_operand(value: Any) -> str:
-    """For a tensor where a value is expected."""
+    """For what stands where a scalar, a row or a state is expected."""
+    if is_array(value):
+        return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
     return f"; a row of it is {_row_of(value)}" if isinstance(value, Tensor) and value.rank else ""
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is an array of numpy, or a tensor of torch."""
+    return type(value).__module__.partition(".")[0] in ("numpy", "torch") and getattr(value, "shape", ()) != ()
+
+
+def of_text(node: ast.AST) -> str:
+    """For what is no expression of the language."""
+    if isinstance(node, ast.JoinedStr):
+        return "; print(f\"…\") alone takes one"
+    if isinstance(node, ast.Lambda):
+        return "; a function of its own, marked @mlafix.inline, may be called"
+    return ""
+
+
+def of_statement(node: ast.stmt) -> str:
+    """For a statement that the language has not."""
+    if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
+        return "; put what it would skip under an 'if'"
+    if isinstance(node, ast.While):
+        return "; a loop is 'for … in range(…)', whose bounds may be values"
+    if isinstance(node, ast.Assert):
+        return f"; assume({ast.unparse(node.test)}) is a promise"
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return "; define it outside of the kernel, a function with @mlafix.inline"
+    return ""
+
+
+def of_index(value: Any) -> str:
+    """For an index into a list or a tuple that is no constant."""
+    return "; a value indexes tensors alone: pass the list as a tensor" if isinstance(value, Dyn) else ""
+
+
+def of_state(op: str = "") -> str:
+    """For a state where a number or a row is expected, as an operand of `op`."""
+    return "; merge(a, b) adds states" if op == "add" else "; payload(s) is the row of a state, lse_of(s) its lse"
+
+
+def of_stored_state(element: Element, place: str) -> str:
+    """For a state that is assigned to memory."""
+    if element.dim is None:
+        return f"; write {place} = lse_of(…)"
+    return f"; write store_state(…, {place}), or {place} = payload(…)"
+
+
+def of_reduced(value: Any, call: str) -> str:
+    """For the operand of a reduction whose dtype none is computed in."""
+    if not isinstance(value, Dyn) or value.type.kind != "row":
+        return ""
+    if value.type.dtype == "bool":
+        return f"; write {call}(where(…, 1, 0))"
+    return f"; write {call}(i32(…)), or {call}(f32(…))"
+
+
+def of_length(value: Any) -> str:
+    """For `len(row)` and `len(tensor)`."""
+    if isinstance(value, Dyn) and value.type.kind in ("row", "state"):
+        dim = value.type.dim
+        return f"; it has {dim} elements" if dim.isdigit() else f'; write shape("{dim}")'
+    if isinstance(value, Tensor) and value.rank:
+        return f"; write {value.name}.shape[0]"
+    return ""
 
 
 def _row_of(tensor: Tensor) -> str:

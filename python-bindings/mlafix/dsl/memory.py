@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from . import hints
 from .context import Context
 from .values import Dyn, Element, Tensor, as_number, describe
 
@@ -66,6 +67,9 @@ class Memory:
             stored = tensor.annotation.dtype.name
             ctx.fail(value_node, f"expected {tensor.element} to store to '{tensor.name}' ({stored}), got {value!r}; {tensor.element}(…) converts")
         value = ctx.lift(value, value_node, tensor.element)
+        if value.type.kind == "state":
+            place = f"{tensor.name}[…]"
+            ctx.fail(value_node, f"expected a scalar or a row to store, got {describe(value)}{hints.of_stored_state(element, place)}")
         if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
             converts = f"; {tensor.element}(…) converts" if {tensor.element, value.type.dtype} <= _NUMBERS else ""

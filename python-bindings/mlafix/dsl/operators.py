@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from . import hints
 from .context import Context
 from .values import Dyn, as_number, describe
 
@@ -154,6 +155,9 @@ class Operators:
             except TypeError as error:
                 self.ctx.fail(node, f"expected values that can be compared, got {error}")
         left, right = self.ctx.lift_pair(a, a_node, b, b_node)
+        for value in (left, right):
+            if value.type.kind == "state":
+                self.ctx.fail(node, f"expected scalars or rows to compare, got {describe(value)}{hints.of_state()}")
         return self.ctx.wrap(self.ctx.builder.compare(name, left.value, right.value, self.ctx.at(node)))
 
     def both(self, a: Any, b: Any, node: ast.AST) -> Any:

@@ -39,6 +39,9 @@ class StateBuiltIns:
             expected, got = ("a row", "an element") if is_row else ("an element", "a row")
             order = "before its lse" if is_row else "after its payload"
             self.ctx.fail(node, f"expected {expected} for {what} of a state, which comes {order}, got {got} of '{element.tensor.name}'")
+        dtype = element.tensor.annotation.dtype
+        if not is_row and getattr(dtype, "example", dtype.name) != "f32":
+            self.ctx.fail(node, f"expected an lse of f32, got '{element.tensor.name}' of {dtype}; declare it with f32")
         return element
 
     def call_store_state(self, node: ast.Call, built_in: BuiltIn) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _diagnostics
 from ..errors import CompileError
-from . import built_ins, scope
+from . import built_ins, hints, scope
 from .calls import Calls
 from .context import Context
 from .expressions import MOST_UNROLLED, Expressions
@@ -37,8 +37,6 @@ _NAMES = {
     ast.FunctionDef: "def",
     ast.ClassDef: "class",
 }
-# What leaves an iteration early.
-_JUMPS = (ast.Continue, ast.Break, ast.Return)
 
 
 class Statements:
@@ -59,9 +57,8 @@ class Statements:
         for statement in statements:
             method = getattr(self, f"run_{type(statement).__name__}", None)
             if method is None:
-                name = _NAMES.get(type(statement), type(statement).__name__)
-                hint = "; put what it would skip under an 'if'" if isinstance(statement, _JUMPS) else ""
-                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hint}")
+                name = _NAMES.get(type(statement), type(statement).__name__.lower())
+                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hints.of_statement(statement)}")
             method(statement)
 
     def run_Pass(self, node: ast.Pass) -> None:

@@ -9,6 +9,7 @@ import dataclasses
 import numbers
 from typing import Any
 
+from .._launcher import Launcher
 from .types import FLOATS, TensorType
 
 # Integers of more are not written out in messages; Python itself refuses to beyond 4300 digits.
@@ -209,6 +210,10 @@ def describe(value: object) -> str:
         return f"a list of {value.count}"
     if is_record(value):
         return f"a record of type {type(value).__name__}"
+    if isinstance(value, Launcher):
+        return f"the kernel '{value.name}'"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function '{value.__name__}'"
+    if getattr(value, "shape", None):
+        return f"an array of type {type(value).__module__}.{type(value).__qualname__}"
     return f"{value!r} ({type(value).__name__})"
