@@ -70,6 +70,34 @@ struct DimLabel {
   char text[longest + 16];
 };
 
+/// `; the dims are "n H D"`, or nothing where they have no names.
+struct DimList {
+  explicit DimList(const ArgDesc &desc) {
+    text[0] = '\0';
+    size_t length = 0;
+    for (const std::string &name : desc.dims) {
+      length += static_cast<size_t>(
+          std::snprintf(text + length, sizeof(text) - length, "%s%s",
+                        length ? " " : "; the dims are \"",
+                        name.empty() ? "_" : name.c_str()));
+      if (length + 2 > sizeof(text)) { // names so long say little
+        text[0] = '\0';
+        return;
+      }
+    }
+    if (length)
+      std::snprintf(text + length, sizeof(text) - length, "\"");
+  }
+  char text[128];
+};
+
+/// What to do about a row whose elements are not adjacent.
+const char *adviceOnStride(const ArgDesc &desc, uint32_t dim) {
+  if (desc.strides[dim] != 1 || desc.access != MLAFIX_READ)
+    return "";
+  return "; a contiguous copy has it, as .contiguous() of a torch tensor";
+}
+
 mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
   for (uint32_t i = 0; i < desc.ndim(); ++i) {
     if (arg.sizes[i] < 0)
@@ -97,8 +125,9 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
     if (desc.strides[i] >= 0 && arg.sizes[i] > 1 && !arg.empty &&
         arg.strides[i] != desc.strides[i])
       return WRONG(desc,
-                   "expected stride %" PRId64 " in dim %u%s, got %" PRId64,
-                   desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i]);
+                   "expected stride %" PRId64 " in dim %u%s, got %" PRId64 "%s",
+                   desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i],
+                   adviceOnStride(desc, i));
   return desc.isTiled ? checkTiles(desc, arg) : MLAFIX_OK;
 }
 
@@ -196,7 +225,8 @@ mlafix_status mlafix::runtime::readTensor(const ArgDesc &desc,
     return WRONG(desc, "expected dtype %s, got %s", desc.dtypeName.c_str(),
                  dtypeName(tensor->dtype));
   if (tensor->ndim != desc.ndim())
-    return WRONG(desc, "expected %u dims, got %u", desc.ndim(), tensor->ndim);
+    return WRONG(desc, "expected %u dims, got %u%s", desc.ndim(), tensor->ndim,
+                 DimList(desc).text);
   if (tensor->device.type != device.type ||
       tensor->device.ordinal != device.ordinal)
     return WRONG(desc, "expected a tensor on %s, got one on %s",

@@ -10,10 +10,14 @@
 #include "mlafix/runtime.h"
 #include "mlafix/runtime/tvm_ffi.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <exception>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 using namespace mlafix::tvm_ffi;
 namespace dlpack = mlafix::dlpack;
@@ -81,18 +85,21 @@ const dlpack::Tensor *tensorOf(const Any &value) {
                                  "\": expected " + expected + ", got " + got};
 }
 
+std::string describeDType(const dlpack::DataType &dtype) {
+  if (int32_t known = dlpack::dtypeOf(dtype))
+    return mlafix_dtype_name(static_cast<mlafix_dtype>(known));
+  return "elements of DLPack's type code " + std::to_string(dtype.code) +
+         " with " + std::to_string(dtype.bits) + " bits, " +
+         std::to_string(dtype.lanes) + (dtype.lanes == 1 ? " lane" : " lanes");
+}
+
 mlafix_tensor readTensor(const mlafix_kernel *kernel,
                          const mlafix_arg_info &info,
                          const dlpack::Tensor &given) {
   mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
   tensor.dtype = dlpack::dtypeOf(given.dtype);
   if (!tensor.dtype)
-    failType(kernel, info, info.dtype_name,
-             "elements of DLPack's type code " +
-                 std::to_string(given.dtype.code) + " with " +
-                 std::to_string(given.dtype.bits) + " bits, " +
-                 std::to_string(given.dtype.lanes) +
-                 (given.dtype.lanes == 1 ? " lane" : " lanes"));
+    failType(kernel, info, info.dtype_name, describeDType(given.dtype));
   tensor.ndim = static_cast<uint32_t>(given.ndim);
   tensor.device = {given.device.type, given.device.id};
   tensor.data =
@@ -170,37 +177,127 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
 
+/// What of an argument a specialisation does not take, in the order of the
+/// checks.
+enum class Aspect { Tensor, Absence, DType, Rank, Size };
+
+/// The first thing that keeps a specialisation from running a call.
+struct Mismatch {
+  uint32_t argument;
+  Aspect aspect;
+  uint32_t dim; ///< of Size
+
+  auto order() const { return std::make_tuple(argument, aspect, dim); }
+};
+
 /// Whether the call has the dtypes, ranks, sizes and absent arguments that the
-/// kernel was compiled for.
-bool suits(const mlafix_kernel *kernel, const Call &call) {
+/// kernel was compiled for: nullopt if so.
+std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
+                                     const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
     mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
     check(mlafix_kernel_arg_info(kernel, i, &info));
-    const dlpack::Tensor *tensor = tensorOf(call.given[i]);
+    const Any &given = call.given[i];
+    const dlpack::Tensor *tensor = tensorOf(given);
     if (info.kind != MLAFIX_ARG_TENSOR)
       continue;
     if (!tensor) {
-      if (!info.optional)
-        return false;
+      if (!info.optional || given.typeIndex != typeNone)
+        return Mismatch{i, Aspect::Tensor, 0};
       continue;
     }
+    if (info.access == MLAFIX_ABSENT)
+      return Mismatch{i, Aspect::Absence, 0};
     int32_t dtype = dlpack::dtypeOf(tensor->dtype);
     bool isFlag = info.dtype == MLAFIX_U8 && dtype == MLAFIX_BOOL;
-    if (info.access == MLAFIX_ABSENT || (dtype != info.dtype && !isFlag) ||
-        static_cast<uint32_t>(tensor->ndim) != info.ndim)
-      return false;
+    if (dtype != info.dtype && !isFlag)
+      return Mismatch{i, Aspect::DType, 0};
+    if (static_cast<uint32_t>(tensor->ndim) != info.ndim)
+      return Mismatch{i, Aspect::Rank, 0};
     for (uint32_t dim = 0; dim < info.ndim; ++dim)
       if (info.shape[dim] >= 0 && info.shape[dim] != tensor->shape[dim])
-        return false;
+        return Mismatch{i, Aspect::Size, dim};
   }
-  return true;
+  return std::nullopt;
+}
+
+/// What a specialisation takes in place of what does not fit.
+std::string describeExpected(const mlafix_arg_info &info,
+                             const Mismatch &mismatch) {
+  switch (mismatch.aspect) {
+  case Aspect::Tensor:
+    return info.optional ? "a tensor or None" : "a tensor";
+  case Aspect::Absence:
+    return "None";
+  case Aspect::DType:
+    return info.dtype_name;
+  case Aspect::Rank:
+    return std::to_string(info.ndim) + " dims";
+  case Aspect::Size:
+    break;
+  }
+  return std::to_string(info.shape[mismatch.dim]);
+}
+
+std::string describeGiven(const Any &given, const Mismatch &mismatch) {
+  const dlpack::Tensor *tensor = tensorOf(given);
+  switch (mismatch.aspect) {
+  case Aspect::Tensor:
+  case Aspect::Absence:
+    return typeName(given);
+  case Aspect::DType:
+    return describeDType(tensor->dtype);
+  case Aspect::Rank:
+    return std::to_string(tensor->ndim);
+  case Aspect::Size:
+    break;
+  }
+  return std::to_string(tensor->shape[mismatch.dim]);
+}
+
+/// None of the kernels suits: says of those that come closest what they expect
+/// of the argument at which they fail.
+[[noreturn]] void failToSelect(mlafix_embedded *embedded,
+                               const uint32_t *indices, uint32_t numIndices,
+                               const Call &call) {
+  std::optional<Mismatch> last;
+  std::vector<std::string> expected;
+  std::string held, name;
+  const mlafix_kernel *kernel = nullptr;
+  for (uint32_t i = 0; i < numIndices; ++i) {
+    check(mlafix_embedded_kernel(embedded, indices[i], &kernel));
+    held += (held.empty() ? "" : "; ") +
+            std::string(mlafix_kernel_bindings(kernel));
+    std::optional<Mismatch> here = findMismatch(kernel, call);
+    if (!here || (last && here->order() < last->order()))
+      continue;
+    if (!last || last->order() < here->order())
+      expected.clear();
+    last = here;
+    mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+    check(mlafix_kernel_arg_info(kernel, here->argument, &info));
+    name = info.name;
+    std::string text = describeExpected(info, *here);
+    if (std::find(expected.begin(), expected.end(), text) == expected.end())
+      expected.push_back(std::move(text));
+  }
+  std::string choice;
+  for (const std::string &text : expected)
+    choice += (choice.empty() ? "" : " or ") + text;
+  bool isSize = last->aspect == Aspect::Size;
+  throw Failure{
+      last->aspect == Aspect::Tensor ? "TypeError" : "ValueError",
+      "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
+          "\": argument \"" + name + "\": expected " + (isSize ? "size " : "") +
+          choice + (isSize ? " in dim " + std::to_string(last->dim) : "") +
+          ", got " + describeGiven(call.given[last->argument], *last) +
+          "; there are the specialisations " + held};
 }
 
 /// The kernel that is meant. Where none suits, the only one is, so that its
 /// checks say what is wrong.
 const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
                             uint32_t numIndices, const Call &call) {
-  std::string held;
   for (uint32_t i = 0; i < numIndices; ++i) {
     const mlafix_kernel *kernel = nullptr;
     check(mlafix_embedded_kernel(embedded, indices[i], &kernel));
@@ -210,13 +307,10 @@ const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
                     "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
                         "\": expected " + std::to_string(wanted) +
                         " arguments, got " + std::to_string(call.count)};
-    if (numIndices == 1 || suits(kernel, call))
+    if (numIndices == 1 || !findMismatch(kernel, call))
       return kernel;
-    held += (i ? "; " : "") + std::string(mlafix_kernel_bindings(kernel));
   }
-  throw Failure{"ValueError", "expected arguments for one of the "
-                              "specialisations " +
-                                  held + ", got others"};
+  failToSelect(embedded, indices, numIndices, call);
 }
 
 void run(mlafix_embedded *embedded, const uint32_t *indices,

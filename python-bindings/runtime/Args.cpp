@@ -40,6 +40,17 @@ static void countHalves(const ArgContext &place, TensorView &view) {
     view.sizes[view.ndim - 1] *= 2;
 }
 
+/// `; the dims are "n H D"`; nothing for a function whose tensors have others.
+static std::string listDims(const ArgSpec &spec) {
+  if (!spec.view.empty() || spec.dims.empty())
+    return "";
+  std::string names;
+  for (size_t i = spec.isMany() ? 1 : 0; i < spec.dims.size(); ++i)
+    names += (names.empty() ? "" : " ") +
+             (spec.dims[i].empty() ? "_" : spec.dims[i]);
+  return "; the dims are \"" + names + "\"";
+}
+
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
@@ -57,7 +68,8 @@ void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
     view.sizes[0] = view.strides[0] = 1;
   }
   if (view.ndim != ndim)
-    place.fail("expected %zu dims, got %u", ndim, view.ndim);
+    place.fail("expected %zu dims, got %u%s", ndim, view.ndim,
+               listDims(spec).c_str());
   if (!spec.view.empty()) {
     TensorView given = view;
     for (size_t i = 0; i < ndim; ++i) {

@@ -89,9 +89,24 @@ void explain(PyObject *object, const ArgContext &place) {
     place.fail("expected a strided tensor, got one of layout %s",
                layout.c_str());
   std::string device = attributeText(object, "device");
+  if (device == "meta")
+    place.fail("expected a tensor on a CPU or CUDA device, got one on meta, "
+               "which has no memory (the operators in torch.ops take it)");
   if (device.compare(0, 3, "cpu") != 0 && device.compare(0, 4, "cuda") != 0)
     place.fail("expected a tensor on a CPU or CUDA device, got one on %s",
                device.c_str());
+}
+
+/// Whether the tensor is one that torch.vmap or another transform of torch.func
+/// wraps.
+bool isOfTransform(PyObject *object) {
+  PyObject *functorch = importedModule("torch._C._functorch");
+  if (!functorch)
+    return false;
+  nb::object answer = nb::steal(PyObject_CallMethod(
+      functorch, "is_functorch_wrapped_tensor", "O", object));
+  clearException();
+  return answer.is_valid() && answer.ptr() == Py_True;
 }
 
 /// "torch.bfloat16" to MLAFIX_BF16; 0 if there is no such dtype here.
@@ -155,6 +170,10 @@ void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
       // torch's own words hold a C++ stack trace.
       clearException();
       explain(object, place);
+      if (isOfTransform(object))
+        place.fail("expected a tensor with memory of its own, got one of "
+                   "torch.vmap or another transform of torch.func (call the "
+                   "kernel outside of it)");
       place.fail(
           "expected %s, got a torch tensor of dtype %s that has no plain "
           "memory of its own",

@@ -68,12 +68,13 @@ WRONG_NUMPY = [
     ("prefix", big_endian, "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype >f4"),
     ("prefix", lambda: rows(np.float16), 'expected dtype f32, as in argument "out", got f16'),
     ("prefix_lse", lambda: rows(np.float16, (H, N)), "expected dtype f32, got f16"),
-    ("prefix", lambda: rows(shape=(N, H)), "expected 3 dims, got 2"),
+    ("prefix", lambda: rows(shape=(N, H)), 'expected 3 dims, got 2; the dims are "n H D"'),
     ("prefix", lambda: rows(shape=(1,) * 9), "expected at most 8 dims, got 9"),
     ("prefix", lambda: rows(shape=(N, 2 * H, D)), r'expected size 4 in dim 1 \("H"\), as in argument "out", got 8'),
     ("prefix", lambda: rows(shape=(N + 1, H, D)), r'expected size 5 in dim 0 \("n"\), as in argument "out", got 6'),
     ("out", lambda: rows(shape=(N, H, 0)), r'expected a size of at least 1 in dim 2 \("D"\), got 0'),
-    ("prefix", lambda: rows(shape=(N, H, 2 * D))[..., ::2], r'expected stride 1 in dim 2 \("D"\), got 2'),
+    ("prefix", lambda: rows(shape=(N, H, 2 * D))[..., ::2], r'expected stride 1 in dim 2 \("D"\), got 2; a contiguous copy has it, as .contiguous\(\) of a torch tensor'),
+    ("out", lambda: rows(shape=(N, H, 2 * D))[..., ::2], r'expected stride 1 in dim 2 \("D"\), got 2$'),
     ("prefix", misaligned, "expected a data pointer that is a multiple of 4"),
     ("out", lambda: read_only(rows()), "expected a tensor that may be written, got a read-only one"),
     ("out", lambda: np.broadcast_to(np.ones(D, np.float32), (N, H, D)), "expected a tensor that may be written"),
@@ -96,7 +97,7 @@ WRONG_TORCH = [
     ("prefix", lambda: torch.ones(N, H, D, dtype=torch.complex64).conj(), "got dtype complex64"),
     ("prefix", lambda: torch.ones(N, H, D).to(torch.float8_e5m2fnuz), "got a dtype of DLPack code 13, 8 bits"),
     ("prefix", lambda: torch.ones(N, H, D, requires_grad=True), "expected a tensor that autograd does not follow"),
-    ("prefix", lambda: torch.ones(N, H, D, device="meta"), "expected a tensor on a CPU or CUDA device, got one on meta"),
+    ("prefix", lambda: torch.ones(N, H, D, device="meta"), r"expected a tensor on a CPU or CUDA device, got one on meta, which has no memory \(the operators in torch.ops take it\)"),
     ("prefix", lambda: torch.ones(N, H, D).to_sparse(), "expected a strided tensor, got one of layout torch.sparse_coo"),
     ("prefix_lse", lambda: torch.ones(H, N, dtype=torch.complex64).conj().imag, "got a lazily negated view"),
     ("prefix_lse", lambda: torch._neg_view(torch.ones(H, N)), "got a lazily negated view"),
@@ -110,6 +111,17 @@ def fake() -> torch.Tensor:
 
     with FakeTensorMode():
         return torch.ones(N, H, D)
+
+
+def test_tensors_of_transforms(dispatch: _runtime.Dispatcher) -> None:
+    def call(x: torch.Tensor) -> torch.Tensor:
+        dispatch(arguments(prefix=x))
+        return x.sum()
+
+    message = r"expected a tensor with memory of its own, got one of torch.vmap or another transform of torch.func \(call the kernel outside of it\)"
+    for transformed in (lambda: torch.vmap(call)(torch.ones(2, N, H, D)), lambda: torch.func.grad(call)(torch.ones(N, H, D))):
+        with pytest.raises(mlafix.ArgumentError, match=message):
+            transformed()
 
 
 @pytest.mark.parametrize("name, make, message", WRONG_NUMPY + WRONG_TORCH)

@@ -65,7 +65,11 @@ def test_numpy_arrays(merge: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({0: torch.empty(5, 2, 8, dtype=torch.float16)}, ValueError, "expected arguments for one of the specialisations B=e,D=8,H=2"),
+        ({0: torch.empty(5, 2, 8, dtype=torch.float16)}, ValueError, 'argument "out": expected f32 or bf16, got f16; there are the specialisations B=e,D=8,H=2'),
+        ({0: torch.empty(5, 2, 9)}, ValueError, 'kernel "merge_attn_states": argument "out": expected size 8 or 16 in dim 2, got 9'),
+        ({0: torch.empty(5, 16)}, ValueError, 'argument "out": expected 3 dims, got 2'),
+        ({2: torch.empty(5, 2, 16)}, ValueError, 'argument "prefix": expected size 8 in dim 2, got 16'),
+        ({0: 1.0}, TypeError, 'argument "out": expected a tensor, got float'),
         ({3: torch.zeros(2, 4)}, ValueError, "prefix_lse"),
         ({6: 6}, ValueError, "context_rows"),
         ({6: 2.0}, TypeError, 'argument "context_rows": expected int, got float'),
