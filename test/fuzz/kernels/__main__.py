@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import workers
@@ -24,6 +25,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--seeds", type=_range, help="FIRST:LAST, the last one left out")
+    parser.add_argument("--cover", action="store_true", help="of the seeds those alone that have a word which no seed before has")
     parser.add_argument("--case", type=Path, help="a file of regressions/")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0")
@@ -55,6 +57,8 @@ def _many(options: argparse.Namespace) -> int:
 
     begin, report = time.monotonic(), Report()
     seeds = options.seeds if options.seeds is not None else [options.seed]
+    if options.cover:
+        seeds = _cover(seeds)
     jobs = ({"seed": seed, **({"plant": options.plant} if options.plant else {})} for seed in seeds)
     done = 0
 
@@ -83,6 +87,21 @@ def _many(options: argparse.Namespace) -> int:
     if options.seed is not None and len(seeds) == 1:
         _show(options)
     return 1 if report.failures else 0
+
+
+def _cover(seeds: Sequence[int]) -> list[int]:
+    """The seeds, in order, whose kernels have a word that those before have not."""
+    from generate import generate
+    from words import words
+
+    met: set[str] = set()
+    kept = []
+    for seed in seeds:
+        found = words(generate(seed))
+        if found - met:
+            kept.append(seed)
+            met |= found
+    return kept
 
 
 def _save(options: argparse.Namespace, answer: dict) -> None:
