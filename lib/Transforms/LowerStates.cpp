@@ -12,6 +12,7 @@
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -144,8 +145,11 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
                                      /*in_lane=*/true);
     // NaN is the largest.
     Value inf = f.constant(std::numeric_limits<float>::infinity());
-    rewriter.replaceOpWithNewOp<arith::CmpFOp>(op, arith::CmpFPredicate::UGE,
-                                               largest, inf);
+    Value isBad = arith::CmpFOp::create(
+        rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
+    // LLVM lays the branch out behind what follows.
+    rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, isBad,
+                                                f.constantBool(false));
     return success();
   }
 };

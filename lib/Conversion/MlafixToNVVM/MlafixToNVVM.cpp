@@ -147,9 +147,8 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
-  // A launch of lane groups counts registers itself (GridToGroups.cpp).
-  if (isRagged || layout.isGrouped() || layout.getPacks() > 2 ||
-      layout.getPack() == 1 || !kernel.getBody().getOps<WaitPeersOp>().empty())
+  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1 ||
+      !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
