@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,34 @@ def test_export(where: str) -> None:
     assert sum("mlafix_kernels.merge_two" in name for name in names) == 2
     for got, want in zip(program.module()(*args), layer(*args)):
         assert torch.equal(got, want)
+
+
+@mlafix.kernel
+def clip(out: Out[T, "n D"], x: In[T, "n D"]):
+    for t in grid("n"):
+        out[t] = min(max(x[t], -1.0), builtins.abs(x[t]))
+
+
+@mlafix.kernel
+def largest(out: Out[f32, "n"], x: In[T, "n D"]):
+    for t in grid("n"):
+        out[t] = builtins.max(x[t])
+
+
+def test_min_and_max_of_a_kernel_that_is_first_read_while_torch_exports() -> None:
+    """torch.export (non-strict) puts functions of its own in the place of builtins.min and builtins.max while it traces."""
+
+    class Layer(torch.nn.Module):
+        def forward(self, x: Any) -> tuple[Any, Any]:
+            out, top = torch.empty_like(x), x.new_empty(x.shape[:1])
+            clip(out, x)
+            largest(top, x)
+            return out, top
+
+    x = torch.randn(N, D)
+    out, top = torch.export.export(Layer(), (x,)).module()(x)
+    assert torch.equal(out, x.clamp(min=-1).minimum(x.abs())) and torch.equal(top, x.max(1).values)
+    assert [kernel.digest for kernel in (clip, largest)] == [mlafix.kernel(kernel.function).digest for kernel in (clip, largest)]
 
 
 def test_kernel_of_a_unit_compiles(tmp_path: Path) -> None:

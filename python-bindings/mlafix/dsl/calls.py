@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from .built_ins import BuiltIn
 from .expressions import Expressions
 from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
+from .source import python
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
 from .values import Tensor, describe, field_names, holds_arguments, is_record_type
@@ -64,19 +64,19 @@ class Calls:
         """A call of a conversion or of a function of Python's own."""
         if isinstance(function, ScalarType):
             return self.arithmetic.convert(node, function)
-        if function in (builtins.min, builtins.max):
+        if function in (python.min, python.max):
             return self.arithmetic.extreme(node, function)
-        if function is builtins.sum:
+        if function is python.sum:
             return self.arithmetic.reduce(node, "add", 'sum(row) or sum(row, along="K")')
-        if function is builtins.abs:
+        if function is python.abs:
             return self.arithmetic.absolute(node)
-        if function is builtins.print:
+        if function is python.print:
             return self.promises.print(node)
-        if function is builtins.round:
+        if function is python.round:
             return self.arithmetic.rounded(node)
-        if function is builtins.len and len(node.args) == 1 and not node.keywords:
+        if function is python.len and len(node.args) == 1 and not node.keywords:
             return self._len(node.args[0])
-        if function is builtins.float and len(node.args) == 1 and as_number_text(node.args[0]):
+        if function is python.float and len(node.args) == 1 and as_number_text(node.args[0]):
             return float(node.args[0].value)  # type: ignore[attr-defined]
         self.ctx.fail(node.func, self._what_to_call(node, function))
 
@@ -92,9 +92,9 @@ class Calls:
     def _what_to_call(self, node: ast.Call, function: Any) -> str:
         name = ast.unparse(node.func)
         short = name.rpartition(".")[2]
-        if function is builtins.range:
+        if function is python.range:
             return "expected range(…) as what a for loop runs over, got it in an expression"
-        conversions = {builtins.float: "f32", builtins.int: "i32", builtins.bool: "bool_"}
+        conversions = {python.float: "f32", python.int: "i32", python.bool: "bool_"}
         for python, ours in conversions.items():
             if function is python:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"

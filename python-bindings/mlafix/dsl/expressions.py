@@ -13,6 +13,7 @@ from .built_ins import BuiltIn
 from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
+from .source import member
 from .types import Base, Dim, DType, ScalarType, TensorType
 from .values import Dyn, Element, Gone, Listed, OfRows, Peer, Sink, Tensor, as_number, counted, describe, field_names, is_record
 
@@ -162,7 +163,7 @@ class Expressions:
             return tuple(self.memory.dim(value, i, node) for i in range(value.rank))
         if isinstance(value, types.ModuleType):
             try:
-                return self.outside(getattr(value, node.attr), node)
+                return self.outside(member(value, node.attr), node)
             except AttributeError:
                 self.ctx.fail(node, f"expected a name in module {value.__name__}, got '{node.attr}'")
         if is_record(value):

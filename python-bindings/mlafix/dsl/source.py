@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import inspect
 import linecache
 import os
@@ -25,6 +26,14 @@ from .values import field_names, is_record
 # The lines of the files that functions are in, as they were when the functions were made kernels.
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
+
+python = types.SimpleNamespace(**vars(builtins))
+"""Python's own functions as they are when mlafix is imported: torch.export puts others in the place of min and max while it traces."""
+
+
+def member(module: types.ModuleType, name: str) -> Any:
+    """What a name in a module stands for. Raises AttributeError."""
+    return getattr(python if module is builtins and hasattr(python, name) else module, name)
 
 
 def keep_text(function: types.FunctionType) -> None:
@@ -199,9 +208,9 @@ class Source:
                 raise KeyError(name) from None
         if name in function.__globals__:
             return function.__globals__[name]
-        builtins = function.__globals__.get("__builtins__", {})
-        names = builtins if isinstance(builtins, dict) else vars(builtins)
-        return names[name]
+        found = function.__globals__.get("__builtins__", {})
+        names = found if isinstance(found, dict) else vars(found)
+        return vars(python)[name] if names is vars(builtins) and hasattr(python, name) else names[name]
 
     def value_of(self, node: ast.expr) -> Any:
         """What a name, a name in a module, or a field of a record stands for. Raises KeyError or AttributeError where it stands for
@@ -213,4 +222,4 @@ class Source:
         of = self.value_of(node.value)
         if not isinstance(of, types.ModuleType) and not (is_record(of) and node.attr in field_names(of)):
             raise KeyError
-        return getattr(of, node.attr)
+        return member(of, node.attr) if isinstance(of, types.ModuleType) else getattr(of, node.attr)

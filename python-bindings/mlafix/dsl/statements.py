@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from .context import Context
 from .expressions import MOST_UNROLLED, Expressions
 from .memory import Memory
 from .operators import BINARY, Operators
+from .source import python
 from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe, is_record
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
@@ -204,7 +204,7 @@ class Statements:
             self.ctx.fail(node.orelse[0], "expected a loop without else, got one")
         if isinstance(node.iter, ast.Call):
             function = self.expressions.eval(node.iter.func)
-            if function is builtins.range:
+            if function is python.range:
                 self.loop(node, node.iter)
                 return
             if function in (built_ins.grid, built_ins.segments):
