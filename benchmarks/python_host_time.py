@@ -87,7 +87,6 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     """The ways to call a merge, each as its caller writes it: no function of ours around it adds to its time."""
     from mlafix import ops
     from mlafix.compat import flash_attn, vllm
-    from mlafix.ops import _torch_ops  # noqa: F401 (defines the operators)
 
     t = tensors(torch, device)
     splits, batch, heads, dim = COMBINE
@@ -107,7 +106,8 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         # What the outputs of that merge cost a caller of torch alone.
         "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
                                     "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
-        "torch.ops.mlafix.merge_attn_states": f"operator(out, out_lse, {inputs}, N, 'hn,e')",
+        "torch.ops.mlafix.merge_attn_states": f"operator({inputs}, out, out_lse, True, None, None, None, 'hn', 'e', False, "
+                                             "None, False, None, None, '', 0, '', True, False, 'f32')",
     }
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 

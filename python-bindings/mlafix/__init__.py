@@ -21,6 +21,7 @@ from .errors import (
     RankError,
     UnitError,
 )
+from .ops import register_torch_operators
 
 __all__ = [
     "ArgumentError",
@@ -51,5 +52,6 @@ __all__ = [
     "inline",
     "kernel",
     "ops",
+    "register_torch_operators",
     "warmup",
 ]

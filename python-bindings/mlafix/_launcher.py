@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from . import _runtime
+from . import _fake, _runtime
 from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
 from .errors import ArgumentError, Error
@@ -151,11 +151,21 @@ class Launcher:
             forget_frames(error)
             raise
 
-    def _launch(self, args: tuple[object, ...]) -> None:
+    def _launch_plain(self, args: tuple[object, ...], stream: object | None = None) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""
+        if self._is_watched:
+            self._warn_of_faults(args, stream)
         try:
-            self._dispatch(args)
+            self._dispatch(args, stream)
         except Error as error:
+            self._name_numbers(error)
+            raise
+
+    def _check_fake(self, args: tuple[object, ...]) -> None:
+        """Checks a call on tensors without memory, with all arguments in order. Raises as a call does."""
+        try:
+            _fake.check(self.name, self.signature["args"], args, self._fixed)
+        except ArgumentError as error:
             self._name_numbers(error)
             raise
 

@@ -32,12 +32,23 @@ from .dsl import (
     rebase,
     shape,
     sink,
+    u8,
     where,
 )
 
 T = DType("T")
 B = Base("B", default="e")
 C = Base("C", default="e")
+
+
+@kernel
+def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last: index, end: index, columns: index):
+    """Zeros in the padding of tiles: behind `columns` of the rows from `first` to `last`, and in rows from there to `end`."""
+    for t in grid("m"):
+        if first <= t < end:
+            for c in range(columns if t < last else 0, shape("c")):
+                scales[t, c] = 0
+
 
 def quantised_rows(scaling: Scaling) -> Any:
     """Rows that are there."""

@@ -34,8 +34,8 @@ def _only_default_devices() -> bool:
 
 
 def must_see(tensor: torch.Tensor) -> bool:
-    """Whether torch must see a call on this tensor: it stands for another, or something watches."""
-    return intercepted() or type(tensor) not in _PLAIN
+    """Whether torch must see a call on this tensor: it stands for another, has no memory, or something watches."""
+    return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
 # Types of arguments that stand for themselves.
@@ -46,16 +46,22 @@ def must_see_any(values: tuple[object, ...]) -> bool:
     """Whether torch must see a call with these arguments, of which some are tensors or lists of them."""
     if intercepted():
         return True
-    return not _OWN.issuperset(map(type, values)) and any(map(_stands_for_another, values))
+    return any(map(_stands_for_another, values))
 
 
 def _stands_for_another(value: object) -> bool:
     """Whether an argument, or a tensor of a list, is one that torch must see."""
-    ones = value if isinstance(value, (list, tuple)) else (value,)
-    return any(type(one) not in _OWN and hasattr(type(one), "__torch_function__") for one in ones)
+    if type(value) in _PLAIN:
+        return bool(value.is_meta)  # type: ignore[attr-defined]
+    if type(value) in _OWN:
+        return False
+    if isinstance(value, (list, tuple)):
+        return any(map(_stands_for_another, value))
+    return hasattr(type(value), "__torch_function__")
 
 
-_SCALARS = {"f32": "float", "bool": "bool"}
+# A symbol that is passed as a float becomes a constant, and one that is passed as a Scalar stays what it is.
+_SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 
 def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str:
@@ -76,5 +82,20 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     return f"{name}({', '.join([*declared, *more])}) -> ()"
 
 
-def fake(*args: Any) -> None:
-    """Nothing: the outputs are arguments."""
+def refuse_grad(operator: Any) -> Callable[..., Any]:
+    """What an operator does where autograd may follow its arguments: it refuses them as a launch of plain tensors does."""
+    names = [argument.name for argument in operator._schema.arguments]
+
+    def refuse(*args: Any) -> Any:
+        if torch.is_grad_enabled():
+            for name, value in zip(names, args):
+                for one in value if isinstance(value, (list, tuple)) else (value,):
+                    if isinstance(one, torch.Tensor) and one.requires_grad:
+                        raise ArgumentError(
+                            f'argument "{name}": expected a tensor that autograd does not follow, got one that requires grad '
+                            "(detach it, or call under torch.no_grad())"
+                        )
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator(*args)
+
+    return refuse

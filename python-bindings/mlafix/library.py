@@ -77,6 +77,16 @@ def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]
     return legal
 
 
+def check_dtypes(name: str, bound: Mapping[str, str], stored: Sequence[str] = ()) -> None:
+    """Raises ArgumentError unless a kernel's dtype variables are bound to what they may be; `stored`: see `dispatcher`."""
+    for variable, (argument, dtypes) in _legal_dtypes(name).items():
+        got = bound.get(variable, dtypes[0])
+        if got in dtypes or (variable in stored and got == _FP8):
+            continue
+        why = " (fp8 is for outputs)" if got == _FP8 and argument["access"] == "read" else ""
+        raise ArgumentError(f'kernel "{name}": argument "{argument["name"]}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
+
+
 @functools.lru_cache(maxsize=None)
 def variants(name: str) -> cache.Variants:
     """The compiled specialisations of a kernel."""
@@ -103,15 +113,9 @@ def dispatcher(
     """
     compiled = variants(name)
     fixed = dict(bindings or {})
-    legal = _legal_dtypes(name)
 
     def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
-        for variable, (argument, dtypes) in legal.items():
-            got = bound.get(variable, dtypes[0])
-            if got in dtypes or (variable in stored and got == _FP8):
-                continue
-            why = " (fp8 is for outputs)" if got == _FP8 and argument["access"] == "read" else ""
-            raise ArgumentError(f'kernel "{name}": argument "{argument["name"]}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
+        check_dtypes(name, bound, stored)
         return compiled({**bound, **fixed}, device_type, ordinal)
 
     return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)

@@ -1,8 +1,8 @@
 """Kernels of one's own as operators of torch: `torch.ops.mlafix_kernels.<kernel>_<digest>`.
 
 An operator takes the kernel's arguments in the kernel's order; its schema is made from the kernel's signature and declares
-what is mutated. Since a kernel only fills what it is given, the fake implementation has nothing to do. A kernel registers
-itself when torch first traces a call of it; who loads an exported program calls `register(kernel)` before.
+what is mutated. Since a kernel only fills what it is given, the fake implementation checks the arguments and returns nothing. A kernel
+registers itself when torch first traces a call of it; who loads an exported program calls `register(kernel)` before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Kernel(Protocol):
     def signature(self) -> dict[str, Any]: ...
     @property
     def _identity(self) -> str: ...
-    def _launch(self, args: tuple[object, ...]) -> None: ...
+    def _launch_plain(self, args: tuple[object, ...]) -> None: ...
+    def _check_fake(self, args: tuple[object, ...]) -> None: ...
 
 
 _library = torch.library.Library("mlafix_kernels", "DEF")
@@ -43,10 +44,14 @@ def register(kernel: Kernel) -> str:
         _library.define(_torch.schema(name, kernel.signature["args"]), tags=(torch.Tag.pt2_compliant_tag,))
 
         def run(*args: Any) -> None:
-            kernel._launch(args)
+            kernel._launch_plain(args)
+
+        def fake(*args: Any) -> None:
+            kernel._check_fake(args)
 
         for key in ("CPU", "CUDA"):
             _library.impl(name, run, key)
-        torch.library.register_fake(f"mlafix_kernels::{name}", _torch.fake, lib=_library)
+        torch.library.register_fake(f"mlafix_kernels::{name}", fake, lib=_library)
+        _library.impl(name, _torch.refuse_grad(getattr(operators, name).default), "Autograd")
         _registered.add(name)
     return name

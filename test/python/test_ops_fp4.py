@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,13 @@ def memories() -> dict[str, np.ndarray]:
 
 
 def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
-    """[N, H, G] bytes; in tiles, all other rows are as they were."""
+    """[N, H, G] bytes; in tiles, what follows in the last one is cleared, and all other rows are as they were."""
     each = np.ascontiguousarray(stored).view(np.uint8)
     if layout not in ("tiles", "words"):
         return each.reshape(N, H, G)
     rows = rows_of(each.reshape(-1, H * G), H * G)
-    assert (np.delete(rows, np.s_[first : first + N], 0) == POISON).all()
+    end = -(-(first + N) // 128) * 128
+    assert (rows[:first] == POISON).all() and (rows[first + N : end] == 0).all() and (rows[end:] == POISON).all()
     return rows[first : first + N].reshape(N, H, G)
 
 
@@ -120,7 +122,7 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
 
 @pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
 def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
-    """Columns that fill no tile: padding keeps what it held."""
+    """Columns that fill no tile: padding is cleared, but for the rows before."""
     rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
     columns = heads * dim // 16
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
@@ -132,8 +134,8 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
     np.testing.assert_array_equal(device.get(q), want)
     stored = rows_of(device.get(memory), memory.shape[1])
     np.testing.assert_array_equal(stored[3:133, :columns], numbers.reshape(130, columns))
-    stored[3:133, :columns] = POISON
-    assert (stored == POISON).all()
+    stored[3:133, :columns] = 0
+    assert (stored[:3] == POISON).all() and (stored[3:] == 0).all()
 
 
 def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
@@ -145,14 +147,14 @@ def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Gen
     given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
     tokens, decode = 105, 37
     whole = device.put(np.full((128, H * G), POISON, np.uint8))
-    q, _ = ops.merge_attn_states(*map(device.put, given), out_scales=ops.BlockScales(whole, GLOBAL, "128x4"))
+    q, _ = ops.merge_attn_states(*map(device.put, given), out_scales=ops.BlockScales(whole, GLOBAL, "128x4", clear_padding=False))
     for order in ((0, 1), (1, 0)):
         memory = device.put(np.full((128, H * G), POISON, np.uint8))
         parts = device.put(np.full((tokens, H, D // 2), POISON, np.uint8))
         for which in order:
             begin, end = ((0, tokens - decode), (tokens - decode, tokens))[which]
             some = [device.put(np.ascontiguousarray(x[begin:end] if x.ndim == 3 else x[:, begin:end])) for x in given]
-            ops.merge_attn_states(*some, out=parts[begin:end], out_scales=ops.BlockScales(memory, GLOBAL, "128x4", begin))
+            ops.merge_attn_states(*some, out=parts[begin:end], out_scales=ops.BlockScales(memory, GLOBAL, "128x4", begin, clear_padding=False))
         device.synchronize()
         np.testing.assert_array_equal(device.get(memory), device.get(whole))
         np.testing.assert_array_equal(device.get(parts), device.get(q))
@@ -172,7 +174,51 @@ def test_mxfp8_scales_in_tiles(device: Device, rng: np.random.Generator) -> None
     np.testing.assert_array_equal(got, powers)
     nan = np.isnan(bits.astype(F32))
     np.testing.assert_array_equal(device.get(q).view(np.uint8)[~nan], bits.view(np.uint8)[~nan])
-    assert (np.delete(stored, np.s_[20 : 20 + N], 0) == POISON).all()
+    assert (stored[:20] == POISON).all() and (stored[20 + N :] == 0).all()
+
+
+@pytest.mark.parametrize("n, heads, dim", [(5, 1, 80), (130, 3, 48), (128, 1, 64), (0, 1, 80)])
+@pytest.mark.parametrize("is_bound", [False, True])
+def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int, heads: int, dim: int, is_bound: bool) -> None:
+    """vLLM #45741, TransformerEngine #2719: a product reads whole tiles. No tokens are no tiles."""
+    x, columns = device.put(np.ones((n, heads, dim), F32)), heads * dim // 16
+    shape = (max(-(-n // 128), 1) * 128, -(-columns // 4) * 4)
+    out = device.put(np.zeros((n, heads, dim // 2), np.uint8))
+    for clears in (True, False):
+        memory, others = (device.put(np.full(shape, 0xFF, np.uint8)) for _ in range(2))
+        scales = ops.BlockScales(memory, 2.0, "128x4", clear_padding=clears)
+        if is_bound:
+            bound = ops.quantize_groups.bind(x, scales, out=out)
+            device.synchronize()
+            assert (device.get(memory) == 0xFF).all()
+            bound()
+        else:
+            ops.quantize_groups(x, scales, out=out)
+        device.synchronize()
+        stored = rows_of(device.get(memory), shape[1])
+        padding = np.concatenate([stored[:n, columns:].ravel(), stored[n:].ravel()])
+        assert (padding == (0 if clears and n else 0xFF)).all() and (stored[:n, :columns] != 0xFF).all()
+
+
+def test_the_kernel_that_clears_padding(device: Device) -> None:
+    memory = device.put(np.full((256, 8), 0xFF, np.uint8))
+    _scaled_kernels.clear_padding(memory, 3, 130, 200, 5)
+    device.synchronize()
+    stored = rows_of(device.get(memory), 8)
+    want = np.full((256, 8), 0xFF, np.uint8)
+    want[3:130, 5:] = want[130:200] = 0
+    np.testing.assert_array_equal(stored, want)
+
+
+def test_new_memory_of_a_bound_call_is_cleared(device: Device) -> None:
+    x, out, number = device.put(np.ones((5, 1, 80), F32)), device.put(np.zeros((5, 1, 40), np.uint8)), device.put(np.full(1, 2.0, F32))
+    memories = [device.put(np.full((128, 8), 0xFF, np.uint8)) for _ in range(2)]
+    bound = ops.quantize_groups.bind(x, ops.BlockScales(memories[0], number, "128x4"), out=out)
+    seen = memories[1].view(E4M3) if isinstance(memories[1], np.ndarray) else memories[1].view(sys.modules["torch"].float8_e4m3fn)
+    bound.set_pointers((out, seen[:, :5].reshape(128, 1, 5), number, 0, x))
+    bound()
+    device.synchronize()
+    assert (device.get(memories[0]) == 0xFF).all() and not (device.get(memories[1]) == 0xFF).any()
 
 
 def test_vllm_takes_uint8_outputs_with_both_scales(device: Device, rng: np.random.Generator) -> None:
@@ -224,7 +270,7 @@ def test_rows_of_one_word_in_tiles_have_any_stride(rng: np.random.Generator, lib
     ops.merge_attn_states(*inputs, out_scales=ops.BlockScales(want, GLOBAL, "128x4"))
     got = rows_of(words.view(np.uint8), 16)
     np.testing.assert_array_equal(got[:N, :4], rows_of(want.view(np.uint8), 4)[:N])
-    assert (got[:, 4:] == POISON).all() and (got[N:] == POISON).all()
+    assert (got[:, 4:] == POISON).all() and (got[N:, :4] == 0).all()
 
 
 def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:

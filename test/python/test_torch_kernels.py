@@ -72,7 +72,7 @@ def test_operator_is_declared_by_the_signature() -> None:
     schema = str(operator(merge_two)._schema)
     declared = schema.partition("(")[2]
     assert declared == ("Tensor(a!) out, Tensor(b!)? lse, Tensor a, Tensor a_lse, Tensor b, Tensor b_lse, SymInt live, "
-                        "float scale, bool swap) -> ()")  # fmt: skip
+                        "Scalar scale, bool swap) -> ()")  # fmt: skip
     assert torch_kernels.register(merge_two) == merge_two.torch_operator()
     assert merge_two.specialize(B=2).torch_operator() != merge_two.torch_operator()
 

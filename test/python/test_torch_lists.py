@@ -80,7 +80,7 @@ def test_opcheck_of_the_library(where: str) -> None:
 
     class Calls(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func.namespace == "mlafix_kernels":
+            if func.namespace == "mlafix":
                 calls.append((func, args))
             return func(*args, **(kwargs or {}))
 

@@ -16,17 +16,17 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import contract  # noqa: E402
 import mlafix  # noqa: E402
-from calls import FUNCTIONS, Right  # noqa: E402
+from calls import CALLS, FUNCTION_OF, FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
-from mlafix import _torch, library, ops  # noqa: E402
+from mlafix import _torch, ops  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
-from mlafix.ops import _torch_ops  # noqa: E402, F401 (defines the operators)
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
 from watching import seen_by_torch  # noqa: E402
 
 N, H, D = 6, 4, 64
-KERNELS = sorted(ops._families.FAMILIES)
+KERNELS = sorted(CALLS)
+OPERATORS = ops._operators.OPERATORS
 DEVICES = [TorchDevice("cpu"), *([TorchDevice("cuda")] if has_cuda() else [])]
 
 
@@ -46,44 +46,33 @@ class Calls(TorchDispatchMode):
         if func.namespace != "mlafix":
             return func(*args, **(kwargs or {}))
         self.seen.append((func, args))
-        return None
+        made = tuple(torch.empty(0) for _ in func._schema.returns)
+        return made[0] if len(made) == 1 else made or None
 
 
 def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
-    """A kernel's operator, and right arguments for it: what its public function passes."""
+    """The operator of a kernel's function, and right arguments for it: what the function passes, so that it launches this kernel."""
     with Calls() as calls:
         Right(TorchDevice(where)).call(kernel)
     ((operator, arguments),) = calls.seen
-    assert operator is getattr(torch.ops.mlafix, kernel).default
+    assert operator is getattr(torch.ops.mlafix, FUNCTION_OF[kernel]).default
     return operator, arguments
 
 
 def test_schema_is_made_of_the_signature() -> None:
-    def schema_of(kernel: str) -> str:
-        return _torch.schema(kernel, ops._families.FAMILIES[kernel].arguments, "str variant")
-
-    schema = schema_of("merge_attn_states_fp8")
-    assert schema == ("merge_attn_states_fp8(Tensor(a!) out, Tensor(b!)? out_lse, Tensor out_scale, Tensor prefix, Tensor prefix_lse, "
-                      "Tensor suffix, Tensor suffix_lse, SymInt context_rows, str variant) -> ()")
-    assert "float epsilon, str variant" in schema_of("rmsnorm")
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_schema_says_what_the_kernel_says(kernel: str) -> None:
-    """Names, order, what is written, what may be omitted, as torch has understood them: the kernel's own signature."""
-    schema = getattr(torch.ops.mlafix, kernel).default._schema
-    wanted = []
-    for arg in json.loads(library.signature(kernel))["args"]:
-        if arg["kind"] == "scalar":
-            wanted.append((arg["name"], "float" if arg["dtype"] == "f32" else "int", False))
-        else:
-            wanted.append((arg["name"], "Optional[Tensor]" if arg["optional"] else "Tensor", arg["access"] != "read"))
-    got = [(a.name, str(a.real_type), a.is_write) for a in schema.arguments]
-    assert got[:-1] == wanted and got[-1] == ("variant", "str", False) and not schema.returns
+    assert OPERATORS["merge_states_list"].schema == (
+        "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, "
+        "Tensor? out_scale, Scalar? out_scale_number, Tensor(c!)? out_scales, bool out_scales_is_block, Tensor? out_scales_global, "
+        "Scalar? out_scales_global_number, str out_scales_swizzle, SymInt out_scales_first_row, str out_scales_mxfp4, "
+        "bool out_scales_clear_padding, bool round_scales, str quantize_from) -> (Tensor, Tensor)")  # fmt: skip
+    assert OPERATORS["fill_pad_rows"].schema == (
+        "fill_pad_rows(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, Tensor(b!)? lse, str lse_layout) -> ()")  # fmt: skip
 
 
-def test_every_kernel_of_the_package_is_an_operator() -> None:
-    assert KERNELS == sorted(ops._families.FAMILIES) and set(KERNELS) <= set(library.names())
+def test_every_function_is_an_operator() -> None:
+    """But for those that call one, or work on the host."""
+    assert set(ops.__all__) - set(OPERATORS) == {"Array", "Base", "BlockScales", "Bound", "LseLayout", "Stream", "chunks_with_zero_kv", "is_prefilling"}
+    assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -99,10 +88,12 @@ def test_opcheck(kernel: str, where: str) -> None:
 def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
     """opcheck cannot see that a mutation takes place: some declared output changes, and no input does."""
     operator, args = call_of(kernel, where)
-    before = [a.clone() if isinstance(a, torch.Tensor) else None for a in args]
+    given = [(declared, one) for declared, a in zip(operator._schema.arguments, args) for one in (a if isinstance(a, list) else [a])
+             if isinstance(one, torch.Tensor)]  # fmt: skip
+    before = [one.clone() for _, one in given]
     operator(*args)
-    changed = {declared.name: bool(declared.is_write) for a, b, declared in zip(args, before, operator._schema.arguments)
-               if b is not None and not torch.equal(a.view(torch.uint8), b.view(torch.uint8))}
+    changed = {declared.name: bool(declared.is_write) for (declared, one), b in zip(given, before)
+               if not torch.equal(one.view(torch.uint8), b.view(torch.uint8))}  # fmt: skip
     assert changed and all(changed.values()), changed
 
 
@@ -311,7 +302,9 @@ def test_the_reference_agrees_through_the_operator(rng: np.random.Generator) -> 
     states = make_states(rng, 2, N, H, D, BF16)
     v, s = device.put(states.v), device.put(states.s)
     out, lse = torch.empty_like(v[0]), torch.empty_like(s[0])
-    torch.ops.mlafix.merge_attn_states(out, lse, v[0], s[0], v[1], s[1], N, "nh,e")
+    with seen_by_torch() as seen:
+        ops.merge_attn_states(v[0], s[0], v[1], s[1], out=out, out_lse=lse, lse_layout="nh")
+    assert "mlafix.merge_attn_states.default" in seen
     want, want_lse = contract.merge(states.v, states.s, out_dtype=BF16)
     want.check(device.get(out), "out")
     want_lse.check(device.get(lse), "lse")

@@ -109,4 +109,6 @@ def counted(count: int, like: Any) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
+    if type(like) is not torch.Tensor:  # Made from the tensor, so that one that stands for another makes its like.
+        return like.new_ones((count,), dtype=torch.int32).cumsum(0, dtype=torch.int32) - 1
     return torch.arange(count, dtype=torch.int32, device=like.device)

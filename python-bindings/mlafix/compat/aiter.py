@@ -50,6 +50,8 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
     check_integer("max_seqlen_q", max_seqlen_q)
     if max_seqlen_q < 1:
         raise wrong("max_seqlen_q", "at least 1", max_seqlen_q)
+    rows_of(indptr, "reduce_indptr", ("tiles + 1",))
+    rows_of(parts, "reduce_partial_map", ("k",))
     if final is not None and (width := rows_of(final, "reduce_final_map", ("tiles", "2"))[1]) != 2:
         raise wrong("reduce_final_map", "size 2 in dim 1", width)
     partial_output = with_rows_joined(partial_output, "partial_output", ("H", "D"))
@@ -61,6 +63,8 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
         if final is None:
             rows, ends = _tiles_in_order(indptr, parts)
         else:
+            if (got := final.shape[0]) != indptr.shape[0] - 1:
+                raise wrong("reduce_final_map", f"size {indptr.shape[0] - 1} in dim 0, a row for each tile of reduce_indptr", got)
             ends = final[:, 1]
         indptr, parts, rows = _by_query(indptr, parts, rows, ends, max_seqlen_q)
     ops.merge_states_mapped(final_output, partial_output, partial_lse, indptr, parts, rows, out_lse=final_lse, min_parts=2,

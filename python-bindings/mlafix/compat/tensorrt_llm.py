@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._rank_kernels import merge_stats_blocks
 from ..ops import Array
 from ..ops._arrays import check_dtype, empty, rows_of
+from ..ops._for_drop_ins import merge_stats_blocks
 from ..ops._wrong import renames, wrong
 
 

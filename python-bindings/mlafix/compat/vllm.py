@@ -13,8 +13,8 @@ from .. import ops
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops._wrong import renames, wrong
-from .._rank_kernels import mask_rows_without_keys, weight_of_rank
-from ..ops._arrays import PAYLOADS, check_dtype, empty, rows_of
+from ..ops._arrays import PAYLOADS, check_dtype, empty, is_torch, rows_of
+from ..ops._for_drop_ins import mask_rows_without_keys, weight_of_rank
 from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, bytes_as_fp8, in_rows, rows_of_heads, widened
 
@@ -50,7 +50,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
             bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32. For an output of uint8
             `[N, H, D / 2]` with `output_scale` as the global scale it is NVFP4: scales in tiles of 128 x 4, float8_e4m3fn
             or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128 (`mlafix.ops.BlockScales`).
-            Padding keeps what it held.
+            Padding of tiles becomes zeros.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -172,7 +172,7 @@ def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, bloc
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     starts = _starts(lengths)
-    return ops.pack_rows(x, starts, int(lengths.max()) if starts.shape[0] > 1 else 0, pad=pad_value)  # type: ignore[attr-defined]
+    return ops.pack_rows(_evenly_spaced(x, 1), starts, int(lengths.max()) if starts.shape[0] > 1 else 0, pad=pad_value)  # type: ignore[attr-defined]
 
 
 @renames(padded="packed_tensor")
@@ -194,7 +194,18 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
     """
     starts = _starts(lengths)
     shape = getattr(packed_tensor, "shape", (0, 0))
-    return ops.unpack_rows(packed_tensor, starts, out=empty(packed_tensor, (int(starts[-1]), *shape[2:])))
+    return ops.unpack_rows(_evenly_spaced(packed_tensor, 2), starts, out=empty(packed_tensor, (int(starts[-1]), *shape[2:])))
+
+
+def _evenly_spaced(array: Any, lead: int) -> Any:
+    """An array of rows behind `lead` dims, whose other dims are one by a view; else a copy of it, as a reshape makes there."""
+    strides = array.stride() if is_torch(array) else getattr(array, "strides", ())
+    size = 1 if is_torch(array) else getattr(array, "itemsize", 1)
+    for dim in range(len(strides) - 1, lead - 1, -1):
+        if strides[dim] != size and array.shape[dim] != 1:
+            return array.contiguous() if is_torch(array) else array.copy()
+        size *= array.shape[dim]
+    return array
 
 
 def _starts(lengths: Any) -> Any:
@@ -227,7 +238,7 @@ def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: 
         raise wrong("seq_lens", "an array exactly where query_start_loc is one", "one of both")
     if len(query_start_loc.shape) != 1 or query_start_loc.shape[0] != seq_lens.shape[0] + 1:
         raise wrong("query_start_loc", f"{seq_lens.shape[0] + 1} entries for {seq_lens.shape[0]} requests", query_start_loc.shape)
-    mask_rows_without_keys(lse, seq_lens, query_start_loc, query_start_loc.shape[0].bit_length())
+    mask_rows_without_keys(lse, seq_lens, query_start_loc)
 
 
 def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_base_on_e: bool = True) -> tuple[Any, Any]:
@@ -260,13 +271,11 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
         raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", cp_rank)
     lse = empty(shares, tuple(shares.shape[1:]), "f32")
     whole = in_rows(rows)
-    (_WEIGHT_E if is_lse_base_on_e else _WEIGHT_2)(whole, lse, shares, cp_rank)
+    weight_of_rank(whole, lse, shares, cp_rank, "e" if is_lse_base_on_e else "2")
     if whole is not rows:
         rows[...] = whole
     return rows, lse
 
-
-_WEIGHT_E, _WEIGHT_2 = weight_of_rank.specialize(B="e"), weight_of_rank.specialize(B="2")
 
 
 @of_ranks

@@ -4,8 +4,12 @@ Each function has a `bind`, which checks and packs a call once to launch it many
 functions; docs/ops has a page on each module, made of the docstrings.
 """
 
+import sys
+
+from . import _for_drop_ins as _for_drop_ins  # its operators, too
 from . import blank, merge, merge_many, merge_mapped, metadata, rows, tokens
 from ._block_scales import BlockScales
+from ._launch import register_torch_operators
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
 from .merge import *
@@ -23,3 +27,6 @@ __all__ += blank.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__
 __all__ += tokens.__all__
+
+if "torch" in sys.modules:  # Else when the first tensor is met: importing torch takes seconds.
+    register_torch_operators()

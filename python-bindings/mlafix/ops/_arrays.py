@@ -92,8 +92,15 @@ def spelling_of(dtype: Any) -> str:
         return text
 
 
+def is_symbol(value: Any) -> bool:
+    """Whether a number is one that torch knows by name only, while it traces."""
+    return type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
+
+
 def one_element(array: Any, like: Any) -> Any:
     """An array of one f32 with at most one dim, and a float as an array of one f32 beside `like`."""
+    if is_symbol(array):  # Then nothing has memory, and float() would make a constant of it.
+        return like.new_empty((1,), dtype=torch_dtype("f32"))
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
             return like.new_full((1,), float(array), dtype=torch_dtype("f32"))
@@ -157,7 +164,7 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
     if is_torch(array):
         try:
             return array.view(shape)
-        except RuntimeError:
+        except (RuntimeError, ValueError):  # the latter for tensors without memory
             return None
     flat = array.reshape(shape)
     return flat if shares_memory(flat, array) else None

@@ -24,11 +24,14 @@ class BlockScales:
         global_scale: one f32 on the inputs' device, of any rank, or a float, which is copied there: the number that scales are
             multiplied by, 448 * 6 / the largest magnitude of a tensor in engines. None: fp8 or MXFP4.
         swizzle: "128x4" for scales in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them; "" for others.
-        first_row: in tiles, the first token's row. A launch writes the scales of its tokens and nothing else, neither padding nor other
-            rows of a tile: two launches, of prefill and of decode tokens, may share one.
+        first_row: in tiles, the first token's row. Rows before it are left as they are.
         mxfp4: makes the result MXFP4, and is the rule by which the scale of a group of 32, a power of two, is made of its largest
             magnitude. "floor": that of OCP MX v1.0 (6.3), 2^(floor(log2(largest)) - 2), which lets what is beyond 6 times the scale
             saturate. "ceil": the least power of two that is not below largest / 6, FlashInfer's `mxfp4_quantize`. "": no MXFP4.
+        clear_padding: in tiles, whether a second, small launch writes zero bytes to the padding that a product reads with the scales,
+            where there is any: the columns that make a row's a multiple of 4, and the rows from the last token's to the end of its
+            tile. False: both keep what they hold, so that two launches, of prefill and of decode tokens, may share a tile in any
+            order. With True the one that has the later rows comes last.
 
     Example:
         >>> rows, lse = np.full((3, 2, 32), 3, np.float32), np.zeros((2, 3), np.float32)
@@ -43,6 +46,7 @@ class BlockScales:
     swizzle: str = ""
     first_row: int = 0
     mxfp4: str = ""
+    clear_padding: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

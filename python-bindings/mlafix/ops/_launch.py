@@ -1,21 +1,24 @@
-"""How a call is launched: by the kernel's C++ dispatcher, or by torch's dispatcher where torch must see the call.
+"""How a call is launched: by the kernel's C++ dispatcher, or as an operator of torch where torch must see the call.
 
-A function of this package turns its arguments into the kernel's and calls `launch`. Calls on plain arrays and plain tensors go
-to the C++ dispatcher. A call on a tensor that represents another one (fake, functional, a subclass) and a call that is being
-traced go through `torch.ops.mlafix`, whose operators have a schema, a fake implementation and declared mutations.
+A public function turns its arguments into the kernel's and calls `launch`. Its decorator, `operation`, first asks whether the arrays are
+plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass) and a call that is being traced go
+through torch (`_operators`).
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from typing import Any, Callable, cast
 
 import numpy
 
+from .. import _fake, library
 from .._forks import whole
 from ._families import KernelDispatchers, Key, TryLaunch, check_key
-from ._types import Bound, Launch, Operation, P, R
+from ._operators import FAKE, OPERATORS, Operator
+from ._types import Bound, Operation, P, R
 from ._wrong import renames, wrong
 
 # torch.Tensor and functions that say whether torch traces or intercepts calls, set when the first tensor is met. This module
@@ -38,46 +41,40 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
     return None if _tensor is None or _dynamo_traces() else family.fast.get(key)
 
 
-def launcher(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
-    """What launches `family` for `key`; `probe` is one of the call's arrays and represents all of them."""
+def is_for_torch(probe: Any) -> bool:
+    """Whether torch must see a call; `probe` is one of its arrays and represents all of them."""
     kind = type(probe)
     # _torch.must_see() written out, less the modes that it finds harmless: the call would cost as much as the questions.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
-        return with_fast_path(family, key)
-    if kind is numpy.ndarray:
-        return family[key]
-    return _other(family, key, probe)
+        return bool(probe.is_meta)
+    return False if kind is numpy.ndarray else _is_other_for_torch(probe)
 
 
-def with_fast_path(family: KernelDispatchers, key: Key) -> Launch:
-    """The dispatcher for a launch key, which `fast_path` returns from now on."""
-    dispatch = family[key]
-    if key not in family.fast:
-        family.fast[key] = dispatch.try_launch
-    return dispatch
-
-
-def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
-    """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
+def _is_other_for_torch(probe: Any) -> bool:
+    """As `is_for_torch`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
+    if isinstance(probe, (list, tuple)):
+        return len(probe) > 0 and not isinstance(probe[0], (list, tuple)) and is_for_torch(probe[0])
     if not hasattr(type(probe), "__torch_function__"):
-        return family[key]
-    whole("mlafix.ops._torch_ops")
-    from .. import _torch
-    from . import _torch_ops
-
-    if _torch.must_see(probe):
-        check_key(key)
-        return _torch_ops.through(family.kernel, key)
-    if _tensor is None:
-        watch_torch()
-    return with_fast_path(family, key)
-
-
-def watch_torch() -> None:
-    """Sets the functions that `launcher` asks about a plain tensor."""
-    global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
+        return False
     whole("mlafix._torch")
     from .. import _torch
+
+    if _tensor is None:
+        register_torch_operators()
+    return _torch.must_see(probe)
+
+
+def register_torch_operators() -> None:
+    """Registers the operators `torch.ops.mlafix.*`, which an exported program that calls `mlafix.ops` or `mlafix.compat` needs.
+
+    Importing mlafix does so where torch is imported already, and so does the first call with a tensor. A process that imports torch
+    later calls this function before it loads the program. It imports torch, and may be called again.
+    """
+    global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
+    whole("mlafix._torch")
+    whole("mlafix.ops._torch_ops")
+    from .. import _torch
+    from . import _torch_ops  # noqa: F401 (registers)
 
     _compiling, _tracing = _torch.compiling, _torch.tracing
     _dispatch_modes, _function_modes = _torch.dispatch_modes, _torch.function_modes
@@ -91,53 +88,84 @@ class Binding:
     bound: Bound
 
 
-def launch(family: KernelDispatchers, key: Key, probe: Any, arguments: tuple[Any, ...], stream: Any) -> None:
-    """Launches `family` for `key` on the kernel's arguments in the kernel's order, or binds the call where `stream` is a `Binding`.
-
-    `probe` is one of the call's arrays and represents all of them.
-    """
-    way = launcher(family, key, probe)
+def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stream: Any) -> None:
+    """Launches `family` for `key` on the kernel's arguments in the kernel's order; or binds or checks the call, as `stream` says."""
+    if stream is FAKE:
+        _check(family, key, arguments)
+        return
+    dispatch = family[key]
     if type(stream) is Binding:
-        stream.bound = way.bind(arguments)
-    else:
-        way(arguments, stream)
+        stream.bound = dispatch.bind(arguments)
+        return
+    if key not in family.fast:
+        family.fast[key] = dispatch.try_launch
+    dispatch(arguments, stream)
+
+
+def _check(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...]) -> None:
+    check_key(key)
+    bound = _fake.check(family.kernel, family.arguments, arguments, views=family.views(key[0]))
+    library.check_dtypes(family.kernel, bound, family.stored)
 
 
 def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
     """As `launch`, of a kernel that is written in Python and compiled when it is first used."""
-    if type(stream) is Binding:
+    if stream is FAKE:
+        kernel._check_fake(arguments)
+    elif type(stream) is Binding:
         stream.bound = kernel.bind(*arguments)
     else:
-        kernel(*arguments, stream=stream)
+        kernel._launch_plain(arguments, stream)
 
 
-def operation(names: dict[str, str] | None = None, **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Gives a public function its `bind`, which takes the same arguments, less the stream.
+def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = (), **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """Makes a function that launches a kernel an operator of torch, which it calls where torch must see the call, and gives it its `bind`.
 
-    `names` maps arguments of the kernel to the function's own names for them, which errors then use.
-    `outputs` are the arrays that a plain call allocates. A bound call returns nothing, so they must be given, unless the argument
-    that the value names is False: `out_lse="return_lse"`.
+    Args:
+        names: arguments of the kernel with the function's own names for them, which errors then use.
+        writes: see `Operator`.
+        outputs: likewise. A bound call returns nothing, so they must be given, unless they are not wanted: `out_lse="return_lse"`.
     """
 
     def decorate(function: Callable[P, R]) -> Operation[P, R]:
-        public = cast("Operation[P, R]", renames(**names)(function) if names else function)
+        straight = renames(**names)(function) if names else function
+        operator = Operator(straight, writes, outputs)
+        OPERATORS[operator.name] = operator
+        first = operator.positional[0]
 
-        def bind(*args: P.args, **kwargs: P.kwargs) -> Bound:
-            if "stream" in kwargs:
-                raise TypeError(f"{function.__name__}.bind() got an unexpected keyword argument 'stream'")
-            for name, wanted in outputs.items():
-                if kwargs.get(name) is None and kwargs.get(wanted, True):
-                    raise wrong(name, "an array, since a bound call returns none", None)
-            binding = Binding()
-            public(*args, **{**kwargs, "stream": binding})  # type: ignore[arg-type]
-            return binding.bound
+        @functools.wraps(function)
+        def public(*args: P.args, **kwargs: P.kwargs) -> R:
+            if is_for_torch(args[0] if args else kwargs.get(first)):
+                return cast(R, operator(args, kwargs))
+            return straight(*args, **kwargs)
 
-        bind.__module__, bind.__qualname__ = function.__module__, f"{function.__qualname__}.bind"
-        bind.__doc__ = f"Checks and packs a call of `{function.__name__}`, every output given, to launch it many times."
-        whole = inspect.signature(function)
-        taken = [parameter for name, parameter in whole.parameters.items() if name != "stream"]
-        bind.__signature__ = whole.replace(parameters=taken, return_annotation="Bound")  # type: ignore[attr-defined]
-        public.bind = bind
-        return public
+        return _with_bind(cast("Operation[P, R]", public), outputs)
 
     return decorate
+
+
+def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """Gives a function its `bind` that hands its stream to one which `operation` has made. `outputs`: as there."""
+    return lambda function: _with_bind(cast("Operation[P, R]", function), outputs)
+
+
+def _with_bind(public: Operation[P, R], outputs: dict[str, str]) -> Operation[P, R]:
+    """Gives a public function its `bind`, which takes the same arguments, less the stream."""
+
+    def bind(*args: P.args, **kwargs: P.kwargs) -> Bound:
+        if "stream" in kwargs:
+            raise TypeError(f"{public.__name__}.bind() got an unexpected keyword argument 'stream'")
+        for name, wanted in outputs.items():
+            if kwargs.get(name) is None and kwargs.get(wanted, True):
+                raise wrong(name, "an array, since a bound call returns none", None)
+        binding = Binding()
+        public(*args, **{**kwargs, "stream": binding})  # type: ignore[arg-type]
+        return binding.bound
+
+    bind.__module__, bind.__qualname__ = public.__module__, f"{public.__name__}.bind"
+    bind.__doc__ = f"Checks and packs a call of `{public.__name__}`, every output given, to launch it many times."
+    whole = inspect.signature(public)
+    taken = [parameter for name, parameter in whole.parameters.items() if name != "stream"]
+    bind.__signature__ = whole.replace(parameters=taken, return_annotation="Bound")  # type: ignore[attr-defined]
+    public.bind = bind
+    return public

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import sys
-from typing import Any
+from typing import Any, Tuple, Union
 
 import numpy
 
@@ -19,9 +20,11 @@ from .. import _masked_kernels as masked
 from .. import _scaled_kernels as kernels
 from .. import _scalings as scalings
 from ..dsl import bf16, f16, f32
-from ._arrays import dtype_name, lse_as, one_element, rows_of
+from ._arrays import dtype_name, is_torch, lse_as, one_element, rows_of
 from ._block_scales import BlockScales, OneScale
-from ._launch import launch_kernel
+from ._launch import Binding, launch_kernel
+from ._operators import FAKE
+from ._types import Bound
 from ._wrong import renames, wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
@@ -36,8 +39,8 @@ Rows = tuple[Any, ...]
 
 
 def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> None:
-    where, how = _scaling(scales, rows_of(x, "x", ("n", "H", "D")), rounds, "f32", x, out)
-    _launch("quantised_rows", how, "e", (out, *where, x), stream)
+    where, how, padding = _scaling(scales, rows_of(x, "x", ("n", "H", "D")), rounds, "f32", x, out)
+    _launch("quantised_rows", how, "e", (out, *where, x), stream, padding)
 
 
 # In the functions below, `bound` is the count of states that is compiled into the kernel, as into the library's: 0 for any. The order
@@ -46,64 +49,69 @@ def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> 
 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
-    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
+    where, how, padding = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
     lses = [lse_as(lse, layout, "hn") for lse in (out_lse, prefix_lse, suffix_lse)]
-    _launch("two_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], context_rows), stream, copies=copies)
+    _launch("two_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], context_rows), stream, padding, copies=copies)
 
 
 def masked_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, *of_sequences = rows
-    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
+    where, how, padding = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
     lses = [lse_as(lse, layout, "nh") for lse in (out_lse, prefix_lse, suffix_lse)]
-    _launch("masked_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], *of_sequences), stream)
+    _launch("masked_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], *of_sequences), stream, padding)
 
 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
     out, out_lse, v, s = rows
     n, _, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    where, how = _scaling(scales, (n, heads, dim), rounds, source, v, out)
-    _launch("dense_states", how, base, (out, *where, out_lse, v, s), stream, "k", bound)
+    where, how, padding = _scaling(scales, (n, heads, dim), rounds, source, v, out)
+    _launch("dense_states", how, base, (out, *where, out_lse, v, s), stream, padding, "k", bound)
 
 
 def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any) -> None:
     out, out_lse, v, s, indptr = rows
     n = rows_of(out, "out", ("n", "H", "D"))[0]
-    where, how = _scaling(scales, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), rounds, source, v, out)
-    _launch("ragged_states", how, base, (out, *where, out_lse, v, s, indptr), stream)
+    where, how, padding = _scaling(scales, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), rounds, source, v, out)
+    _launch("ragged_states", how, base, (out, *where, out_lse, v, s, indptr), stream, padding)
 
 
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
-    where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0], out)
+    where, how, padding = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0], out)
     lses = [lse_as(lse, layout, "nh") for lse in (out_lse, *ss)]
-    _launch("listed_states", how, base, (out, *where, lses[0], list(vs), lses[1:]), stream, "k", len(vs))
+    _launch("listed_states", how, base, (out, *where, lses[0], list(vs), lses[1:]), stream, padding, "k", len(vs))
 
 
 def mapped_states(rows: Rows, scales: Any, rounds: bool, source: str, bases: tuple[str, str], stream: Any, dtype: Any) -> None:
     out, out_lse, parts, *rest = rows
     n = rows_of(out, "out", ("n", "H", "D"))[0]
-    where, how = _scaling(scales, (n, *rows_of(parts, "parts", ("p", "H", "D"))[1:]), rounds, source, parts, out, dtype)
-    _launch("mapped_states", how, bases[0], (out, *where, out_lse, parts, *rest), stream, out_base=bases[1])
+    where, how, padding = _scaling(scales, (n, *rows_of(parts, "parts", ("p", "H", "D"))[1:]), rounds, source, parts, out, dtype)
+    _launch("mapped_states", how, bases[0], (out, *where, out_lse, parts, *rest), stream, padding, out_base=bases[1])
 
 
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, out, dtype)
-    _launch("split_states", how, base, (out, view if how.in_tiles or how.is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
+    (view, *rest), how, padding = _scaling(scales, (*lead, heads, dim), rounds, source, partial, out, dtype)
+    _launch("split_states", how, base, (out, view if how.in_tiles or how.is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, padding, "s", bound)
 
 
 _FIELDS = dataclasses.fields(scalings.Scaling)
 How = collections.namedtuple("How", [field.name for field in _FIELDS],
                              defaults=["f32" if field.name == "rounding" else field.default for field in _FIELDS])
-"""A `Scaling` whose `rounding` is the dtype's name: torch.compile knows such constants."""
+"""A `Scaling` whose `rounding` is the dtype's name: a part of a key, which each call looks up."""
 
 
-def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
-    """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
-    that of `like`, an input."""
+Padding = Union[Tuple[Any, ...], None]
+"""The arguments of the kernel that clears the padding of scales in tiles; None where there is nothing to clear."""
+
+
+def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any,
+             dtype: Any = None) -> tuple[tuple[Any, Any, int], How, Padding]:
+    """The scales' arguments of a kernel for rows `[…, H, D]`, how it scales, and padding to clear; `dtype`: of the result without
+    scales, if not that of `like`, an input."""
     if isinstance(scales, OneScale):
-        return (one_element(scales.scale, like), None, 0), How(is_static=True)
+        return (one_element(scales.scale, like), None, 0), How(is_static=True), None
     *lead, heads, dim = rows
     of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
     is_fp4 = _is_fp4(of, rounds)
@@ -113,8 +121,10 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     if of.first_row and not of.swizzle:
         raise wrong("out_scales", 'first_row 0 without swizzle "128x4"', of.first_row)
     joined = 1
+    padding: Padding = None
     if of.swizzle:
-        view, is_power, pads = *_tiles(of, tuple(lead), heads, dim), False
+        view, is_power, padding = _tiles(of, tuple(lead), heads, dim)
+        pads = False
     elif is_fp4:
         view, is_power, pads = _of_fp4(of, tuple(lead), heads, dim), bool(of.mxfp4), False
     else:
@@ -125,8 +135,8 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
     number = None if of.global_scale is None else one_element(of.global_scale, like)
-    how = How(is_power or rounds, name, pads, is_fp4, in_tiles=bool(of.swizzle), floors=of.mxfp4 == "floor", joined=joined)
-    return (view, number, of.first_row), how
+    how = How(is_power or rounds, name, pads, is_fp4, in_tiles=bool(of.swizzle), floors=of.mxfp4 == "floor", joined=int(joined))
+    return (view, number, of.first_row), how, padding
 
 
 def _is_fp4(of: BlockScales, rounds: bool) -> bool:
@@ -150,6 +160,8 @@ def _kind(scales: Any) -> str:
 def _bytes_as(scales: Any, name: str) -> Any:
     """Bytes, or words of four, over the same memory as another dtype of a byte."""
     if isinstance(scales, numpy.ndarray):
+        if name == "uint8":
+            return scales.view(numpy.uint8)
         import ml_dtypes
 
         return scales.view(numpy.dtype(getattr(ml_dtypes, name)))
@@ -159,7 +171,7 @@ def _bytes_as(scales: Any, name: str) -> Any:
 def _of_fp4(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> Any:
     """The scales of NVFP4 or MXFP4 as a kernel takes them: `[*lead, H, 1, G]`."""
     name, size = ("float8_e8m0fnu", _MX_GROUP) if of.mxfp4 else ("float8_e4m3fn", _NVFP4_GROUP)
-    groups, rest = divmod(dim, size)
+    groups, rest = dim // size, dim % size  # Symbols have no divmod.
     kind, shape = _kind(of.scales), tuple(of.scales.shape)
     if kind not in (name, "uint8"):
         raise wrong("out_scales", f"dtype {name} or uint8 beside {'mxfp4' if of.mxfp4 else 'a global scale'}", kind)
@@ -168,15 +180,15 @@ def _of_fp4(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> Any
     return _bytes_as(of.scales, name).reshape((*lead, heads, 1, groups))
 
 
-def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool]:
-    """Scales in tiles as a kernel takes them, `[m, H, G]`, and whether they are powers of two."""
+def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, Padding]:
+    """Scales in tiles as a kernel takes them, `[m, H, G]`, whether they are powers of two, and their padding."""
     if of.swizzle != "128x4":
         raise wrong("out_scales", 'swizzle "128x4" or ""', repr(of.swizzle))
     is_nvfp4, kind = of.global_scale is not None, _kind(of.scales)
     name, size = ("float8_e4m3fn", _NVFP4_GROUP) if is_nvfp4 else ("float8_e8m0fnu", _MX_GROUP)
     if kind not in (name, "uint8", "int32"):
         raise wrong("out_scales", f"dtype {name}, uint8 or int32 in tiles, {'with' if is_nvfp4 else 'without'} a global scale", kind)
-    columns, rest = divmod(heads * dim, size)
+    columns, rest = heads * dim // size, heads * dim % size
     shape = tuple(of.scales.shape)
     if kind == "int32" and len(shape) == 2:
         shape = (shape[0], shape[1] * _BYTES_A_WORD)
@@ -194,7 +206,9 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
             raise wrong("out_scales", "words next to each other in a row, in tiles", f"stride {step}")
     # A row of one word may have any stride, and a dim that is added has that of contiguous words.
     words = of.scales[:, 0, None] if kind == "int32" and of.scales.shape[1] == 1 else of.scales
-    return _bytes_as(words, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
+    view = _bytes_as(words, name)[:, :columns].reshape((shape[0], heads, dim // size))
+    padding = (_bytes_as(words, "uint8"), of.first_row, rows, columns) if of.clear_padding else None
+    return view, not is_nvfp4, padding
 
 
 def _scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool, int]:
@@ -242,7 +256,7 @@ def _groups(shape: tuple[int, ...], lead: tuple[int, ...], heads: int) -> int:
 
 def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
     # As many words hold the scales of several numbers of groups: engines have groups of 128 elements.
-    groups, rest = divmod(dim, 128)
+    groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)
     if len(lead) != 1 or rest or groups not in (1, 2, _BYTES_A_WORD):
         raise wrong("out_scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
@@ -251,38 +265,60 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
     # A view of another size needs a last dim that is contiguous, and one that is added is.
     each = _bytes_as(scales[..., None], "float8_e8m0fnu")
     shared = _BYTES_A_WORD // groups
-    return each.reshape((*lead, words, shared, groups)), True, heads % shared != 0
+    return each.reshape((*lead, words, shared, groups)), True, bool(heads % shared != 0)
 
 
-def _constant(function: Any) -> Any:
-    """Has torch.compile call a function of constants while it traces, in place of tracing it."""
-    torch = sys.modules.get("torch")
-    return torch.compiler.assume_constant_result(function) if torch else function
+@functools.lru_cache(maxsize=None)
+def _kernel(name: str, how: How, base: str, count: str, bound: int, copies: bool, out_base: str) -> Any:
+    """A kernel of `_scaled_kernels`; a count above 0 is compiled into it."""
+    scaling = scalings.Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
+    made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
+    bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
+    bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if how.is_static or how.joined > 1 else {})
+    return made.specialize(**bindings) if bindings else made
 
 
-_kernels: dict[tuple[Any, ...], Any] = {}
+def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, padding: Padding, count: str = "", bound: int = 0,
+            copies: bool = False, out_base: str = "e") -> None:
+    """Launches a kernel of `_scaled_kernels`, or binds or checks the call, as `stream` says."""
+    kernel = _kernel(name, how, base, count, bound, copies, out_base)
+    (_launch_with_one if how.is_static else launch_kernel)(kernel, arguments, stream)
+    if padding is not None and stream is not FAKE:
+        _clear(*padding, stream)
 
 
-@_constant
-def _make(*key: Any) -> bool:
-    """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
-    if key not in _kernels:
-        name, *fields, base, count, bound, copies, out_base = key
-        how = How(*fields)
-        scaling = scalings.Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
-        made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
-        bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
-        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if how.is_static or how.joined > 1 else {})
-        _kernels[key] = made.specialize(**bindings) if bindings else made
-    return True
+def _clear(scales: Any, first: int, rows: int, columns: int, stream: Any) -> None:
+    """Clears the padding of tiles behind the launch that writes the scales, or binds both, where there is any."""
+    last = first + rows
+    end = -(-last // _TILE_ROWS) * _TILE_ROWS
+    if not rows or (columns % _TILE_COLUMNS == 0 and last == end):
+        return
+    arguments = (scales, first, last, end, columns)
+    if type(stream) is not Binding:
+        launch_kernel(kernels.clear_padding, arguments, stream)
+        return
+    stream.bound = _Both(stream.bound, kernels.clear_padding.bind(*arguments), arguments)
 
 
-def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False,
-            out_base: str = "e") -> None:
-    """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
-    key = (name, *how, base, count, bound, copies, out_base)
-    _make(*key)
-    (_launch_with_one if how.is_static else launch_kernel)(_kernels[key], arguments, stream)
+class _Both:
+    """A bound call whose scales have padding, and the call that clears it."""
+
+    def __init__(self, call: Bound, clear: Bound, arguments: tuple[Any, ...]) -> None:
+        self._call, self._clear, self._arguments = call, clear, arguments
+
+    def __call__(self, stream: Any = None) -> None:
+        self._call(stream)
+        self._clear(stream)
+
+    @property
+    def launch_info(self) -> Any:
+        return self._call.launch_info  # type: ignore[attr-defined]
+
+    def set_pointers(self, args: Any) -> None:
+        self._call.set_pointers(args)
+        scales = args[1]  # of any kernel here
+        address = scales if isinstance(scales, int) else scales.data_ptr() if is_torch(scales) else scales.ctypes.data
+        self._clear.set_pointers((address, *self._arguments[1:]))
 
 
 # The scale is called as the function's argument is.

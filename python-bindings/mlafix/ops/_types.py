@@ -25,6 +25,9 @@ class Array(Protocol):
     def __dlpack__(self, **options: Any) -> Any: ...
 
 
+DTypeLike = Any
+"""A dtype: its name here ("bf16") or in numpy ("bfloat16"), or numpy's or torch's object for it."""
+
 LseLayout = Literal["hn", "nh"]
 """How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
 

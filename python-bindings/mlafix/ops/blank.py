@@ -28,7 +28,7 @@ _MASK = KernelDispatchers("mask_empty_context", stored=("T",))
 _PAD = KernelDispatchers("fill_pad_rows", stored=("T",))
 
 
-@operation()
+@operation(writes=("out", "lse"))
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *, lse_layout: LseLayout = "hn",
                        stream: Stream = None) -> None:
     """Blanks the rows of sequences that had no keys: attention kernels leave such rows undefined.
@@ -59,7 +59,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
     lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
     if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
         raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
-    launch(_FIXUP, (lse_layout, "e"), out, (out, lse, kv_lens, cu_seqlens), stream)
+    launch(_FIXUP, (lse_layout, "e"), (out, lse, kv_lens, cu_seqlens), stream)
 
 
 def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
@@ -130,7 +130,7 @@ def _rows(array: Array, dims: int, dim: int) -> int:
     return int(shape[dim]) if len(shape) == dims else 0
 
 
-@operation()
+@operation(writes=("lse",))
 def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *, lse_layout: LseLayout = "hn",
                            stream: Stream = None) -> None:
     """Marks the tokens of requests without context as empty: their lse becomes -inf (N1).
@@ -159,10 +159,10 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         [[0.0, -inf, -inf, -inf]]
     """
     starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
-    launch(_MASK_LSE, (lse_layout, "e"), lse, (lse, starts, contexts), stream)
+    launch(_MASK_LSE, (lse_layout, "e"), (lse, starts, contexts), stream)
 
 
-@operation()
+@operation(writes=("out", "lse"))
 def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
                        lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
     """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
@@ -185,10 +185,10 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
         [nan, 0.0, 0.0, 0.0]
     """
     starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
-    launch(_MASK, (lse_layout, "e"), out, (out, lse, starts, contexts), stream)
+    launch(_MASK, (lse_layout, "e"), (out, lse, starts, contexts), stream)
 
 
-@operation({"live_rows_at": "live_rows"})
+@operation({"live_rows_at": "live_rows"}, writes=("out", "lse"))
 def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn",
                   stream: Stream = None) -> None:
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
@@ -214,4 +214,4 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         >>> out[:, 0, 0].tolist()
         [nan, nan, 0.0, 0.0]
     """
-    launch(_PAD, (lse_layout, "e"), out, (out, lse, *count_or_tensor(live_rows)), stream)
+    launch(_PAD, (lse_layout, "e"), (out, lse, *count_or_tensor(live_rows)), stream)

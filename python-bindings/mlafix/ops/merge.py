@@ -58,7 +58,8 @@ group makes its scale NaN, and its elements 6.
 
 **Scales in tiles.** `swizzle="128x4"` stores the scales of NVFP4 and MXFP4, or without a global scale and `mxfp4` those in f8e8m0 of fp8
 in groups of 32 (MXFP8), in the tiles that block-scaled matrix products read: `scales` is then `[m, ceil(H * G / 4) * 4]`, m a multiple
-of 128, and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
+of 128, and token t's are in row `first_row + t`. Padding becomes zeros, by a second, small launch where there is any
+(`BlockScales.clear_padding`); rows of other tokens keep what they hold.
 
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
 result has the bits of a merge into that dtype and the engine's quantiser after it. Calls with `out_scales` compile when they are
@@ -79,7 +80,7 @@ from .._runtime import NewTensor, SizeOf
 from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
-from ._launch import fast_path, launch, launch_kernel, operation
+from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
 from ._wrong import wrong
 
@@ -95,7 +96,7 @@ _STATS = KernelDispatchers("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
-@operation(out="", out_lse="return_lse")
+@calls_operation(out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
@@ -141,15 +142,29 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         >>> out[:, 0, 0].tolist(), out_lse.round(3).tolist()
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
     copies = copy_past_context and context_rows is not None
     key = (lse_layout, base)
-    if out_scale is None and out_scales is None and (fast := fast_path(_COPY if copies else _MERGE, key)):
+    plain = out_scale is None and out_scales is None and not round_scales and quantize_from == "f32"
+    if plain and (fast := fast_path(_COPY if copies else _MERGE, key)):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
+    return _merge_attn_states(
+        prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
+        out_scale=out_scale, lse_layout=lse_layout, base=base, copy_past_context=copies, out_scales=out_scales,
+        round_scales=round_scales, quantize_from=quantize_from, stream=stream)
+
+
+@operation(out="", out_lse="return_lse")
+def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
+                       return_lse: bool, context_rows: int | None, out_scale: Array | float | None, lse_layout: LseLayout, base: Base,
+                       copy_past_context: bool, out_scales: Array | BlockScales | None, round_scales: bool,
+                       quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+    """`merge_attn_states`, less the fast path."""
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
+    copies, key = copy_past_context, (lse_layout, base)
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
@@ -169,14 +184,14 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
         _scaled.two_states(rows, out_scales, round_scales, quantize_from, lse_layout, base, copies, stream)
     elif out_scale is None:
-        launch(_COPY if copies else _MERGE, key, prefix, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+        launch(_COPY if copies else _MERGE, key, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
         arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
-        launch(_COPY_FP8 if copies else _MERGE_FP8, key, prefix, arguments, stream)
+        launch(_COPY_FP8 if copies else _MERGE_FP8, key, arguments, stream)
     return out, out_lse
 
 
-@operation()
+@operation(writes=("v", "s"))
 def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
                          lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> None:
     """Merges another state into `v`, `s`, on the tokens that the mask selects.
@@ -205,7 +220,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         >>> v[:, 0, 0].tolist(), s[:, 0].tolist()
         ([3.0, 2.0], [1.0, 0.0])
     """
-    launch(_IN_PLACE, (lse_layout, base), v, (v, s, v_other, s_other, mask), stream)
+    launch(_IN_PLACE, (lse_layout, base), (v, s, v_other, s_other, mask), stream)
 
 
 @operation(out="", out_stats="return_stats")
@@ -249,7 +264,7 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
     if out_stats is None and return_stats:
         n, heads, _ = rows_of(prefix, "prefix", _ROWS)
         out_stats = empty(prefix, (n, heads, 2), "f32")
-    launch(_STATS, PLAIN, prefix, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
+    launch(_STATS, PLAIN, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
     return out, out_stats
 
 

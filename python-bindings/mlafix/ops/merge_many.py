@@ -27,8 +27,8 @@ from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import KernelDispatchers, Key, check_key
-from ._launch import fast_path, launch, operation
-from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
+from ._launch import calls_operation, fast_path, launch, operation
+from ._types import Array, Base, DTypeLike, LseLayout, QuantizeFrom, Stream
 from ._wrong import wrong
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
@@ -49,15 +49,15 @@ _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
 def _key(base: Base, count: int, name: str) -> Key:
-    return ("nh", base, name) if 0 < count <= _BOUND_COUNT else ("nh", base)
+    return ("nh", base, name) if _bound(count) else ("nh", base)
 
 
 def _bound(count: int) -> int:
-    """The count that is compiled into a kernel, 0 for any."""
-    return count if count <= _BOUND_COUNT else 0
+    """The count that is compiled into a kernel, 0 for any: that of a tensor without memory may be a symbol."""
+    return count if type(count) is int and count <= _BOUND_COUNT else 0
 
 
-@operation(out="", out_lse="return_lse")
+@calls_operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
                  base: Base = "e", out_scale: Array | float | None = None, out_scales: Array | BlockScales | None = None,
                  round_scales: bool = False, quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
@@ -94,14 +94,24 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         >>> round(out[0, 0, 0].item(), 4), round(lse[0, 0].item(), 4)  # (1 + 2 + 4) / 3, ln 3
         (2.3333, 1.0986)
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     shape = getattr(v, "shape", ())
-    if out_scales is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
+    plain = out_scale is None and out_scales is None and not round_scales and quantize_from == "f32"
+    if plain and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
+    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, out_scale=out_scale, out_scales=out_scales,
+                         round_scales=round_scales, quantize_from=quantize_from, stream=stream)
+
+
+@operation(out="", out_lse="return_lse")
+def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Base,
+                  out_scale: Array | float | None, out_scales: Array | BlockScales | None, round_scales: bool,
+                  quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+    """`merge_states`, less the fast path."""
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
         out = empty_quantised(v, "v", (n, heads, dim), out_scales)
@@ -114,7 +124,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         check_key(("nh", base))
         _scaled.dense_states((out, out_lse, v, s), out_scales, round_scales, quantize_from, base, stream, _bound(count))
         return out, out_lse
-    launch(_DENSE, _key(base, count, "k"), v, (out, out_lse, v, s), stream)
+    launch(_DENSE, _key(base, count, "k"), (out, out_lse, v, s), stream)
     return out, out_lse
 
 
@@ -173,7 +183,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         check_key(("nh", base))
         _scaled.ragged_states((out, out_lse, v, s, indptr), out_scales, round_scales, quantize_from, base, stream)
         return out, out_lse
-    launch(_RAGGED, ("nh", base), v, (out, out_lse, v, s, indptr), stream)
+    launch(_RAGGED, ("nh", base), (out, out_lse, v, s, indptr), stream)
     return out, out_lse
 
 
@@ -241,7 +251,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     for v, s in zip(vs, ss):
         arguments += (v, s)
     arguments += [None] * (2 * (MAX_LIST - count))
-    launch(_LIST, (lse_layout, base), first, tuple(arguments), stream)
+    launch(_LIST, (lse_layout, base), tuple(arguments), stream)
     return out, out_lse
 
 
@@ -272,9 +282,9 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
     return fast((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
 
-@operation(out="", out_lse="return_lse")
+@calls_operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                     out_dtype: Any = None, return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
+                     out_dtype: DTypeLike = None, return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
                      out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
@@ -311,14 +321,24 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         >>> out.dtype, out[0, :, 0, 0].tolist()
         (dtype('float16'), [3.0, 3.0])
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     made = None
-    if out_scales is None:
+    if out_scale is None and out_scales is None and not round_scales and quantize_from == "f32":
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
+    return _combine_split_kv(partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base,
+                             out_scale=out_scale, out_scales=out_scales, round_scales=round_scales, quantize_from=quantize_from,
+                             stream=stream)
+
+
+@operation(out="", out_lse="return_lse")
+def _combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
+                      return_lse: bool, base: Base, out_scale: Array | float | None, out_scales: Array | BlockScales | None,
+                      round_scales: bool, quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+    """`combine_split_kv`, less the fast path."""
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     if out_scales is None and out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
@@ -338,5 +358,5 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         _scaled.split_states((out, out_lse, partial, partial_lse), out_scales, round_scales, quantize_from, base, stream,
                                  _bound(shape[0]), target)
         return out, out_lse
-    launch(_SPLIT, _key(base, shape[0], "s"), partial, (out, out_lse, partial, partial_lse), stream)
+    launch(_SPLIT, _key(base, shape[0], "s"), (out, out_lse, partial, partial_lse), stream)
     return out, out_lse

@@ -15,7 +15,7 @@ from .._forks import whole
 from ._block_scales import BlockScales, one_or_groups, without_scales
 from ._families import BASES, KernelDispatchers, Key, check_key
 from ._launch import launch, operation
-from ._types import Array, Base, QuantizeFrom, Stream
+from ._types import Array, Base, DTypeLike, QuantizeFrom, Stream
 from ._wrong import wrong
 
 __all__ = ["merge_states_mapped"]
@@ -23,11 +23,11 @@ __all__ = ["merge_states_mapped"]
 _MAPPED = KernelDispatchers("merge_states_mapped")
 
 
-@operation()
+@operation(writes=("out", "out_lse"))
 def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
                         row_map: Array | None = None, *, out_lse: Array | None = None, min_parts: int = 0,
                         sinks: Array | None = None, empty_lse: float = -math.inf, base: Base = "e",
-                        out_base: Base | None = None, out_dtype: Any = None, out_scale: Array | float | None = None,
+                        out_base: Base | None = None, out_dtype: DTypeLike = None, out_scale: Array | float | None = None,
                         out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                         quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> None:
     """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
@@ -91,4 +91,4 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         _scaled.mapped_states(arguments, scales, round_scales, quantize_from, (base, out_base), stream, out_dtype)
         return
     key: Key = ("nh", base) if out_base == "e" else ("nh", base, f"C={out_base}")
-    launch(_MAPPED, key, parts, arguments, stream)
+    launch(_MAPPED, key, arguments, stream)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ._arrays import count_or_tensor, empty, is_contiguous, rows_of
 from ._families import PLAIN, KernelDispatchers
-from ._launch import launch, operation
+from ._launch import calls_operation, launch, operation
 from ._types import Array, Stream
 from ._wrong import check_integer, wrong
 
@@ -26,7 +26,7 @@ _LENS = KernelDispatchers("expand_context_lens")
 _COUNT = {"live_rows_at": "live_rows"}
 
 
-@operation(_COUNT)
+@operation(_COUNT, writes=("flags",))
 def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Clears the flags of requests that only pad the batch: `flags[live_rows:] = False`.
 
@@ -44,10 +44,10 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
         >>> flags.tolist()
         [True, True, True, True, False]
     """
-    launch(_CLEAR, PLAIN, flags, (flags, *count_or_tensor(live_rows)), stream)
+    launch(_CLEAR, PLAIN, (flags, *count_or_tensor(live_rows)), stream)
 
 
-@operation(_COUNT)
+@operation(_COUNT, writes=("flags",))
 def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Says of each request whether it still prefills, and of padding that it does not.
 
@@ -71,7 +71,7 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
         >>> flags.tolist()
         [True, False, False, False, False]
     """
-    launch(_MARK, PLAIN, flags, (flags, computed, prompt, *count_or_tensor(live_rows)), stream)
+    launch(_MARK, PLAIN, (flags, computed, prompt, *count_or_tensor(live_rows)), stream)
 
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
@@ -105,7 +105,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     return flags
 
 
-@operation({**_COUNT, "out": "buffer"})
+@calls_operation()
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
     """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
@@ -150,6 +150,11 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         raise wrong("buffer", "contiguous memory", "an array with gaps")
     # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
     out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
-    live = count_or_tensor(num_decodes if live_rows is None else live_rows)
-    launch(_LENS, PLAIN, buffer, (out, seq_lens, *live), stream)
+    _expand_context_lens(out, seq_lens, num_decodes if live_rows is None else live_rows, stream=stream)
     return out
+
+
+@operation({**_COUNT, "out": "buffer"}, writes=("lens",))
+def _expand_context_lens(lens: Array, seq_lens: Array, live_rows: int | Array, *, stream: Stream) -> None:
+    """Writes the context lengths: torch knows no operator that returns a view of its argument."""
+    launch(_LENS, PLAIN, (lens, seq_lens, *count_or_tensor(live_rows)), stream)

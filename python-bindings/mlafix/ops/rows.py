@@ -55,7 +55,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         return _quantised(x, OneScale(scale), out, False, stream)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
-    launch(_QUANTIZE, PLAIN, x, (out, x, one_element(scale, x)), stream)
+    launch(_QUANTIZE, PLAIN, (out, x, one_element(scale, x)), stream)
     return out
 
 
@@ -120,7 +120,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
     """
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    launch(_RMSNORM, PLAIN, x, (out, x, weight, epsilon), stream)
+    launch(_RMSNORM, PLAIN, (out, x, weight, epsilon), stream)
     return out
 
 
@@ -148,7 +148,7 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         raise wrong("scale", "0 or more", scale)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    launch(_SOFTMAX, PLAIN, x, (out, x, scale), stream)
+    launch(_SOFTMAX, PLAIN, (out, x, scale), stream)
     return out
 
 

@@ -18,9 +18,10 @@ from typing import Any, Sequence
 
 import numpy
 
+from .._fake import holds
 from .._forks import whole
 from ..errors import ArgumentError
-from ._arrays import as_moved, check_dtype, empty, is_torch, rows_of, spelling_of, viewed
+from ._arrays import as_moved, check_dtype, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from ._launch import launch_kernel, operation
 from ._types import Array, Stream
 from ._wrong import check_integer, wrong
@@ -35,7 +36,7 @@ _FLOATS = "bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2"
 _INTEGERS = {"int32": numpy.int32, "int64": numpy.int64, "int8": numpy.int8, "uint8": numpy.uint8}
 
 
-@operation(_CACHE_NAMES)
+@operation(_CACHE_NAMES, writes=("cache",))
 def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = None) -> None:
     """Clears blocks of a paged cache, or of up to eight caches of one shape, in one launch.
 
@@ -110,11 +111,11 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
     shape = _rows_shape(x, "x", 1)
     sequences = rows_of(starts, "starts", ("b + 1",))[0] - 1
     check_integer("length", length)
-    if length < 0:
+    if not holds(length >= 0):
         raise wrong("length", "0 or more", length)
-    if sequences < 0:
+    if not holds(sequences >= 0):
         raise wrong("starts", "at least 1 entry", 0)
-    if not isinstance(pad, (int, float)):
+    if not isinstance(pad, (int, float)) and not is_symbol(pad):
         raise wrong("pad", "a number", repr(pad))
     if out is None:
         out = empty(x, (sequences, length, *shape[1:]))
@@ -122,10 +123,12 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
         raise wrong("out", f"shape {[sequences, length, *shape[1:]]}", tuple(out.shape))  # type: ignore[attr-defined]
     rows, padded = _flat(as_moved(x), "x", 1), _flat(as_moved(out), "out", 2)
     kind = spelling_of(x.dtype)  # type: ignore[attr-defined]
-    if pad == 0 and math.copysign(1.0, pad) > 0:
+    if not is_symbol(pad) and pad == 0 and math.copysign(1.0, pad) > 0:
         launch_kernel(kernels.pack_bits, (padded, rows, starts), stream)
     elif kind in _FLOATS:
-        launch_kernel(kernels.pack_rows, (padded, rows, starts, float(pad)), stream)
+        launch_kernel(kernels.pack_rows, (padded, rows, starts, pad if is_symbol(pad) else float(pad)), stream)
+    elif is_symbol(pad):
+        return out  # the operator says what is wrong when it runs
     elif kind in _INTEGERS:
         info = numpy.iinfo(_INTEGERS[kind])
         if pad != pad or not info.min <= pad <= info.max or pad != int(pad):
@@ -136,7 +139,7 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
     return out
 
 
-@operation({"x": "out"})
+@operation({"x": "out"}, out="")
 def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = None) -> Any:
     """Padded rows to ragged ones, the way back of `pack_rows`.
 
@@ -171,7 +174,7 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
     return out
 
 
-@operation()
+@operation(writes=("x",))
 def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = False, stream: Stream = None) -> None:
     """Rotary position embedding in place: each pair of elements of a head is turned by its angle, in f32 (N7).
 
@@ -202,6 +205,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
 
     dim = rows_of(x, "x", ("n", "H", "D"))[2]
     check_dtype(x, "x")
+    check_dtype(table, "table")
     _check_integers(positions, "positions")
     shape = tuple(getattr(table, "shape", ()))
     if dim % 2:

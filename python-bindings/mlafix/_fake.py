@@ -1,0 +1,182 @@
+"""Checks of a call whose tensors have no memory: torch's fake and meta tensors.
+
+The rules and the messages are those of the runtime (python-bindings/runtime/Args.cpp, lib/Runtime/Check.cpp), as far as shapes, dtypes and
+devices decide them. A size may be a symbol of torch's. Comparing two of them makes a guard; where torch knows nothing of a size
+yet, it makes the comparison when the program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .errors import ArgumentError
+
+# What torch calls a dtype, behind "torch.", and what signatures call it.
+_DTYPES = {
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float8_e4m3fn": "f8e4m3fn",
+    "float8_e5m2": "f8e5m2",
+    "float8_e8m0fnu": "f8e8m0",
+    "float4_e2m1fn_x2": "f4e2m1",
+    "int32": "i32",
+    "int64": "i64",
+    "int8": "i8",
+    "uint8": "u8",
+    "bool": "bool",
+}
+_HALVES = "f4e2m1"  # two elements a byte
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition on sizes holds. One on sizes that torch does not know yet is checked when the program runs."""
+    if isinstance(condition, bool):
+        return condition
+    import torch
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return bool(condition)
+    except GuardOnDataDependentSymNode:
+        torch._check(condition)
+        return True
+
+
+class Check:
+    """The arguments of one call, against the signature of its kernel.
+
+    Args:
+        kernel: its name.
+        fixed: names that are bound already: {"K": "2"}.
+        views: for an argument, which of the passed dims becomes each dim of the kernel.
+    """
+
+    def __init__(self, kernel: str, fixed: Mapping[str, str], views: Mapping[str, Sequence[int]]) -> None:
+        self.kernel, self.fixed, self.views = kernel, fixed, views
+        # Sizes of dims, dtypes of variables and the device, with the argument that each is from.
+        self.sizes: dict[str, tuple[Any, str]] = {}
+        self.dtypes: dict[str, tuple[str, str]] = {}
+        self.device: tuple[Any, str] | None = None
+
+    def argument(self, argument: Mapping[str, Any], value: Any) -> None:
+        """Checks an argument. Raises ArgumentError."""
+        if argument["kind"] == "scalar":
+            return
+        if value is None:
+            if not argument["optional"]:
+                self._fail(argument, f"expected a tensor of dtype {argument.get('dtype_name', argument['dtype'])}, got None")
+            return
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            self._tensor(argument, one)
+
+    def _tensor(self, argument: Mapping[str, Any], value: Any) -> None:
+        shape, strides = list(value.shape), list(value.stride())
+        dims = argument["dims"][1:] if argument["kind"] == "list" else argument["dims"]
+        fixed = argument["shape"][1:] if argument["kind"] == "list" else argument["shape"]
+        if not shape and len(dims) == 1:  # one element
+            shape, strides = [1], [1]
+        if len(shape) != len(dims):
+            self._fail(argument, f"expected {len(dims)} dims, got {len(shape)}")
+        view = self.views.get(argument["name"])
+        if view:
+            shape, strides = [shape[i] for i in view], [strides[i] for i in view]
+        self._on_device(argument, value.device)
+        if self._dtype(argument, value) == _HALVES:
+            shape[-1] *= 2
+        for i, (name, size) in enumerate(zip(dims, shape)):
+            self._size(argument, i, name, fixed[i], size)
+        if argument["strides"][-1] == 1 and type(shape[-1]) is type(strides[-1]) is int and shape[-1] > 1 and strides[-1] != 1:
+            self._fail(argument, f'expected stride 1 in dim {len(dims) - 1} ("{dims[-1]}"), got {strides[-1]}')
+
+    def _on_device(self, argument: Mapping[str, Any], device: Any) -> None:
+        if self.device is None:
+            self.device = device, argument["name"]
+        elif device != self.device[0]:
+            self._fail(argument, f'expected a tensor on {self.device[0]}, as argument "{self.device[1]}", got one on {device}')
+
+    def _dtype(self, argument: Mapping[str, Any], value: Any) -> str:
+        """Checks the dtype of a tensor, and gives that of its elements."""
+        spelling = str(value.dtype).removeprefix("torch.")
+        got = _DTYPES.get(spelling)
+        if got is None:
+            self._fail(argument, f"expected a tensor of dtype {argument['dtype']}, got dtype {spelling}")
+        variable = argument.get("dtype_name")
+        if variable:
+            expected, other = self.dtypes.setdefault(variable, (got, argument["name"]))
+            if got != expected:
+                self._fail(argument, f'expected dtype {expected}, as in argument "{other}", got {got}')
+            return got
+        wanted: str = argument["dtype"]
+        stands_for = {("u8", _HALVES): _HALVES}
+        if argument["access"] == "read":
+            stands_for["bool", "u8"] = "u8"
+        if stands_for.get((got, wanted), got) != wanted:
+            self._fail(argument, f"expected dtype {wanted}, got {got}")
+        return wanted
+
+    def _size(self, argument: Mapping[str, Any], dim: int, name: str, constant: int, size: Any) -> None:
+        if constant >= 0:
+            if not holds(size == constant):
+                self._fail(argument, f'expected size {constant} in dim {dim} ("{name}"), got {size}')
+        elif name and not name.startswith("("):
+            value = self.fixed.get(name)
+            expected, other = (int(value), "") if value is not None and value.isdigit() else self.sizes.setdefault(name, (size, argument["name"]))
+            if not holds(size == expected):
+                whose = f', as in argument "{other}"' if other else ""
+                self._fail(argument, f'expected size {expected} in dim {dim} ("{name}"){whose}, got {size}')
+
+    def products(self, arguments: Sequence[Mapping[str, Any]], values: Sequence[Any]) -> None:
+        """Checks dims that are products of two, once all others are known. Raises ArgumentError.
+
+        Of sizes that are symbols a launch checks them: a guard that one divides another is of no use to who compiles.
+        """
+        found = [(argument, i, dim[1:-1].split(), value.shape[i]) for argument, value in zip(arguments, values) if value is not None
+                 for i, dim in enumerate(argument.get("dims", ())) if dim.startswith("(") and argument["kind"] == "tensor"]  # fmt: skip
+        for _ in range(len(found) + 1):  # each factor that is found may be what another product lacks
+            for argument, i, factors, size in found:
+                if self._is_halved(argument, i):
+                    size = size * 2
+                self._product(argument, i, factors, size)
+
+    def _is_halved(self, argument: Mapping[str, Any], dim: int) -> bool:
+        return bool(argument["dtype"] == _HALVES and dim == len(argument["dims"]) - 1)
+
+    def _product(self, argument: Mapping[str, Any], dim: int, factors: Sequence[str], size: Any) -> None:
+        sizes = [self._factor(factor) for factor in factors]
+        if type(size) is not int or any(factor is not None and type(factor) is not int for factor in sizes) or sizes == [None, None]:
+            return
+        if None not in sizes:
+            if sizes[0] * sizes[1] != size:
+                self._fail(argument, f'expected size {sizes[0]} * {sizes[1]} in dim {dim} ("({" ".join(factors)})"), got {size}')
+            return
+        missing = sizes.index(None)
+        known = sizes[1 - missing]
+        if size < 1 or size % known:
+            self._fail(argument, f'expected a multiple of {known} in dim {dim} ("({" ".join(factors)})"), got {size}')
+        self.sizes[factors[missing]] = size // known, argument["name"]
+
+    def _factor(self, name: str) -> Any:
+        text = self.fixed.get(name, name)
+        return int(text) if text.isdigit() else self.sizes.get(name, (None,))[0]
+
+    def _fail(self, argument: Mapping[str, Any], message: str) -> None:
+        raise ArgumentError(f'kernel "{self.kernel}": argument "{argument["name"]}": {message}')
+
+
+def check(kernel: str, arguments: Sequence[Mapping[str, Any]], values: Sequence[Any], fixed: Mapping[str, str] | None = None,
+          views: Mapping[str, Sequence[int]] | None = None) -> dict[str, str]:  # fmt: skip
+    """Checks a call whose tensors have no memory, and gives the dtypes that its variables stand for. Raises ArgumentError.
+
+    Args:
+        kernel: its name.
+        arguments: its signature's, in order.
+        values: one for each.
+        fixed, views: see `Check`.
+    """
+    call = Check(kernel, fixed or {}, views or {})
+    for argument, value in zip(arguments, values):
+        call.argument(argument, value)
+    call.products(arguments, values)
+    return {name: dtype for name, (dtype, _) in call.dtypes.items()}

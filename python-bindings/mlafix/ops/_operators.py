@@ -1,0 +1,183 @@
+"""The public functions as operators of torch, `torch.ops.mlafix.<function>`: what torch passes for each argument, and what it gets back.
+
+Where torch must see a call (torch.compile, export, fake, meta and functional tensors, dispatch modes, subclasses), a function calls its
+operator. The operator's kernel is the function itself on plain tensors, and its fake implementation is the function on tensors without
+memory, whose kernel is checked in the place of a launch (`_launch.launch`). Nothing of a function's own text is traced, so what depends
+on sizes is decided when the operator runs.
+
+An operator's schema follows from the function's signature. `_torch_ops` registers them; this module does not need torch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Callable, NamedTuple
+
+from ._arrays import dtype_name, is_torch
+from ._block_scales import BlockScales
+from ._wrong import wrong
+
+
+class Passed(NamedTuple):
+    """How torch passes an argument: as these types, whose names are the argument's with these endings."""
+
+    types: tuple[tuple[str, str], ...]
+    flat: Callable[[Any], tuple[Any, ...]]
+    whole: Callable[..., Any]
+
+
+def _flat_one(value: Any) -> tuple[Any, ...]:
+    return (value,)
+
+
+def _whole_one(value: Any) -> Any:
+    return value
+
+
+def _as(kind: str) -> Passed:
+    return Passed(((kind, ""),), _flat_one, _whole_one)
+
+
+def _flat_number(value: Any) -> tuple[Any, ...]:
+    """An array or a number, as one that is None and one that is not."""
+    return (value, None) if is_torch(value) else (None, value)
+
+
+def _whole_number(array: Any, number: Any) -> Any:
+    return number if array is None else array
+
+
+def _flat_scales(value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, BlockScales):
+        return value, False, None, None, "", 0, "", True
+    return (value.scales, True, *_flat_number(value.global_scale), value.swizzle, value.first_row, value.mxfp4, value.clear_padding)
+
+
+def _whole_scales(scales: Any, is_block: bool, array: Any, number: Any, *more: Any) -> Any:
+    return BlockScales(scales, _whole_number(array, number), *more) if is_block else scales
+
+
+def _flat_list(value: Any) -> tuple[Any, ...]:
+    """An array or a sequence of them."""
+    is_list = isinstance(value, (list, tuple))
+    return list(value) if is_list else [value], is_list
+
+
+def _whole_list(arrays: Any, is_list: bool) -> Any:
+    return arrays if is_list else arrays[0]
+
+
+def _flat_dtype(value: Any) -> tuple[Any, ...]:
+    return (None if value is None else dtype_name(value),)
+
+
+_SCALES = Passed(
+    (("Tensor?", ""), ("bool", "_is_block"), ("Tensor?", "_global"), ("Scalar?", "_global_number"), ("str", "_swizzle"),
+     ("SymInt", "_first_row"), ("str", "_mxfp4"), ("bool", "_clear_padding")), _flat_scales, _whole_scales)  # fmt: skip
+_ARRAY_OR_FLOAT = Passed((("Tensor?", ""), ("Scalar?", "_number")), _flat_number, _whole_number)
+_ARRAY_OR_INT = Passed((("Tensor?", ""), ("SymInt?", "_number")), _flat_number, _whole_number)
+
+# By the annotation in a function's signature. A float is a Scalar, since torch makes a constant of a symbol that is passed as a float.
+_PASSED = {
+    "Array": _as("Tensor"),
+    "Array | None": _as("Tensor?"),
+    "Sequence[Array]": _as("Tensor[]"),
+    "Array | Sequence[Array]": Passed((("Tensor[]", ""), ("bool", "_is_list")), _flat_list, _whole_list),
+    "Array | float": _ARRAY_OR_FLOAT,
+    "Array | float | None": _ARRAY_OR_FLOAT,
+    "int | Array": _ARRAY_OR_INT,
+    "int | Array | None": _ARRAY_OR_INT,
+    "Array | BlockScales": _SCALES,
+    "Array | BlockScales | None": _SCALES,
+    "bool": _as("bool"),
+    "float": _as("Scalar"),
+    "int": _as("SymInt"),
+    "int | None": _as("SymInt?"),
+    "LseLayout": _as("str"),
+    "Base": _as("str"),
+    "Base | None": _as("str?"),
+    "QuantizeFrom": _as("str"),
+    "DTypeLike": Passed((("str?", ""),), _flat_dtype, _whole_one),
+}
+
+
+FAKE = type("Fake", (), {"__repr__": lambda self: "FAKE"})()
+"""Passed to a function in place of a stream to check a call on tensors without memory instead of launching it."""
+
+_MISSING = inspect.Parameter.empty
+
+
+class Operator:
+    """One public function as an operator.
+
+    Args:
+        function: with arrays, numbers and words as arguments, an array first, and a `stream`.
+        writes: the arguments that it writes to, less `outputs` and scales, which it always does.
+        outputs: the arrays that it returns, in order. It allocates one that is not given, unless the argument that the value names is
+            False.
+    """
+
+    def __init__(self, function: Callable[..., Any], writes: tuple[str, ...], outputs: dict[str, str]) -> None:
+        parameters = [one for name, one in inspect.signature(function).parameters.items() if name != "stream"]
+        self.name = function.__name__.lstrip("_")
+        self.function = function
+        self.outputs = tuple(outputs.items())
+        self.writes = {*writes, *outputs, "out_scales"}
+        self.defaults = {one.name: one.default for one in parameters}
+        self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
+        self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
+        # Set by `_torch_ops`.
+        self.overload: Any = None
+
+    @property
+    def schema(self) -> str:
+        """As torch declares operators."""
+        letters = iter("abcdefghijklmnopqrstuvwxyz")
+        declared = []
+        for name, passed in self.passed:
+            for kind, ending in passed.types:
+                is_written = name in self.writes and not ending and kind.startswith("Tensor")
+                declared.append(f"{kind.replace('Tensor', f'Tensor({next(letters)}!)') if is_written else kind} {name}{ending}")
+        return f"{self.name}({', '.join(declared)}) -> ({', '.join(['Tensor'] * len(self.outputs))})"
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call through torch, which torch.compile traces."""
+        given = {**self.defaults, **dict(zip(self.positional, args)), **kwargs}
+        stream = given.pop("stream", None)
+        if stream is not None:
+            raise wrong("stream", "None, since torch picks the stream of a traced call", stream)
+        if len(args) > len(self.positional) or len(given) > len(self.passed) or any(value is _MISSING for value in given.values()):
+            self.function(*args, **kwargs)  # says what is wrong
+        flat: list[Any] = []
+        for name, passed in self.passed:
+            flat += passed.flat(given[name])
+        made = self.overload(*flat)
+        if not self.outputs:
+            return None
+        new = made if isinstance(made, tuple) else (made,)
+        results = [self._result(given, i, new[i]) for i in range(len(new))]
+        return tuple(results) if len(results) > 1 else results[0]
+
+    def _result(self, given: dict[str, Any], index: int, new: Any) -> Any:
+        """An output of a call: the array that was given, the new one, or None."""
+        name, wanted = self.outputs[index]
+        if given[name] is not None:
+            return given[name]
+        return new if not wanted or given[wanted] else None
+
+    def run(self, flat: tuple[Any, ...], stream: Any = None) -> Any:
+        """The call that torch makes of `__call__`'s: the new outputs, and an empty tensor for each other one."""
+        parts = iter(flat)
+        given = {name: passed.whole(*(next(parts) for _ in passed.types)) for name, passed in self.passed}
+        results = self.function(**given, stream=stream)
+        if not self.outputs:
+            return None
+        first = given[self.positional[0]]
+        like = first[0] if isinstance(first, (list, tuple)) else first
+        results = results if isinstance(results, tuple) else (results,)
+        new = [result if given[name] is None and result is not None else like.new_empty(0) for (name, _), result in zip(self.outputs, results)]
+        return tuple(new) if len(new) > 1 else new[0]
+
+
+OPERATORS: dict[str, Operator] = {}
+"""Every function of this package that launches a kernel, by name."""

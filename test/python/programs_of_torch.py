@@ -1,0 +1,184 @@
+"""Every function of `mlafix.ops` and `mlafix.compat` as a program of torch's: a function of tensors that returns tensors."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import torch
+
+from mlafix import compat, ops
+from mlafix.compat import aiter, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+
+I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
+
+
+def all_functions() -> set[str]:
+    """The public functions and classes of both packages, less the types of annotations: "softmax", "vllm.merge_attn_states"."""
+    found = {name for name in ops.__all__ if inspect.isfunction(getattr(ops, name))}
+    for info in pkgutil.iter_modules(compat.__path__):
+        if not info.name.startswith("_"):
+            module = importlib.import_module(f"mlafix.compat.{info.name}")
+            own = (name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
+            found |= {f"{info.name}.{name}" for name in own if not name.startswith("_")}
+    return found
+
+
+RANKS = "needs the ranks of a group"
+WITHOUT = {
+    "chunks_with_zero_kv": "reads the host's lengths and gives a list",
+    "flashinfer.decode_cp_a2a_lse_reduce_workspace_size": "gives a number",
+    **dict.fromkeys(
+        ("flashinfer.decode_cp_a2a_lse_reduce", "flashinfer.decode_cp_a2a_lse_reduce_create_workspace", "sglang.cp_lse_ag_out_rs_mha",
+         "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar",
+         "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace"), RANKS),
+}  # fmt: skip
+"""Functions that are no programs of tensors, and why."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One function.
+
+    Args:
+        run: the call; of what it writes to, a clone that is returned.
+        make: its tensors for n tokens, H heads and head dim D.
+        waits: whether it reads a length from the device, as its engine does.
+    """
+
+    run: Callable[..., Any]
+    make: Callable[[int, int, int], tuple[torch.Tensor, ...]]
+    waits: bool = False
+
+
+r = torch.randn
+
+
+def ints(*values: int, dtype: Any = I32) -> torch.Tensor:
+    return torch.tensor(values, dtype=dtype)
+
+
+def _updated(function: Callable[..., Any], *which: int) -> Callable[..., Any]:
+    """A call of what updates some of its arguments, on clones of these, which it returns."""
+
+    def run(*tensors: Any) -> Any:
+        given = [tensor.clone() if i in which else tensor for i, tensor in enumerate(tensors)]
+        function(*given)
+        return tuple(given[i] for i in which)
+
+    return run
+
+
+def _two(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
+    return r(n, H, D), r(n, H), r(n, H, D), r(n, H)
+
+
+def _two_hn(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
+    return r(n, H, D), r(H, n), r(n, H, D), r(H, n)
+
+
+def _offsets(n: int) -> tuple[torch.Tensor, ...]:
+    return ints(0, 2, n), ints(0, 0, 3)
+
+
+def _statistics(n: int, H: int) -> torch.Tensor:
+    return torch.rand(n, H, 2) + 0.5
+
+
+def _grouped(x: torch.Tensor) -> Any:
+    scales = x.new_empty((x.shape[0], x.shape[1], 1))
+    return ops.quantize_groups(x, scales).view(U8), scales
+
+
+def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
+    memory = scales.clone()
+    out, _ = ops.merge_states(x[:, None], x.new_zeros((x.shape[0], 1, x.shape[1])), out_scales=ops.BlockScales(memory, 2.0, "128x4"))
+    return out, memory
+
+
+def _vllm_merge(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any) -> Any:
+    out, lse = torch.empty_like(prefix), torch.empty_like(prefix_lse)
+    vllm.merge_attn_states(out, prefix, prefix_lse, suffix, suffix_lse, lse, 2)
+    return out, lse
+
+
+def _mapped(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
+    return r(n, H, D), r(7, H, D), r(7, H), ints(0, 2, 4, 7), ints(6, 5, 4, 3, 2, 1, 0), ints(4, 0, 2)
+
+
+PROGRAMS = {
+    "merge_attn_states": Program(lambda *x: ops.merge_attn_states(*x), _two_hn),
+    "merge_state_in_place": Program(_updated(lambda *x: ops.merge_state_in_place(*x), 0, 1), _two),
+    "merge_attn_stats": Program(lambda *x: ops.merge_attn_stats(*x, 0.5),
+                                lambda n, H, D: (r(n, H, D), _statistics(n, H), r(n, H, D), _statistics(n, H))),
+    "fixup_merge_quantize": Program(
+        lambda *x: [one.view(U8) for one in ops.fixup_merge_quantize(*x, out_scale=0.1)],
+        lambda n, H, D: (*_two(n, H, D), ints(0, 1), ints(0, 2, n))),
+    "apply_sink": Program(lambda *x: ops.apply_sink(*x), lambda n, H, D: (r(n, H, D), r(n, H), r(H))),
+    "merge_states": Program(_in_tiles, lambda n, H, D: (r(n, H, D), torch.full((128, -(-H * D // 64) * 4), 255, dtype=U8).view(torch.float8_e4m3fn))),
+    "merge_states_ragged": Program(lambda *x: ops.merge_states_ragged(*x), lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 2, 2, n))),
+    "merge_states_mapped": Program(_updated(lambda *x: ops.merge_states_mapped(*x), 0), _mapped),
+    "merge_states_list": Program(lambda a, b, c, d: ops.merge_states_list([a, c], [b, d]), _two),
+    "combine_split_kv": Program(lambda *x: ops.combine_split_kv(*x), lambda n, H, D: (r(3, 1, n, H, D), r(3, 1, n, H))),
+    "fixup_zero_kv_rows": Program(_updated(lambda *x: ops.fixup_zero_kv_rows(*x), 0, 1),
+                                  lambda n, H, D: (r(n, H, D), r(H, n), ints(0, 1), ints(0, 2, n))),
+    "mask_empty_context_lse": Program(_updated(lambda *x: ops.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),
+    "mask_empty_context": Program(_updated(lambda *x: ops.mask_empty_context(*x), 0, 1),
+                                  lambda n, H, D: (r(n, H, D), r(H, n), *_offsets(n))),
+    "fill_pad_rows": Program(_updated(lambda x, lse: ops.fill_pad_rows(x, x.shape[0] - 1, lse), 0, 1), lambda n, H, D: (r(n, H, D), r(H, n))),
+    "clear_pad_flags": Program(_updated(lambda *x: ops.clear_pad_flags(*x), 0), lambda n, H, D: (torch.ones(n, dtype=BOOL), ints(2))),
+    "mark_prefilling": Program(_updated(lambda *x: ops.mark_prefilling(*x, 2), 0),
+                               lambda n, H, D: (torch.ones(n, dtype=BOOL), ints(1, 2, 3), ints(2, 2, 4))),
+    "is_prefilling": Program(lambda *x: ops.is_prefilling(*x, 2, padded=5), lambda n, H, D: (ints(*range(n)), ints(*[2] * n))),
+    "expand_context_lens": Program(lambda b, s: ops.expand_context_lens(b.clone(), s, s.shape[0], 3).clone(),
+                                   lambda n, H, D: (torch.zeros(4 * n, dtype=I32), ints(*range(n)))),
+    "quantize_fp8_static": Program(lambda x: ops.quantize_fp8_static(x, 0.5).view(U8), lambda n, H, D: (r(n, H, D),)),
+    "quantize_groups": Program(_grouped, lambda n, H, D: (r(n, H, D),)),
+    "rmsnorm": Program(lambda *x: ops.rmsnorm(*x), lambda n, H, D: (r(n, D), r(D))),
+    "softmax": Program(lambda x: ops.softmax(x, 0.5), lambda n, H, D: (r(n, D),)),
+    "zero_blocks": Program(_updated(lambda *x: ops.zero_blocks(*x), 0), lambda n, H, D: (r(n, 2, 3, H, D), ints(1, -1, 3))),
+    "pack_rows": Program(lambda x, s: ops.pack_rows(x, s, 3, pad=0.5), lambda n, H, D: (r(n, H, D), ints(0, 2, n))),
+    "unpack_rows": Program(lambda p, s: ops.unpack_rows(p, s, out=p.new_zeros((4, *p.shape[2:]))), lambda n, H, D: (r(2, 3, H, D), ints(0, 2, 4))),
+    "apply_rope": Program(_updated(lambda *x: ops.apply_rope(*x), 0), lambda n, H, D: (r(n, H, D), torch.arange(n), r(9, D))),
+    "aiter.mla_reduce_v1": Program(
+        _updated(lambda out, lse, parts, lses, starts, rows, named: aiter.mla_reduce_v1(parts, lses, starts, rows, named, 2, 4, out, lse), 0, 1),
+        lambda n, H, D: (r(4, H, D), r(4, H), r(8, 1, H, D), r(8, 1, H, 1), ints(0, 2, 4), ints(0, 2, 2, 4).view(2, 2), ints(0, 2, 4, 6))),
+    "flash_attn.flash_attn_combine": Program(lambda *x: flash_attn.flash_attn_combine(*x), lambda n, H, D: (r(3, 2, n, H, D), r(3, 2, n, H))),
+    "flash_mla.flash_mla_combine": Program(
+        _updated(lambda out, lse, parts, lses, starts: flash_mla.flash_mla_combine(parts, lses, starts, out, lse), 0, 1),
+        lambda n, H, D: (r(2, n, H, D), r(2, n, H), r(5, n, H, D), r(5, n, H), ints(0, 2, 5))),
+    "flashinfer.merge_state": Program(lambda *x: flashinfer.merge_state(*x), _two),
+    "flashinfer.merge_state_in_place": Program(_updated(lambda *x: flashinfer.merge_state_in_place(*x), 0, 1), _two),
+    "flashinfer.merge_states": Program(lambda *x: flashinfer.merge_states(*x), lambda n, H, D: (r(n, 3, H, D), r(n, 3, H))),
+    "flashinfer.variable_length_merge_states": Program(
+        lambda *x: flashinfer.variable_length_merge_states(*x), lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 2, 2, n))),
+    "ring_attention.update_out_and_lse": Program(lambda *x: ring_attention.update_out_and_lse(None, None, *x),
+                                                 lambda n, H, D: (r(2, n, H, D), r(2, H, n))),
+    "sglang.merge_state": Program(lambda *x: sglang.merge_state(*x), _two),
+    "sglang.merge_state_v1": Program(lambda *x: sglang.merge_state_v1(*x), _two),
+    "sglang.merge_state_v2": Program(lambda *x: sglang.merge_state_v2(*x), _two),
+    "sglang.fixup_zero_kv_rows": Program(_updated(lambda *x: sglang.fixup_zero_kv_rows(*x, 9), 0, 1),
+                                         lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 1), ints(0, 2, n))),
+    "tensorrt_llm.helix_post_process": Program(lambda *x: tensorrt_llm.helix_post_process(*x, 0.5),
+                                               lambda n, H, D: (r(2, n, H * D), torch.rand(2, n, H, 2) + 0.5)),
+    "tensorrt_llm.helix_post_process_native": Program(lambda *x: tensorrt_llm.helix_post_process_native(*x, 0.5, 1),
+                                                      lambda n, H, D: (r(n, 2, H, D), torch.rand(n, 2, H, 2) + 0.5)),
+    "tokenspeed.merge_state": Program(lambda *x: tokenspeed.merge_state(*x), _two),
+    "tokenspeed.attn_merge_state": Program(_updated(lambda *x: tokenspeed.attn_merge_state(*x, inplace=True), 0, 1), _two),
+    "vllm.merge_attn_states": Program(_vllm_merge, _two_hn),
+    "vllm.mask_empty_context_lse": Program(_updated(lambda *x: vllm.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),
+    "vllm.mask_empty_context": Program(_updated(lambda *x: vllm.mask_empty_context(*x), 0, 1),
+                                       lambda n, H, D: (r(H, n), r(n, H, D), *_offsets(n))),
+    "vllm.expand_context_lens": Program(lambda b, s: vllm.expand_context_lens(b.clone(), s, s.shape[0], 3).clone(),
+                                        lambda n, H, D: (torch.zeros(4 * n, dtype=I32), ints(*range(n)))),
+    "vllm.is_prefilling": Program(lambda *x: vllm.is_prefilling(*x, 2, 5), lambda n, H, D: (ints(*range(n)), ints(*[2] * n))),
+    "vllm.pack_seq_triton": Program(lambda *x: vllm.pack_seq_triton(*x), lambda n, H, D: (r(n, H, D), ints(2, n - 2)), waits=True),
+    "vllm.unpack_seq_triton": Program(lambda *x: vllm.unpack_seq_triton(*x), lambda n, H, D: (r(2, n, H, D), ints(2, n - 2)), waits=True),
+    "vllm.mask_dcp_empty_shards_": Program(_updated(lambda *x: vllm.mask_dcp_empty_shards_(*x), 0),
+                                           lambda n, H, D: (r(n, H), ints(0, 4), ints(0, 2, n))),
+    "vllm.correct_attn_out": Program(lambda out, lses: vllm.correct_attn_out(out.clone(), lses, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
+}  # fmt: skip
+"""A program for each other function, by its name."""

@@ -1,0 +1,171 @@
+"""Every function under torch.compile and torch.export, on fake and on meta tensors, and with gradients."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+
+import mlafix  # noqa: E402
+from mlafix import ops  # noqa: E402
+from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
+
+SHAPES = (5, 4, 64), (6, 8, 128), (9, 12, 192)
+"""Tokens, heads, head dim."""
+
+
+@pytest.fixture(params=PROGRAMS)
+def program(request: pytest.FixtureRequest) -> Program:
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    return PROGRAMS[request.param]
+
+
+def leaves(result: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in torch.utils._pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+
+
+def same(got: Any, want: Any) -> bool:
+    """NaN is NaN here; there must be a tensor."""
+    pairs = list(zip(leaves(got), leaves(want), strict=True))
+    return bool(pairs) and all(a.dtype == b.dtype and torch.allclose(a, b, 0, 0, equal_nan=True) if a.is_floating_point() and a.itemsize > 1
+                               else torch.equal(a.view(torch.uint8), b.view(torch.uint8)) for a, b in pairs)  # fmt: skip
+
+
+def test_every_function_is_here() -> None:
+    assert not set(PROGRAMS) & set(WITHOUT) and all_functions() == {*PROGRAMS, *WITHOUT}
+
+
+@pytest.mark.parametrize(("dynamic", "backend"), [(None, "eager"), (True, "aot_eager")])
+def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
+    compiled = torch.compile(program.run, fullgraph=True, dynamic=dynamic, backend=backend)
+    with torch._dynamo.config.patch(capture_scalar_outputs=program.waits):
+        for shape in SHAPES:
+            tensors = program.make(*shape)
+            assert same(compiled(*tensors), program.run(*tensors)), shape
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with each program, what it is called with, and what it gives."""
+    folder = tmp_path_factory.mktemp("exported")
+    torch.manual_seed(0)
+    for name, program in PROGRAMS.items():
+        if program.waits:
+            continue
+
+        class Module(torch.nn.Module):
+            def forward(self, *tensors: Any) -> Any:
+                return program.run(*tensors)
+
+        tensors = program.make(*SHAPES[0])
+        with torch.no_grad():
+            torch.export.save(torch.export.export(Module(), tensors), folder / f"{name}.pt2")
+        torch.save((tensors, leaves(program.run(*tensors))), folder / f"{name}.pt")
+    return folder
+
+
+LOAD = """
+{imports}
+import pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).glob("*.pt2")):
+    try:
+        tensors, want = torch.load(path.with_suffix(".pt"))
+        got = torch.utils._pytree.tree_leaves(torch.export.load(path).module()(*tensors))
+        view = lambda x: x.contiguous().view(torch.uint8)
+        assert len(got) == len(want) and all(map(torch.equal, map(view, got), map(view, want))), "other values"
+    except Exception as error:
+        print(path.stem, repr(error)[:200])
+"""
+
+
+@pytest.mark.parametrize("imports", ["import torch, mlafix", "import mlafix, torch; mlafix.register_torch_operators()"])
+def test_an_exported_program_runs_in_another_process(exported: Path, imports: str) -> None:
+    done = subprocess.run([sys.executable, "-c", LOAD.format(imports=imports), str(exported)], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
+    assert len(list(exported.glob("*.pt2"))) == sum(not program.waits for program in PROGRAMS.values())
+
+
+def answer(program: Program, tensors: Any) -> Any:
+    """What a program gives: shapes and dtypes, or ArgumentError."""
+    try:
+        return [(tuple(leaf.shape), leaf.dtype, leaf.stride()) for leaf in leaves(program.run(*tensors))]
+    except mlafix.ArgumentError:
+        return mlafix.ArgumentError
+
+
+def spoiled(tensors: Any) -> Any:
+    """The same tensors, and others: each with one more dim, one more element in its first and in its last dim, or another dtype."""
+    yield tensors
+    for i, tensor in enumerate(tensors):
+        longer = torch.zeros([size + 1 for size in tensor.shape], dtype=torch.uint8).to(tensor.dtype)
+        for other in (tensor[None], longer.narrow(-1, 0, tensor.shape[-1]) if tensor.dim() > 1 else longer, tensor.to(torch.int64)):
+            yield (*tensors[:i], other, *tensors[i + 1 :])
+
+
+@pytest.mark.parametrize("kind", ["fake", "meta"])
+def test_tensors_without_memory_are_answered_as_others_are(program: Program, kind: str) -> None:
+    """Shapes, dtypes and strides of results, and what is refused; nothing runs."""
+    if program.waits:
+        pytest.skip("its result's size depends on values")
+    mode = FakeTensorMode()
+    for tensors in spoiled(program.make(*SHAPES[0])):
+        without = [mode.from_tensor(tensor) if kind == "fake" else
+                   torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta") for tensor in tensors]  # fmt: skip
+        assert answer(program, without) == answer(program, tensors), [(tuple(t.shape), t.dtype) for t in tensors]
+
+
+def test_gradients_are_refused_under_torch_compile_as_elsewhere(program: Program) -> None:
+    tensors = [t.requires_grad_() if t.is_floating_point() and t.itemsize > 1 else t for t in program.make(*SHAPES[0])]
+    if not any(t.requires_grad for t in tensors):
+        pytest.skip("has no floats that autograd follows")
+    compiled = torch.compile(program.run, fullgraph=True, backend="aot_eager")
+    with torch._dynamo.config.patch(capture_scalar_outputs=program.waits):
+        for run in (program.run, compiled):
+            with pytest.raises(Exception, match="expected a tensor that autograd does not follow"):
+                run(*tensors)
+
+
+def test_gradients_are_refused_by_an_exported_program() -> None:
+    class Softmax(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return ops.softmax(x)
+
+    x = torch.randn(3, 64)
+    program = torch.export.export(Softmax(), (x,)).module()
+    with pytest.raises(mlafix.ArgumentError, match='argument "x": expected a tensor that autograd does not follow'):
+        program(x.requires_grad_())
+    compiled = torch.compile(Softmax(), fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        assert torch.equal(program(x), ops.softmax(x)) and torch.equal(compiled(x), ops.softmax(x))
+
+
+X, STATES = torch.randn(4, 64), [torch.randn(4, 2, 64), torch.randn(4, 2)] * 2
+FLOATS = {
+    "a scale of the result": lambda v: ops.merge_attn_states(*STATES, lse_layout="nh", out_scale=v)[0].view(torch.uint8),
+    "softmax": lambda v: ops.softmax(X, v),
+    "rmsnorm": lambda v: ops.rmsnorm(X, X[0], v),
+    "quantize_fp8_static": lambda v: ops.quantize_fp8_static(X, v).view(torch.uint8),
+    "pack_rows": lambda v: ops.pack_rows(X, torch.tensor([0, 1, 4], dtype=torch.int32), 5, pad=v),
+    "a global scale": lambda v: ops.quantize_groups(X, ops.BlockScales(torch.empty(4, 4, dtype=torch.uint8), v)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", FLOATS)
+def test_a_float_that_changes_is_no_constant(call: str) -> None:
+    """Without a compilation for each value, of which torch allows 8."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("eager")
+    compiled = torch.compile(FLOATS[call], fullgraph=True, backend=counter)
+    for value in (0.25, 0.5, 0.75, 1.5):
+        assert torch.equal(compiled(value), FLOATS[call](value))
+    assert counter.frame_count == 2
