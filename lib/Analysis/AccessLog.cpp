@@ -12,17 +12,28 @@
 using namespace mlir;
 using namespace mlafix;
 
+/// Whether all rows have the value. So deep that the casts and the splat of a
+/// constant count.
+static bool isUniform(Value value, unsigned depth = 4) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return bool(getKernelArgument(value));
+  if (isa<IdentityOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
+    return true;
+  return depth > 0 && isPure(op) && op->getNumRegions() == 0 &&
+         op->getNumOperands() > 0 &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isUniform(operand, depth - 1);
+         });
+}
+
 Value mlafix::getUniformValue(Operation *op) {
   Value value;
   if (auto store = dyn_cast<StoreOp>(op))
     value = store.getValue();
   else if (auto state = cast<StoreStateOp>(op); !state.getScale())
     value = state.getState();
-  Operation *def = value ? value.getDefiningOp() : nullptr;
-  bool isUniform =
-      def ? isa<IdentityOp>(def) || def->hasTrait<OpTrait::ConstantLike>()
-          : value && getKernelArgument(value);
-  return isUniform ? value : Value();
+  return value && isUniform(value) ? value : Value();
 }
 
 AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)

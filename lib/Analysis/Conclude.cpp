@@ -176,6 +176,10 @@ int64_t Example::choose(Value value, ArrayRef<int64_t> row, int64_t other) {
                         itself.getRhs(), /*relation=*/1});
   if (std::optional<int64_t> chosen = find(unknowns.lookup(value), row))
     return *chosen;
+  if (value.getDefiningOp<ArgReduceOp>()) // below the length of its row
+    return find(*model.getValue(value).getVar(), row).value_or(0);
+  if (value.getDefiningOp<TurnOp>())
+    return other & 1;
   Interval range = getIntegerRange(value.getType());
   return range.low <= other && other <= range.high ? other : 0;
 }

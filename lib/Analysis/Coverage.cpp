@@ -154,6 +154,14 @@ System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
   return system;
 }
 
+/// The system as one of its first columns, by its cases where it is too much as
+/// a whole.
+static std::optional<PresburgerSet> projectCases(System &system,
+                                                 unsigned numDims) {
+  std::optional<PresburgerSet> set = system.project(numDims);
+  return set || !system.splitRemainders() ? set : system.project(numDims);
+}
+
 /// The first step: each element has a row.
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
@@ -177,7 +185,7 @@ Answer Prover::coverRows(unsigned argument,
     one.restrict(dropUncertain(model, store->condition));
     std::optional<PresburgerSet> places;
     if (!one.isOverBudget() && ++systems <= Budget::systems)
-      places = one.project(dims);
+      places = projectCases(one, dims);
     if (!places)
       return makeUnknown(Question::Coverage, argument, store,
                          "too many cases to look at");
@@ -249,7 +257,7 @@ Prover::subtractStores(System &cases, ArrayRef<Form> element,
     one.restrict(store->condition);
     std::optional<PresburgerSet> places;
     if (!one.isOverBudget())
-      places = one.project(dims);
+      places = projectCases(one, dims);
     if (!places)
       return std::nullopt;
     written.unionInPlace(*places);

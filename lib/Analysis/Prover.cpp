@@ -10,6 +10,7 @@
 #include "lib/Analysis/Aliasing.h"
 
 #include <chrono>
+#include <utility>
 
 using namespace mlir;
 using namespace mlir::presburger;
@@ -150,6 +151,16 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b) {
   return pair;
 }
 
+void Prover::restrictInside(System &pair, const RowAccess &a) {
+  for (auto [dim, index] : llvm::enumerate(a.indices)) {
+    Form form = pair.getForm(index, 0);
+    pair.restrict(form);
+    Form room = pair.getForm(model.getSize(a.access.getArgNumber(), dim));
+    room.constant -= 1;
+    pair.restrict(room.add(form, -1));
+  }
+}
+
 /// The same, of rows of which the grid indices before `position` are the same
 /// and those at it are not.
 System Prover::makePair(const RowAccess &a, const RowAccess &b,
@@ -175,6 +186,22 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b,
   return pair;
 }
 
+Answer Prover::concludePair(Question question, unsigned argument,
+                            const RowAccess &a, const RowAccess &b,
+                            const System &pair) {
+  // Which elements a table names is up to the table.
+  for (const RowAccess *access : {&a, &b}) {
+    if (llvm::none_of(access->indices, [&](const Linear &index) {
+          return model.isUncertain(index);
+        }))
+      continue;
+    return makeUnknown(question, argument, access, "");
+  }
+  Answer answer = conclude(question, argument, &b, pair, pair.findPoint());
+  answer.other = a.access.op;
+  return answer;
+}
+
 Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
                     const RowAccess &b) {
   Answer answer = {question, argument};
@@ -188,11 +215,6 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     return conclude(question, argument, &b, pair, pair.findPoint());
   }
   bool isRagged = model.getSegmentEnds().has_value();
-  auto isScattered = [&](const RowAccess &access) {
-    return llvm::any_of(access.indices, [&](const Linear &index) {
-      return model.isUncertain(index);
-    });
-  };
   for (unsigned i = 0; i < model.getGridIndices().size(); ++i)
     for (bool isAscending : {true, false}) {
       if (&a == &b && !isAscending)
@@ -220,15 +242,10 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
                 .str();
         continue;
       }
-      // Which elements a table names is up to the table.
-      if (isScattered(a))
-        return makeUnknown(question, argument, &a, "");
-      if (isScattered(b))
-        return makeUnknown(question, argument, &b, "");
-      Answer worst =
-          conclude(question, argument, &shown, pair, pair.findPoint());
-      worst.other = a.access.op;
-      return worst;
+      restrictInside(pair, a);
+      if (isEmpty(pair) == true)
+        continue;
+      return concludePair(question, argument, a, b, pair);
     }
   return answer;
 }
@@ -249,6 +266,15 @@ Answer Prover::proveIndependence(unsigned written, unsigned read) {
   for (const RowAccess *store : accessesOf(written, true))
     for (const RowAccess *load : accessesOf(read, false))
       answer = worse(answer, meet(Question::Independence, read, *store, *load));
+  return answer;
+}
+
+Answer Prover::proveIndependence(unsigned read) {
+  Answer answer = {Question::Independence, read};
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (i == read ? !accessesOf(i, true).empty()
+                  : mayBeOneTensor(kernel, i, read))
+      answer = worse(answer, proveIndependence(i, read));
   return answer;
 }
 
@@ -293,43 +319,58 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-std::vector<Answer> Prover::run() {
-  using Clock = std::chrono::steady_clock;
+Prover::Prover(KernelOp kernel, bool followsWraps)
+    : kernel(kernel), model(kernel, followsWraps) {
   if (auto grid = dyn_cast<ForallOp>(kernel.getGrid()))
     for (auto [var, extent] :
          llvm::zip(model.getGridIndices(), grid.getExtents()))
       inBounds.push_back({Linear::of(var), model.getValue(extent)});
+}
+
+Answer Prover::ask(function_ref<Answer(Prover &)> question) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  Answer answer = question(*this);
+  if (answer.verdict == Verdict::Unknown && model.omitsWraps()) {
+    if (!careful)
+      careful = std::make_unique<Prover>(kernel, /*followsWraps=*/true);
+    Answer other = question(*careful);
+    std::vector<OpenIndex> open = std::exchange(careful->openIndices, {});
+    if (other.verdict != Verdict::Unknown) {
+      if (other.question == Question::Bounds) {
+        llvm::erase_if(openIndices, [&](const OpenIndex &index) {
+          return index.access.getArgNumber() == other.argument;
+        });
+        llvm::append_range(openIndices, open);
+      }
+      answer = std::move(other);
+    }
+  }
+  answer.microseconds =
+      std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+  return answer;
+}
+
+std::vector<Answer> Prover::run() {
   std::vector<Answer> answers;
-  auto ask = [&](auto work) {
-    Clock::time_point start = Clock::now();
-    Answer answer = work();
-    answer.microseconds =
-        std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-    answers.push_back(std::move(answer));
-  };
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     StringRef access = kernel.getArgAccess(i);
     if (access.empty() || access == kAbsent)
       continue;
     bool isRead = !accessesOf(i, false).empty(),
          isWritten = !accessesOf(i, true).empty();
+    auto add = [&](auto question) { answers.push_back(ask(question)); };
     if (access == "write") {
-      ask([&] { return proveCoverage(i); });
+      add([&](Prover &prover) { return prover.proveCoverage(i); });
       if (isRead)
-        ask([&] { return proveWrittenFirst(i); });
+        add([&](Prover &prover) { return prover.proveWrittenFirst(i); });
     }
     if (isWritten)
-      ask([&] { return proveOneWriter(i); });
+      add([&](Prover &prover) { return prover.proveOneWriter(i); });
     if (isRead)
-      ask([&] {
-        Answer answer = {Question::Independence, i};
-        for (unsigned j = 0; j < kernel.getNumArguments(); ++j)
-          if (j == i ? isWritten : mayBeOneTensor(kernel, j, i))
-            answer = worse(answer, proveIndependence(j, i));
-        return answer;
-      });
+      add([&](Prover &prover) { return prover.proveIndependence(i); });
     if (isRead || isWritten)
-      ask([&] { return proveBounds(i); });
+      add([&](Prover &prover) { return prover.proveBounds(i); });
   }
   return answers;
 }

@@ -12,6 +12,8 @@
 #include "lib/Analysis/RowInterpreter.h"
 #include "lib/Analysis/System.h"
 
+#include <memory>
+
 namespace mlafix {
 
 /// A system of the elements of `argument`; `element` are its first columns.
@@ -20,13 +22,16 @@ System makeElements(RowModel &model, KernelOp kernel, unsigned argument,
 
 class Prover {
 public:
-  explicit Prover(KernelOp kernel) : kernel(kernel), model(kernel) {}
+  explicit Prover(KernelOp kernel, bool followsWraps = false);
 
   std::vector<Answer> run();
   /// What run() left open of the bounds.
   std::vector<OpenIndex> takeOpenIndices() { return std::move(openIndices); }
 
 private:
+  /// Asks with a `question` of a prover; where the answer is unknown and
+  /// arithmetic may wrap around, once more with its cases.
+  Answer ask(llvm::function_ref<Answer(Prover &)> question);
   /// Of one argument: those that read or write it.
   llvm::SmallVector<const RowAccess *> accessesOf(unsigned argument,
                                                   bool isWrite) const;
@@ -34,6 +39,8 @@ private:
   Answer proveCoverage(unsigned argument);
   Answer proveOneWriter(unsigned argument);
   Answer proveIndependence(unsigned written, unsigned read);
+  /// Of all that may be written where the argument is read.
+  Answer proveIndependence(unsigned read);
   Answer proveWrittenFirst(unsigned argument);
   Answer proveBounds(unsigned argument);
 
@@ -58,8 +65,14 @@ private:
   /// The answer for one pair of accesses: `a` in one row, `b` in another.
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
+  /// The answer where the pair, of elements that there are, has a point.
+  Answer concludePair(Question question, unsigned argument, const RowAccess &a,
+                      const RowAccess &b, const System &pair);
   /// Whether there is no point; none where that, or all so far, is too much.
   std::optional<bool> isEmpty(const System &system);
+  /// Restricts the pair to elements that there are: elsewhere nothing is
+  /// accessed, bounds guards see to it.
+  void restrictInside(System &pair, const RowAccess &a);
   System makePair(const RowAccess &a, const RowAccess &b);
   System makePair(const RowAccess &a, const RowAccess &b, unsigned position,
                   bool isAscending, bool isPromised);
@@ -98,6 +111,8 @@ private:
   /// negative wherever the grid runs.
   std::vector<std::pair<Linear, Linear>> inBounds;
   std::vector<OpenIndex> openIndices;
+  /// The one that follows wraps, once it is needed.
+  std::unique_ptr<Prover> careful;
 };
 
 } // namespace mlafix

@@ -27,12 +27,14 @@ public:
 private:
   using Result = std::optional<Linear>;
 
-  /// `form`, if it cannot wrap around in the value's type.
-  Result fitting(Result form) const {
-    if (!form || !type.contains(model.getRange(*form)))
-      return std::nullopt;
-    return form;
+  /// `form`, or, where it may wrap around in the value's type, an unknown that
+  /// equals it wherever it does not.
+  Result fitting(Result form) {
+    if (!form || type.contains(model.getRange(*form)))
+      return form;
+    return wrapped(*form);
   }
+  Result wrapped(const Linear &form);
   Linear operand(Operation *op, unsigned index) {
     return model.getValue(op->getOperand(index));
   }
@@ -42,6 +44,9 @@ private:
   Result product(Operation *op);
   /// floor(x / divisor), of a positive divisor.
   Result quotient(const Linear &x, int64_t divisor);
+  Result newQuotient(const Linear &x, int64_t divisor);
+  /// The same of `x`, which is the dividend of `known` and `shift`.
+  Result shiftedQuotient(const RowModel::Quotient &known, const Linear &shift);
   /// x - divisor * floor(x / divisor).
   Result remainder(const Linear &x, int64_t divisor);
   Result division(Operation *op, bool isRemainder);
@@ -58,6 +63,51 @@ private:
 };
 } // namespace mlafix
 
+/// `form` + `constant`; none where that does not fit.
+static std::optional<Linear> plus(std::optional<Linear> form,
+                                  __int128 constant) {
+  if (!form)
+    return std::nullopt;
+  constant += form->constant;
+  if (constant < kMinI64 || constant > kMaxI64)
+    return std::nullopt;
+  form->constant = int64_t(constant);
+  return form;
+}
+
+/// Beyond one end of the type, values go on at the other end.
+std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
+  Interval range = model.getRange(form);
+  __int128 values = type.high - type.low + 1, over = range.high - type.high,
+           under = type.low - range.low;
+  if (type.high > kMaxI64 || over > values / 2 || under > values / 2)
+    return std::nullopt;
+  model.hasWraps = true;
+  if (!model.followsWraps)
+    return std::nullopt;
+  auto define = [&](Var var) -> std::optional<Condition> {
+    Result isSame = add(form, Linear::of(var), -1);
+    if (!isSame)
+      return std::nullopt;
+    Condition condition = Condition::of(*isSame, /*isEquality=*/true);
+    auto addCase = [&](Result form, Result wrap) {
+      Conjunct &rows = condition.disjuncts.emplace_back();
+      for (const Result &row : {form, wrap})
+        if (row) // without it there are more values
+          rows.push_back({*row});
+    };
+    Linear itself = Linear::of(var);
+    if (over > 0)
+      addCase(plus(form, -type.high - 1),
+              plus(*scale(itself, -1), type.low + over - 1));
+    if (under > 0)
+      addCase(plus(scale(form, -1), type.low - 1),
+              plus(itself, under - type.high - 1));
+    return condition;
+  };
+  return Linear::of(model.addUnknown(value, type, define));
+}
+
 std::optional<Linear> ValueBuilder::product(Operation *op) {
   Linear x = operand(op, 0), y = operand(op, 1);
   if (x.isConstant())
@@ -65,22 +115,52 @@ std::optional<Linear> ValueBuilder::product(Operation *op) {
   return y.isConstant() ? fitting(scale(x, y.constant)) : std::nullopt;
 }
 
+/// floor(n / divisor).
+static __int128 floorDivide(__int128 n, int64_t divisor) {
+  return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
+}
+
+/// Multiples of the divisor come out of the dividend, and dividends that differ
+/// by what a launch passes share a variable: `t // 3` and `(t + 1) // 3` are
+/// two quotients that differ by 0 or 1.
 std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   if (divisor <= 0 || divisor > (1 << 20))
     return std::nullopt;
   if (divisor == 1)
     return x;
-  for (const RowModel::Quotient &known : model.quotients)
-    if (known.divisor == divisor && known.dividend == x)
-      return Linear::of(known.var);
-  auto floor = [&](__int128 n) {
-    return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
-  };
+  Linear whole, rest;
+  whole.constant = floorDivide(x.constant, divisor);
+  rest.constant = x.constant - whole.constant * divisor;
+  for (auto [var, factor] : x.terms)
+    if (factor % divisor == 0)
+      whole.terms.push_back({var, factor / divisor});
+    else
+      rest.terms.push_back({var, factor});
+  if (rest.isConstant())
+    return whole;
+  Result floor;
+  for (const RowModel::Quotient &known : model.quotients) {
+    Result shift =
+        known.divisor == divisor ? add(rest, known.dividend, -1) : std::nullopt;
+    if (!shift || !model.isLaunch(*shift) ||
+        (!shift->isConstant() && model.isLaunch(rest)))
+      continue;
+    floor = shiftedQuotient(RowModel::Quotient(known), *shift);
+    break;
+  }
+  if (!floor)
+    floor = newQuotient(rest, divisor);
+  return floor ? add(whole, *floor) : std::nullopt;
+}
+
+std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
+                                                int64_t divisor) {
   Interval range = model.getRange(x);
   if (range.low < kMinI64 || range.high > kMaxI64)
     return std::nullopt;
   Var var = model.addDerived(
-      value, {floor(range.low), floor(range.high)},
+      value,
+      {floorDivide(range.low, divisor), floorDivide(range.high, divisor)},
       [&](Var var) -> std::optional<Condition> {
         std::optional<Linear> rest = add(x, Linear::of(var, divisor), -1);
         std::optional<Linear> room =
@@ -91,6 +171,34 @@ std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
       });
   model.quotients.push_back({x, divisor, var});
   return Linear::of(var);
+}
+
+/// Of a sum, the sum of the quotients and a carry, which is 1 where the sum of
+/// the remainders is the divisor or more.
+std::optional<Linear>
+ValueBuilder::shiftedQuotient(const RowModel::Quotient &known,
+                              const Linear &shift) {
+  if (shift == Linear())
+    return Linear::of(known.var);
+  Result floor = quotient(shift, known.divisor);
+  Result left = floor ? add(shift, *floor, -known.divisor) : std::nullopt;
+  Result kept = add(known.dividend, Linear::of(known.var), -known.divisor);
+  Result both = left && kept ? add(*left, *kept) : std::nullopt;
+  Result over = both ? add(*both, Linear::of(known.divisor), -1) : std::nullopt;
+  Result under = over ? add(Linear::of(int64_t(-1)), *over, -1) : std::nullopt;
+  Result sum = floor ? add(Linear::of(known.var), *floor) : std::nullopt;
+  if (!under || !sum)
+    return std::nullopt;
+  if (left->isConstant() && left->constant == 0)
+    return sum;
+  Var carry =
+      model.addDerived(value, {0, 1}, [&](Var var) -> std::optional<Condition> {
+        Linear isNone = Linear::of(var), isOne = isNone;
+        isOne.constant = -1;
+        return Condition{{Conjunct{{isNone, true}, {*under}},
+                          Conjunct{{isOne, true}, {*over}}}};
+      });
+  return add(*sum, Linear::of(carry));
 }
 
 std::optional<Linear> ValueBuilder::remainder(const Linear &x,

@@ -55,7 +55,8 @@ using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
 /// What a store writes, where no row, no iteration and nothing in memory
-/// decides that: a constant, an identity, a scalar argument. Null elsewhere.
+/// decides that: a constant, an identity, a scalar argument, a cast or a splat
+/// of these. Null elsewhere.
 /// Rows that write one such value may write one element.
 mlir::Value getUniformValue(mlir::Operation *store);
 

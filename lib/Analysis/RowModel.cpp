@@ -51,6 +51,14 @@ Var RowModel::addUnknown(Value value, Interval range) {
   return addVariable(std::move(unknown));
 }
 
+Var RowModel::addUnknown(Value value, Interval range,
+                         function_ref<std::optional<Condition>(Var)> define) {
+  Var var = addDerived(value, range, define);
+  variables[var].kind = Variable::Unknown;
+  variables[var].isUncertain = true;
+  return var;
+}
+
 Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
@@ -114,18 +122,43 @@ Var RowModel::getPresent(unsigned argument) {
   return presences[argument] = addVariable(std::move(present));
 }
 
-Interval RowModel::getRange(const Linear &linear) const {
+Interval RowModel::getTermRange(const Linear &linear) const {
   Interval range = {linear.constant, linear.constant};
   for (auto [var, coefficient] : linear.terms) {
     Interval one = variables[var].range;
     // Ranges of 64-bit numbers times 64-bit ones: wide sums could wrap, so
     // large coefficients make the form one of which nothing is known.
     if (coefficient > (1 << 20) || coefficient < -(1 << 20))
-      return {std::numeric_limits<__int128>::min(),
-              std::numeric_limits<__int128>::max()};
+      return {-(__int128(1) << 120), __int128(1) << 120};
     __int128 a = one.low * coefficient, b = one.high * coefficient;
     range.low += std::min(a, b);
     range.high += std::max(a, b);
+  }
+  return range;
+}
+
+/// With each remainder, `dividend - divisor * quotient`, from 0 to the divisor
+/// less 1.
+Interval RowModel::getRange(const Linear &linear) const {
+  Interval range = getTermRange(linear);
+  // The last one may be a quotient of the others.
+  for (const Quotient &known : llvm::reverse(quotients)) {
+    auto *term = llvm::find_if(
+        linear.terms, [&](auto &term) { return term.first == known.var; });
+    if (term == linear.terms.end() || term->second % known.divisor != 0)
+      continue;
+    int64_t times = -(term->second / known.divisor);
+    std::optional<Linear> remainder =
+        add(known.dividend, Linear::of(known.var), -known.divisor);
+    std::optional<Linear> others =
+        remainder ? add(linear, *remainder, -times) : std::nullopt;
+    if (!others)
+      continue;
+    Interval rest = getRange(*others);
+    __int128 most = __int128(times) * (known.divisor - 1);
+    range.low = std::max(range.low, rest.low + std::min<__int128>(most, 0));
+    range.high = std::min(range.high, rest.high + std::max<__int128>(most, 0));
+    break;
   }
   return range;
 }
@@ -318,10 +351,46 @@ void RowModel::addLaunchCheck() {
       launchCheck = std::move(*all);
 }
 
+void RowModel::narrowScalars(const Condition &check) {
+  if (check.disjuncts.size() != 1)
+    return;
+  auto narrow = [&](const Linear &atLeastZero) {
+    for (auto [var, factor] : atLeastZero.terms) {
+      Variable &variable = variables[var];
+      std::optional<Linear> others = add(atLeastZero, Linear::of(var), -factor);
+      if (variable.kind != Variable::Scalar || !others)
+        continue;
+      __int128 most = getRange(*others).high;
+      if (most > kMaxI64 || most < kMinI64)
+        continue;
+      // factor * variable >= -most
+      Interval range = variable.range;
+      if (factor > 0)
+        range.low = std::max(range.low, most < 0 ? (-most + factor - 1) / factor
+                                                 : -(most / factor));
+      else
+        range.high =
+            std::min(range.high, most < 0 ? -((-most - factor - 1) / -factor)
+                                          : most / -factor);
+      if (range.low <= range.high) // else no launch passes the check
+        variable.range = range;
+    }
+  };
+  for (const Constraint &constraint : check.disjuncts.front()) {
+    narrow(constraint.linear);
+    if (std::optional<Linear> negated = scale(constraint.linear, -1);
+        negated && constraint.isEquality)
+      narrow(*negated);
+  }
+}
+
 /// In program order, so that nothing recurses as deep as a chain of ops is
 /// long.
 void RowModel::addValues() {
   kernel.walk([&](Operation *op) {
+    if (auto check = dyn_cast<AssumeOp>(op);
+        check && op->getParentOp() == kernel)
+      narrowScalars(getCondition(check.getCondition()));
     for (Value result : op->getResults())
       if (result.getType().isInteger(1))
         (void)getCondition(result);
@@ -336,7 +405,8 @@ StringRef RowModel::getSegmentsName() {
       getKernelArgument(grid.getCuSeqlens()).getArgNumber());
 }
 
-RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
+RowModel::RowModel(KernelOp kernel, bool followsWraps)
+    : kernel(kernel), followsWraps(followsWraps) {
   SmallVector<MemoryAccess> found = collectAccesses(kernel);
   for (const MemoryAccess &access : found)
     if (access.isPart())

@@ -99,9 +99,14 @@ struct RowAccess {
 
 class RowModel {
 public:
-  explicit RowModel(KernelOp kernel);
+  /// With `followsWraps`, arithmetic that may wrap around makes an unknown that
+  /// is the sum where it does not: with cases, which take time.
+  explicit RowModel(KernelOp kernel, bool followsWraps = false);
 
   KernelOp getKernel() const { return kernel; }
+  bool isCareful() const { return followsWraps; }
+  /// Whether there is more to follow.
+  bool omitsWraps() const { return hasWraps && !followsWraps; }
   const Variable &operator[](Var var) const { return variables[var]; }
   size_t size() const { return variables.size(); }
   /// The grid's indices that name a row; those of extent 1 and the segment of a
@@ -151,6 +156,9 @@ private:
   /// nothing is known.
   Var getNamedSize(llvm::StringRef name);
   Var addUnknown(mlir::Value value, Interval range);
+  /// An unknown of which `define` says something.
+  Var addUnknown(mlir::Value value, Interval range,
+                 llvm::function_ref<std::optional<Condition>(Var)> define);
   Linear addOpaque(mlir::Value value);
   Var addDerived(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
@@ -182,8 +190,14 @@ private:
   /// Adds what is assumed before the access; sets the launch's check.
   void addAssumptions(RowAccess &access);
   void addLaunchCheck();
+  /// Narrows the ranges of scalars to what a condition that the launch checks
+  /// leaves of them, so that sums of them are known not to wrap around.
+  void narrowScalars(const Condition &check);
+  /// The range of a form from those of its terms, each for itself.
+  Interval getTermRange(const Linear &linear) const;
 
   KernelOp kernel;
+  bool followsWraps, hasWraps = false;
   std::vector<Variable> variables;
   llvm::SmallVector<Var, 4> gridIndices, rowIndices;
   std::vector<RowAccess> accesses;

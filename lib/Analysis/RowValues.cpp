@@ -42,8 +42,10 @@ Linear RowModel::buildArgument(BlockArgument argument) {
       return Condition::of(*add(size, Linear::of(var), -1));
     };
     Interval range = getIntegerRange(argument.getType());
-    if (bound)
-      range.low = 0;
+    if (bound) {
+      Interval most = getRange(Linear::of(getNamedSize(bound.getValue())));
+      range = {0, std::min(range.high, most.high)};
+    }
     Var var = addDerived(argument, range, define);
     variables[var].kind = Variable::Scalar;
     variables[var].name = kernel.getArgName(index).str();
@@ -175,7 +177,7 @@ Linear RowModel::buildLoad(LoadOp load) {
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// Below the length of the row.
+/// At least 0, and below the length of the row.
 Linear RowModel::buildElementIndex(ArgReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
@@ -186,7 +188,7 @@ Linear RowModel::buildElementIndex(ArgReduceOp op) {
         if (!after ||
             __builtin_sub_overflow(after->constant, 1, &after->constant))
           return std::nullopt;
-        return Condition::of(*after);
+        return both(Condition::of(Linear::of(var)), Condition::of(*after));
       });
   return Linear::of(var);
 }

@@ -59,7 +59,8 @@ unsigned System::getColumn(Var var, unsigned instance) {
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
   // Definitions imply the ranges of what they define. Sizes have no end here,
-  // so that an element has one where a row or a quotient has one.
+  // so that an element has one where a row or a quotient has one, unless it
+  // keeps sums from wrapping around.
   if (variable.kind == Variable::Grid || variable.kind == Variable::Derived) {
     restrict(variable.definition, instance);
     return column;
@@ -69,7 +70,8 @@ unsigned System::getColumn(Var var, unsigned instance) {
     above.constant = -int64_t(variable.range.low);
     restrict(above);
   }
-  if (variable.range.high < kMaxSize / 2) {
+  if (variable.range.high < kMaxSize / 2 ||
+      (variable.kind == Variable::Size && model->isCareful())) {
     Form below;
     below.constant = int64_t(variable.range.high);
     restrict(below.add(form, -1));
@@ -142,6 +144,71 @@ void System::dropEmpty(std::vector<Disjunct> &cases) const {
   llvm::erase_if(cases, [&](const Disjunct &disjunct) {
     return Simplex(getPolyhedron(disjunct, numColumns)).isEmpty();
   });
+}
+
+/// Of two forms, the constant that they add up to.
+static std::optional<int64_t> getConstantSum(const Form &a, const Form &b) {
+  Form sum = a;
+  sum.add(b);
+  bool isConstant = llvm::all_of(
+      sum.terms, [](const auto &term) { return term.second == 0; });
+  return isConstant ? std::optional(sum.constant) : std::nullopt;
+}
+
+std::optional<std::pair<Form, int64_t>>
+System::findRemainder(const Disjunct &disjunct) {
+  auto isGiven = [&](const Form &form) {
+    return llvm::any_of(disjunct, [&](const Row &row) {
+      Form difference = row.form;
+      return row.isEquality &&
+             getConstantSum(difference.add(form, -1), Form()).has_value();
+    });
+  };
+  for (const Row &row : disjunct)
+    for (const Row &other : disjunct) {
+      if (row.isEquality || other.isEquality)
+        continue;
+      std::optional<int64_t> most = getConstantSum(row.form, other.form);
+      if (!most || *most < 1 || *most >= Budget::factor)
+        continue;
+      bool isRemainder = llvm::any_of(row.form.terms, [&](const auto &term) {
+        return term.second == -(*most + 1);
+      });
+      if (isRemainder && !isGiven(row.form))
+        return std::pair(row.form, *most);
+    }
+  return std::nullopt;
+}
+
+bool System::splitRemainders() {
+  if (isOverBudget())
+    return false;
+  std::vector<Disjunct> open = disjuncts, split;
+  bool isAny = false;
+  while (!open.empty()) {
+    Disjunct disjunct = std::move(open.back());
+    open.pop_back();
+    auto remainder = findRemainder(disjunct);
+    if (!remainder) {
+      split.push_back(std::move(disjunct));
+      continue;
+    }
+    isAny = true;
+    auto [form, most] = *remainder;
+    for (int64_t value = 0; value <= most; ++value, --form.constant) {
+      Disjunct one = disjunct;
+      one.push_back({form, /*isEquality=*/true});
+      IntegerPolyhedron points = getPolyhedron(one, numColumns);
+      if (!Simplex(points).isEmpty() && !points.isIntegerEmpty())
+        open.push_back(std::move(one));
+    }
+    if (open.size() + split.size() > Budget::candidates)
+      return false;
+  }
+  if (!isAny || split.size() > Budget::disjuncts)
+    return false;
+  disjuncts = std::move(split);
+  return true;
 }
 
 bool System::isOverBudget() const {

@@ -68,6 +68,10 @@ public:
 
   unsigned getNumColumns() const { return numColumns; }
   bool isOverBudget() const;
+  /// Makes a case of each value that remainders of divisions have. Then what
+  /// divisions by different numbers give is linear. False, and as it was: there
+  /// are none, or too many.
+  bool splitRemainders();
   /// Forgets all constraints, and keeps the columns.
   void clear() { disjuncts.assign(1, {}); }
 
@@ -92,6 +96,10 @@ private:
   };
   using Disjunct = std::vector<Row>;
   static bool contradict(const Disjunct &a, const Disjunct &b);
+  /// A remainder, which is at least 0, and the most that it is, unless an
+  /// equality gives it.
+  static std::optional<std::pair<Form, int64_t>>
+  findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
