@@ -133,6 +133,13 @@ bool KernelOp::isArgAbsent(unsigned index) {
   return getArgAccess(index) == kAbsent;
 }
 
+bool KernelOp::allows(StringRef kind) {
+  std::optional<ArrayAttr> allowed = getAllow();
+  return allowed &&
+         llvm::any_of(allowed->getAsRange<StringAttr>(),
+                      [&](StringAttr one) { return one.getValue() == kind; });
+}
+
 Operation *KernelOp::getGrid() {
   for (Operation &op : getBody().front())
     if (isa<ForallOp, RaggedForallOp>(op))
@@ -184,6 +191,12 @@ LogicalResult KernelOp::verify() {
     return emitOpError() << "expected 'bounds' to be \"guard\" or \"prove\", "
                             "got \""
                          << bounds << "\"";
+  if (std::optional<ArrayAttr> allowed = getAllow())
+    for (StringAttr kind : allowed->getAsRange<StringAttr>())
+      if (kind != "races" && kind != "bounds" && kind != "nan")
+        return emitOpError() << "expected 'allow' to hold \"races\", "
+                                "\"bounds\" and \"nan\" alone, got "
+                             << kind;
   if (failed(verifyLimits(*this)) || failed(verifyArguments(*this)))
     return failure();
   return verifyLaunch(*this);

@@ -53,6 +53,9 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
 
     `bounds` says what becomes of an access that is not proved to be in bounds: with `"guard"`, or without it, it gets a bounds guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
 
+    `allow` lists what `mlafix-prove` and `mlafix-warn-nan` say nothing of: `"races"` (rows that may write one element, or read what another writes, also those of an example), `"bounds"` (accesses that are
+    out of bounds for some sizes) and `"nan"`: `attributes {allow = ["races"]}`.
+
     Besides constants, dims and arithmetic on them, promises stand before the grid: `mlafix.assume`, `mlafix.distinct`.
 
     ```mlir
@@ -73,7 +76,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$arg_names,
     OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
     OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
-    OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry, OptionalAttr<StrAttr>:$bounds);
+    OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry, OptionalAttr<StrAttr>:$bounds,
+    OptionalAttr<StrArrayAttr>:$allow);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -105,6 +109,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool isArgAbsent(unsigned index);
     /// Whether an access that is not proved to be in bounds is an error.
     bool provesBounds() { return getBounds() == "prove"; }
+    /// Whether the author knows of "races", "bounds" or "nan": no warning says so.
+    bool allows(::llvm::StringRef kind);
     /// The grid op; null once `mlafix-distribute` has replaced it.
     ::mlir::Operation *getGrid();
   }];

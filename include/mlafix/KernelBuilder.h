@@ -124,6 +124,8 @@ public:
                   const SourceLocation &location);
   /// Makes each access that is not proved to be in bounds an error.
   bool proveBounds(const SourceLocation &location);
+  /// Keeps the compiler from warning of "races", "bounds" or "nan".
+  bool allow(std::string_view kind, const SourceLocation &location);
   /// Promises that no two entries of a tensor of integers that are at least 0
   /// are equal.
   bool distinct(Value tensor, const SourceLocation &location);

@@ -26,6 +26,8 @@ EmptyCases::EmptyCases(const LseValues &values, KernelOp kernel)
       lseClasses(values.getLses().size()) {}
 
 std::vector<MadeNaN> mlafix::findMadeNaNs(KernelOp kernel) {
+  if (kernel.allows("nan"))
+    return {};
   LseValues values(kernel);
   if (values.getLses().empty())
     return {};

@@ -15,7 +15,7 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let description = [{
     Asks five questions of each argument: coverage, one writer, independence, written before read, bounds (docs/Proofs.md). Each answer is a remark: proved, promised
     (it holds if a launch's data is what the remark says), unknown (with what it depends on) or refuted (with an example). Changes nothing.
-    The pipeline asks with `refuse`: a kernel that is not proved to write every element of an output, or that writes one from two rows, is an error, and so is, with `bounds = "prove"`, one whose accesses are neither proved nor promised to be in bounds. The kernel is in the language's own
+    The pipeline asks with `refuse`: a kernel that is not proved to write every element of an output, of which two rows write one element, or of which a row reads what another one writes, is an error, and so is, with `bounds = "prove"`, one whose accesses are neither proved nor promised to be in bounds. Rows that may meet, and accesses that are out of bounds for some sizes, are warnings, one of each for a kernel. With `allow = ["races"]` and `allow = ["bounds"]` the kernel says that it is meant. The kernel is in the language's own
     ops, folded; its names may be bound or not.
 
     ```mlir
@@ -30,7 +30,7 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   }];
   let options = [
     Option<"refuses", "refuse", "bool", /*default=*/"false",
-           "say nothing but errors, where coverage is not proved or one writer is refuted">,
+           "say nothing but errors, where coverage is not proved or rows race, and warnings">,
     Option<"records", "record", "bool", /*default=*/"false",
            "keep the answers as the kernel's `mlafix.proofs`, which units carry">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
@@ -43,7 +43,7 @@ def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
   let description = [{
     A row is empty where its lse is -inf or +inf (N2), and then its payload holds anything (N5). Outside of the algebra, `lse - max` of empty rows alone is -inf - -inf, and
     a weight of zero times such a payload may be NaN. Each op that makes NaN of that, and whose NaN a store writes, is a warning; docs/Proofs.md says what is assumed. An
-    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. Changes nothing.
+    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. `allow = ["nan"]` of the kernel says that it is meant. Changes nothing.
 
     ```mlir
     %max = arith.maximumf %a_lse, %b_lse : f32

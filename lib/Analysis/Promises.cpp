@@ -43,6 +43,11 @@ std::optional<std::string> Prover::keepByPromise(const System &wrong,
   return describePromises(access.promises);
 }
 
+static bool isDistinct(Value table) {
+  return llvm::any_of(table.getUsers(),
+                      [](Operation *user) { return isa<DistinctOp>(user); });
+}
+
 /// Whether the value of `load` is an entry of its table wherever it happens.
 bool Prover::isEntry(const RowAccess &load) {
   for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
@@ -87,9 +92,9 @@ const RowAccess *Prover::findAccess(LoadOp load) const {
   return nullptr;
 }
 
-/// The entries of tables that are promised to be distinct which the access's
-/// element depends on.
-SmallVector<Var, 2> Prover::findEntries(const RowAccess &access) {
+/// The entries of tables which the access's element depends on.
+SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
+                                        bool isPromised) {
   llvm::SmallSetVector<Var, 8> used;
   auto add = [&](const Linear &linear) {
     for (auto [var, coefficient] : linear.terms)
@@ -105,11 +110,10 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access) {
         add(constraint.linear);
     auto load =
         variable.value ? variable.value.getDefiningOp<LoadOp>() : LoadOp();
-    bool isDistinct =
-        load && variable.kind == Variable::Unknown &&
-        llvm::any_of(load.getSource().getUsers(),
-                     [](Operation *user) { return isa<DistinctOp>(user); });
-    const RowAccess *found = isDistinct ? findAccess(load) : nullptr;
+    bool isTable = load && variable.kind == Variable::Unknown &&
+                   !load.getType().isInteger(1) &&
+                   (!isPromised || isDistinct(load.getSource()));
+    const RowAccess *found = isTable ? findAccess(load) : nullptr;
     if (found && isEntry(*found))
       entries.push_back(used[i]);
   }
@@ -155,6 +159,18 @@ bool Prover::areApart(const System &pair, Var x, Var y) {
   });
 }
 
+std::string Prover::findTable(const System &pair, const RowAccess &a,
+                              const RowAccess &b) {
+  for (Var x : findEntries(a, /*isPromised=*/false))
+    for (Var y : findEntries(b, /*isPromised=*/false))
+      if (areApart(pair, x, y)) {
+        auto load = model[x].value.getDefiningOp<LoadOp>();
+        unsigned table = getKernelArgument(load.getSource()).getArgNumber();
+        return kernel.getArgName(table).str();
+      }
+  return "";
+}
+
 std::optional<std::string>
 Prover::keepByPromise(System pair, const RowAccess &a, const RowAccess &b) {
   SmallVector<StringRef> promises(a.promises.begin(), a.promises.end());
@@ -168,8 +184,8 @@ Prover::keepByPromise(System pair, const RowAccess &a, const RowAccess &b) {
   // Elsewhere nothing is accessed: bounds guards see to it.
   for (const Linear &index : a.indices)
     pair.restrict(pair.getForm(index, 0));
-  for (Var x : findEntries(a))
-    for (Var y : findEntries(b))
+  for (Var x : findEntries(a, /*isPromised=*/true))
+    for (Var y : findEntries(b, /*isPromised=*/true))
       if (areApart(pair, x, y)) {
         auto load = model[x].value.getDefiningOp<LoadOp>();
         return describeDistinct(

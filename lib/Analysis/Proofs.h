@@ -63,6 +63,9 @@ struct Answer {
   std::string reason;
   /// Of a refutation: the element that it is about, "out[0, 1]".
   std::string element;
+  /// Of rows that may meet: the table that keeps them apart if its entries are
+  /// distinct; empty: none is known.
+  std::string table;
   double microseconds = 0;
 };
 
@@ -93,9 +96,21 @@ private:
 
 /// Reports as an error, which says what to do about it, that coverage, or in a
 /// kernel with bounds = "prove" bounds, is neither proved nor promised, or that
-/// one writer or written before read is refuted. Whether `answer` is one of
-/// these.
+/// written before read or, unless the kernel allows races, one writer or
+/// independence is refuted. Whether `answer` is one of these.
 bool refuse(KernelOp kernel, const Answer &answer);
+
+/// What a kernel may do that its author may not know of.
+struct ProofWarning {
+  mlir::Operation *op; ///< the access, or the kernel
+  std::string message;
+};
+
+/// That rows may meet, where one writer or independence is unknown, and that
+/// accesses are out of bounds for some sizes: one warning of each, of the first
+/// such answer, unless the kernel allows it.
+std::vector<ProofWarning> findWarnings(KernelOp kernel,
+                                       llvm::ArrayRef<Answer> answers);
 
 /// What an AssumeOp or a DistinctOp promises, in words.
 std::string describePromise(mlir::Operation *promise);

@@ -13,6 +13,7 @@
 #include "mlafix/UnitLimits.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/DebugLog.h"
+#include "llvm/Support/raw_ostream.h"
 
 #define DEBUG_TYPE "mlafix-prove"
 
@@ -81,34 +82,113 @@ static void refuseReads(KernelOp kernel, const Answer &answer, Location loc) {
                        << " makes '" << name << "' hold what it is read for";
 }
 
+static void refuseRaces(KernelOp kernel, const Answer &answer, Location loc) {
+  StringRef name = kernel.getArgName(answer.argument);
+  InFlightDiagnostic diag = mlir::emitError(loc);
+  if (answer.question == Question::OneWriter)
+    diag << "expected one row to write each element of '" << name
+         << "', got two that write " << answer.element << ": for example "
+         << answer.reason;
+  else
+    diag << "expected no row to read of '" << name
+         << "' what another row writes, got a read of " << answer.element
+         << ", which another row writes: for example " << answer.reason
+         << "; read from a tensor that the kernel does not write";
+  if (answer.other && answer.other != answer.op)
+    diag.attachNote(answer.other->getLoc()) << "the other row's access";
+}
+
 bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   bool isRefuted = answer.verdict == Verdict::Refuted;
   if (!isRefuted && answer.verdict != Verdict::Unknown)
     return false;
   Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
-  if (answer.question == Question::Coverage) {
+  switch (answer.question) {
+  case Question::Coverage:
     refuseCoverage(kernel, answer, loc);
     return true;
-  }
-  if (answer.question == Question::Bounds && kernel.provesBounds()) {
-    refuseBounds(kernel, answer, loc);
+  case Question::Bounds:
+    if (kernel.provesBounds())
+      refuseBounds(kernel, answer, loc);
+    return kernel.provesBounds();
+  case Question::WrittenFirst:
+    if (isRefuted)
+      refuseReads(kernel, answer, loc);
+    return isRefuted;
+  case Question::OneWriter:
+  case Question::Independence:
+    if (!isRefuted || kernel.allows("races"))
+      return false;
+    refuseRaces(kernel, answer, loc);
     return true;
   }
-  if (!isRefuted)
-    return false;
-  if (answer.question == Question::WrittenFirst) {
-    refuseReads(kernel, answer, loc);
-    return true;
-  }
-  if (answer.question != Question::OneWriter)
-    return false;
-  InFlightDiagnostic diag = mlir::emitError(loc);
-  diag << "expected one row to write each element of '"
-       << kernel.getArgName(answer.argument) << "', got two that write "
-       << answer.element << ": for example " << answer.reason;
-  if (answer.other && answer.other != answer.op)
-    diag.attachNote(answer.other->getLoc()) << "the other row's access";
-  return true;
+  llvm_unreachable("unknown question");
+}
+
+/// How the source keeps the compiler from a warning.
+static std::string spellAllowed(StringRef kind, bool isMlir) {
+  return (isMlir ? "allow = [\"" + kind + "\"]" : "allow={\"" + kind + "\"}")
+      .str();
+}
+
+static std::string describeRaces(KernelOp kernel, const Answer &answer,
+                                 bool isMlir) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  StringRef name = kernel.getArgName(answer.argument);
+  if (answer.question == Question::OneWriter)
+    stream << "expected one row to write each element of '" << name
+           << "', got rows that may write the same one: ";
+  else
+    stream << "expected no row to read of '" << name
+           << "' what another row writes, got a read that may: ";
+  stream << answer.reason << "; ";
+  if (answer.table.empty())
+    stream << (isMlir ? "mlafix.assume" : "assume(…)")
+           << " promises what keeps rows apart";
+  else
+    stream << (isMlir ? "mlafix.distinct %" + answer.table
+                      : "distinct(" + answer.table + ")")
+           << " before the grid promises that its entries differ";
+  stream << ", " << spellAllowed("races", isMlir)
+         << " of the kernel that rows do not meet, or may";
+  return text;
+}
+
+static std::string describeOutside(KernelOp kernel, const Answer &answer,
+                                   bool isMlir) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "expected every access of '" << kernel.getArgName(answer.argument)
+      << "' to be in bounds, got " << answer.element << ": for example "
+      << answer.reason
+      << "; out of bounds a load gives zero and a store does nothing: "
+      << (isMlir ? "mlafix.assume" : "assume(…)")
+      << " before the grid has launches check the sizes, "
+      << spellAllowed("bounds", isMlir) << " of the kernel says it is meant";
+  return text;
+}
+
+std::vector<ProofWarning> mlafix::findWarnings(KernelOp kernel,
+                                               ArrayRef<Answer> answers) {
+  std::vector<ProofWarning> warnings;
+  auto warn = [&](StringRef kind, auto describe, auto isDoubt) {
+    const Answer *answer = llvm::find_if(answers, isDoubt);
+    if (answer == answers.end() || kernel.allows(kind))
+      return;
+    Operation *op = answer->op ? answer->op : kernel.getOperation();
+    warnings.push_back({op, describe(kernel, *answer, isInMlir(op->getLoc()))});
+  };
+  warn("races", describeRaces, [](const Answer &answer) {
+    return answer.verdict == Verdict::Unknown &&
+           (answer.question == Question::OneWriter ||
+            answer.question == Question::Independence);
+  });
+  warn("bounds", describeOutside, [](const Answer &answer) {
+    return answer.verdict == Verdict::Refuted &&
+           answer.question == Question::Bounds;
+  });
+  return warnings;
 }
 
 /// The longest beginning of `text` that a manifest may hold.
@@ -155,9 +235,7 @@ public:
       LDBG() << kernel.getArgName(answer.argument) << ": "
              << spelling(answer.question) << " is " << spelling(answer.verdict);
     if (refuses) {
-      for (const Answer &answer : answers)
-        if (refuse(kernel, answer))
-          signalPassFailure();
+      judge(kernel, answers);
       return;
     }
     for (const Answer &answer : answers)
@@ -170,6 +248,17 @@ public:
   }
 
 private:
+  /// Errors, or, where there are none, warnings.
+  void judge(KernelOp kernel, ArrayRef<Answer> answers) {
+    bool isRefused = false;
+    for (const Answer &answer : answers)
+      isRefused |= refuse(kernel, answer);
+    if (isRefused)
+      return signalPassFailure();
+    for (const ProofWarning &warning : findWarnings(kernel, answers))
+      mlir::emitWarning(warning.op->getLoc()) << warning.message;
+  }
+
   /// Reports what a run did wrong. Whether the answers leave it open.
   static bool isExpected(KernelOp kernel, const Violation &violation,
                          ArrayRef<Answer> answers) {

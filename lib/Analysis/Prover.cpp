@@ -195,7 +195,9 @@ Answer Prover::concludePair(Question question, unsigned argument,
           return model.isUncertain(index);
         }))
       continue;
-    return makeUnknown(question, argument, access, "");
+    Answer open = makeUnknown(question, argument, access, "");
+    open.table = findTable(pair, a, b);
+    return open;
   }
   Answer answer = conclude(question, argument, &b, pair, pair.findPoint());
   answer.other = a.access.op;

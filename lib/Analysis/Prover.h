@@ -91,8 +91,14 @@ private:
   const RowAccess *findAccess(LoadOp load) const;
   bool isEntry(const RowAccess &load);
   bool isLoaded(const System &pair, LoadOp load, unsigned instance);
-  llvm::SmallVector<Var, 2> findEntries(const RowAccess &access);
+  /// Those of tables that are promised to be distinct, or of all.
+  llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
+                                        bool isPromised);
   bool areApart(const System &pair, Var x, Var y);
+  /// The table whose entries, if they are distinct, keep the rows of the pair
+  /// apart; empty: none is known.
+  std::string findTable(const System &pair, const RowAccess &a,
+                        const RowAccess &b);
 
   /// Runs the point's launch. A refutation if the question's answer is then no;
   /// else the answer is unknown.

@@ -42,9 +42,9 @@ static json::Object describe(const Answer &answer) {
   return object;
 }
 
-static json::Object describe(const MadeNaN &made) {
-  json::Object object{{"message", made.message()}};
-  addPlace(object, made.op);
+static json::Object describeWarning(std::string message, mlir::Operation *op) {
+  json::Object object{{"message", std::move(message)}};
+  addPlace(object, op);
   return object;
 }
 
@@ -93,8 +93,10 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
   Clock::time_point start = Clock::now();
   KernelProofs proofs(kernel);
   json::Array warnings;
+  for (const ProofWarning &warning : findWarnings(kernel, proofs.getAnswers()))
+    warnings.push_back(describeWarning(warning.message, warning.op));
   for (const MadeNaN &made : findMadeNaNs(kernel))
-    warnings.push_back(describe(made));
+    warnings.push_back(describeWarning(made.message(), made.op));
   double spent =
       std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   json::Array args;

@@ -21,7 +21,8 @@ namespace mlafix {
 /// and "end_column". An argument with accesses that are not proved to be in
 /// bounds has "guarded": for each index that is checked its "dim" and its
 /// place; one whose elements are read one by one has "by_element". A warning,
-/// of NaN that empty rows make, is {"message"} with its place.
+/// of what docs/Proofs.md says there are warnings of, is {"message"} with its
+/// place.
 llvm::json::Value reportProofs(KernelOp kernel);
 
 /// Adds "file", "line", "column", "end_line" and "end_column" of `op`, if

@@ -17,6 +17,20 @@ bool KernelBuilder::proveBounds(const SourceLocation &location) {
   return true;
 }
 
+bool KernelBuilder::allow(std::string_view kind,
+                          const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return false;
+  SmallVector<StringRef> kinds;
+  if (std::optional<ArrayAttr> known = impl->kernel.getAllow())
+    for (StringAttr one : known->getAsRange<StringAttr>())
+      kinds.push_back(one.getValue());
+  kinds.push_back(kind);
+  impl->kernel.setAllowAttr(
+      mlir::Builder(impl->kernel.getContext()).getStrArrayAttr(kinds));
+  return true;
+}
+
 bool KernelBuilder::distinct(Value tensor, const SourceLocation &location) {
   return impl->checkOpen(location, /*inGrid=*/false) &&
          impl->checkTensor(tensor, "table", location) &&

@@ -119,6 +119,12 @@ auto valueOf(Result (Builder::*method)(Args...)) {
 
 void bindPromises(nb::class_<Builder> &builder) {
   builder.def("prove_bounds", valueOf(&Builder::proveBounds), "location"_a)
+      .def(
+          "allow",
+          [](Builder &b, Text kind, const Loc &loc) {
+            checked(b, b.allow(kind, loc));
+          },
+          "kind"_a, "location"_a)
       .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
       .def(
           "assume",

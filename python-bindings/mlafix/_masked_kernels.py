@@ -48,7 +48,7 @@ def masked_states(scaling: Scaling) -> Any:
     are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
 
-    @kernel
+    @kernel(allow={"bounds"})  # a row's number may be no sequence's
     def merge_masked_states(
         out: InOut[scaling.stored, "n H (G K)"],
         out_scales: scaling.scales(some=True),

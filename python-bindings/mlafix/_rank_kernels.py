@@ -17,6 +17,7 @@ from .dsl import (
     InOut,
     Out,
     Peers,
+    assume,
     f8e4m3fn,
     f32,
     grid,
@@ -120,7 +121,7 @@ def scale_of(row):
     return max(max(abs(row)), SMALLEST) / 448.0
 
 
-@kernel
+@kernel(allow={"bounds"})
 def pack_blocks_fp8(
     rows: InOut[f8e4m3fn, "r n H D"],
     lses: InOut[f32, "r n H"],
@@ -258,6 +259,8 @@ def mask_rows_without_keys(lse: InOut[f32, "n H"], seq_lens: In[S, "s"], query_s
 @kernel
 def weight_of_rank(out: InOut[T, "n H D"], out_lse: Out[f32, "n H"], lses: In[f32, "r n H"], rank: index):
     """out *= B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses."""
+    assume(rank >= 0)
+    assume(rank < shape("r"))
     for t, h in grid("n", "H"):
         own = load_state(out[t, h], lses[rank, t, h], base=B)
         merged = identity("D", base=B)

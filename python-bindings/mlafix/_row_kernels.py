@@ -8,7 +8,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dsl import Base, DType, In, InOut, Out, f32, grid, i32, i64, index, kernel, load, load_state, merge, segments, sink, store, store_state
+from .dsl import (
+    Base,
+    DType,
+    In,
+    InOut,
+    Out,
+    assume,
+    f32,
+    grid,
+    i32,
+    i64,
+    index,
+    kernel,
+    load,
+    load_state,
+    merge,
+    segments,
+    shape,
+    sink,
+    store,
+    store_state,
+)
 
 T = DType("T")
 # Of integers: a variable whose elements are only moved stands for every dtype.
@@ -40,6 +61,7 @@ def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: In
 @kernel
 def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], pad: f32):
     """padded[s, j] = x[starts[s] + j], and `pad` behind a sequence's end. Of a sequence longer than m the rest is dropped."""
+    assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
         padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
@@ -48,6 +70,7 @@ def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], p
 @kernel
 def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"], pad: i64):
     """The same of integers."""
+    assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
         padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
@@ -56,12 +79,13 @@ def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"
 @kernel
 def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
     """The same of any dtype, with zeros behind a sequence's end."""
+    assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
         padded[s, j] = load(x[t], where=t < starts[s + 1])
 
 
-@kernel
+@kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
     """x[t] = padded[s, t - starts[s]] of the sequence s that has row t; rows of none are left, and what was dropped is zeros."""
     for s, t in segments(starts, "n"):

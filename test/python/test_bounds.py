@@ -42,7 +42,7 @@ I = DType("I", default=i32)  # noqa: E741
 PAGE = mmap.PAGESIZE
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def gather_merge(out: Out[T, "n D"], out_lse: Out[f32, "n"], parts: In[T, "m D"], lses: In[f32, "m"], idx: In[I, "k"], indptr: In[i32, "n1"]):
     for t in grid("n"):
         state = identity("D")
@@ -61,14 +61,14 @@ def listed_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], id
         store_state(state, out[t])
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def paged_copy(out: Out[T, "n D"], first: Out[f32, "n"], cache: In[T, "pages page=16 D"], table: In[I, "b"]):
     for t in grid("n"):
         out[t] = cache[table[t // 16], t % 16]
         first[t] = load(cache[table[t // 16], t % 16, table[t // 16]], where=t % 2 == 0, otherwise=7.0)
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"races"})
 def scatter(cache: InOut[T, "pages page=16 D"], lse: InOut[f32, "s"], kept: InOut[f32, "s"] | None, x: In[T, "n D"], l: In[f32, "n"],
             slots: In[I, "n"]):
     for t in grid("n"):
@@ -78,7 +78,7 @@ def scatter(cache: InOut[T, "pages page=16 D"], lse: InOut[f32, "s"], kept: InOu
             kept[slots[t]] = l[t]
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"races", "bounds"})
 def scatter_states(out: InOut[T, "m D"], out_lse: InOut[f32, "m"] | None, other: InOut[f32, "q"], x: In[T, "n D"], l: In[f32, "n"], slots: In[I, "n"]):
     for t in grid("n"):
         state = load_state(x[t], l[t])
@@ -86,7 +86,7 @@ def scatter_states(out: InOut[T, "m D"], out_lse: InOut[f32, "m"] | None, other:
         store_state(state, None, other[t])
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def blank(out: InOut[f32, "n"], flags: In[bool_, "b"], names: In[I, "c"], cu: In[i32, "b1"]):
     for s, t in segments(cu, "n", where=lambda s: not flags[names[s]]):
         out[t] = f32(index(s))

@@ -23,7 +23,7 @@ def gather(out: Out[f32, "n"], x: In[f32, "m"], at: In[i32, "n"]):
         out[t] = x[at[t]]
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"races"})
 def scatter(out: InOut[f32, "m"], x: In[f32, "n"], at: In[i32, "n"]):
     for t in grid("n"):
         out[at[t]] = x[t]
@@ -43,7 +43,7 @@ def live_rows(out: Out[f32, "n D"], x: In[f32, "n D"], size: In[f32, "n"], most:
             out[t] = x[t]
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def ragged(out: InOut[f32, "n"], starts: In[i32, "b"], lengths: In[i32, "s"], x: In[f32, "m"]):
     for s, t in segments(starts, "n", where=lambda s: lengths[s] > 0):
         out[t] = x[t]

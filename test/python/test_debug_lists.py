@@ -18,7 +18,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def gathered(out: Out[f32, "n D"], parts: List[In[f32, "m D"], 5], which: In[i32, "n"], row: List[In[i32, "n"], 2]):
     for t in grid("n"):
         out[t] = parts[which[t]][row[len(row) - 1][t]]
@@ -34,14 +34,14 @@ def merged(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8, "k"], lses: List
         store_state(m, out[t])
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"races", "bounds"})
 def scattered(out: InOut[f32, "m"], parts: List[In[f32, "n"], 3], slots: List[In[i32, "n"], 2]):
     for t in grid("n"):
         if parts[len(parts) - 1][t] > 0.0:
             out[slots[0][t]] = parts[0][t]
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def unpacked(out: Out[f32, "n D"], parts: List[In[f4e2m1, "m D"], 3], which: In[i32, "n"]):
     for t in grid("n"):
         out[t] = parts[which[t]][t] * 1.0

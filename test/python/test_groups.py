@@ -56,7 +56,7 @@ def integers(y: Out[i32, "n (G 8)"], most: Out[i32, "n G"], x: In[i32, "n (G 8)"
         most[t] = m
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def blank_ragged(y: InOut[f32, "n (G K)"], s: InOut[f32, "n G"], cu: In[i32, "b1"], lens: In[i32, "b"]):
     for b, t in segments(cu, "n", where=lambda b: lens[b] > 0):
         m = max(y[t], along="K")

@@ -20,7 +20,7 @@ def count_i32(z: InOut[f32, "n"], count: i32.at_most("n")):
         z[t] = 1.0
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def count_i64(z: InOut[f32, "n H"], count: i64):
     for t, h in grid(count, "H"):
         z[t, h] = 1.0

@@ -74,7 +74,7 @@ def narrowed(y: Out[U, "k=8 n D"], lse: Out[f32, "n"], a: In[T, "n D"], b: In[T,
         store_state(make_state(-0.0 * a[t], 1.0, base=2), y[7, t], lse[t])
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def two(out: Out[f32, "n D"], lse: Out[f32, "n"], parts: In[f32, "k n D"], lses: In[f32, "k n"]):
     for t in grid("n"):
         first, second = load_state(parts[0, t], lses[0, t], base=BASE), load_state(parts[1, t], lses[1, t], base=BASE)

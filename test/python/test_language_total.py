@@ -336,7 +336,7 @@ def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path)
         for i, (op, a, b) in enumerate(ints)
     ]
     head = f"""
-@mlafix.kernel
+@mlafix.kernel(allow={{"bounds"}})
 def folded(q: Out[f32, "s={2 * len(floats)} n"], w: Out[i32, "w={3 * len(ints)} n"], v: In[f32, "f two=2"], k: In[i32, "i"], d: In[i32, "i"]):
     for t in grid("n"):
 """

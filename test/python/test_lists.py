@@ -28,7 +28,7 @@ def merged(out: Out[T, "n H D"], out_lse: Out[f32, "n H"], parts: List[In[T, "n 
         store_state(m, out[t, h], out_lse[t, h])
 
 
-@kernel
+@kernel(allow={"bounds"})
 def gathered(out: Out[f32, "n D"], parts: List[In[f32, "m D"], 5], which: In[i32, "n"], row: In[i32, "n"], two: List[In[i32, "n"], 2]):
     for t in grid("n"):
         out[t] = parts[which[t]][row[t]] + f32(len(parts)) + f32(two[0][t] if len(two) > 1 else two[len(two) - 1][t])

@@ -98,7 +98,7 @@ def scaled(y: Out[f32, "n (G K)"], x: In[f32, "n (G K)"]):
         y[t, :, 0] = first + most
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def ragged(x: InOut[f32, "n (2 K)"], e: InOut[f32, "n (2 2)"], cu: In[i32, "b1"], lens: In[i32, "b"]):
     for b, t in segments(cu, "n", where=lambda b: lens[b] > 0):
         x[t, 1] = x[t, 0] + x[t, 1]

@@ -36,7 +36,7 @@ def numbers(y: Out[I, "m c"].swizzle("128x4"), x: In[I, "m c"]):
         y[t, c] = x[t, c]
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def back(y: Out[f32, "n (G 16)"], x: In[f32, "n (G 16)"], scales: In[S, "m G"].swizzle("128x4")):
     for t in grid("n"):
         y[t] = x[t] * f32(scales[t])
@@ -208,7 +208,7 @@ def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
 
 
 DEBUGGED = """
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def gather(y: Out[f32, "m"], x: In[f32, "k"], at: In[i32, "m c"].swizzle("128x4")):
     for t in grid("m"):
         y[t] = x[at[t, 1]]
@@ -264,7 +264,7 @@ def test_unwritten_elements_of_tiles_and_pairs_are_counted(tmp_path: Path, monke
 def test_mxfp4(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
     """Elements in e2m1 and scales that are powers of two, of groups of 32, in tiles."""
     text = """
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def k(q: Out[f4e2m1, "n (G 32)"], scales: InOut[f8e8m0, "m G"].swizzle("128x4"), x: In[T, "n (G 32)"]):
     for t in grid("n"):
         row = f32(x[t])

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import overload
 
 from .._kernel import Kernel
 from ..errors import ArgumentError
+from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
 
 
 @overload
 def kernel(function: types.FunctionType) -> Kernel: ...
 @overload
-def kernel(*, bounds: str = "guard") -> Callable[[types.FunctionType], Kernel]: ...
+def kernel(*, bounds: str = "guard", allow: Collection[str] = ()) -> Callable[[types.FunctionType], Kernel]: ...
 def kernel(
-    function: types.FunctionType | None = None, *, bounds: str = "guard"
+    function: types.FunctionType | None = None, *, bounds: str = "guard", allow: Collection[str] = ()
 ) -> Kernel | Callable[[types.FunctionType], Kernel]:
     """Make a kernel of a function whose body is written in the language (docs/Python.md).
 
@@ -28,18 +29,25 @@ def kernel(
         function: the function; ``@kernel(bounds=…)`` has none yet.
         bounds: what becomes of an access that is not proved to be in bounds: "guard" makes it safe, "prove" makes it an
             error (docs/Proofs.md).
+        allow: what the author knows of, so that the compiler does not warn of it: "races" (rows that may write one
+            element, or read what another writes; also those that are refused otherwise), "bounds" (accesses that are out
+            of bounds for some sizes), "nan" (NaN that empty rows make).
 
     Raises:
-        ArgumentError: what is decorated is no function, or `bounds` is something else.
+        ArgumentError: what is decorated is no function, or `bounds` or `allow` is something else.
     """
     if bounds not in ("guard", "prove"):
         raise ArgumentError(f'@kernel: expected bounds to be "guard" or "prove", got {bounds!r}')
+    if isinstance(allow, str) or not set(allow) <= set(WARNINGS):
+        names = ", ".join(f'"{name}"' for name in WARNINGS)
+        raise ArgumentError(f"@kernel: expected allow to be a set of {names}, got {allow!r}")
+    options = Options(bounds, tuple(name for name in WARNINGS if name in allow))
     if function is None:
-        return functools.partial(_make, bounds=bounds)
-    return _make(function, bounds)
+        return functools.partial(_make, options=options)
+    return _make(function, options)
 
 
-def _make(function: types.FunctionType, bounds: str) -> Kernel:
+def _make(function: types.FunctionType, options: Options) -> Kernel:
     if not isinstance(function, types.FunctionType):
         raise ArgumentError(f"@kernel: expected a function, got {function!r}")
-    return PythonKernel(function, bounds=bounds)
+    return PythonKernel(function, options=options)

@@ -19,6 +19,7 @@ from typing import Any
 from ..errors import CompileError
 from . import annotations, scope
 from .built_ins import BuiltIn
+from .options import Options
 from .source import Source
 from .types import Base, DType, ScalarType, TensorType
 from .values import as_number, field_names, is_record, is_record_type
@@ -26,11 +27,11 @@ from .values import as_number, field_names, is_record, is_record_type
 _HALF = 16
 
 
-def digest(function: types.FunctionType, bounds: str = "guard") -> str:
+def digest(function: types.FunctionType, options: Options = Options()) -> str:
     """32 hexadecimal digits: 16 for the function's text, 16 for the values of its names. Raises CompileError where its text
     cannot be read."""
     source = Source(function)
-    text = _text(source.node) + ("" if bounds == "guard" else f"\nbounds = {bounds}")
+    text = _text(source.node) + options.text()
     return _half(text) + _half("\n".join([_listed(source, False, frozenset({id(function)})), *_declared(source)]))
 
 

@@ -12,6 +12,7 @@ from .._toolchain import compiler
 from ..errors import CompileError
 from . import annotations, built_ins
 from .context import Context
+from .options import Options
 from .source import Source
 from .statements import Statements
 from .types import TENSOR_SUFFIX, Dim, DType, ScalarType, TensorType, i32, is_scalar_argument
@@ -25,15 +26,17 @@ class Frontend:
 
     Args:
         function: what @kernel got.
-        bounds: "guard" or "prove".
+        options: what it says besides.
     """
 
-    def __init__(self, function: types.FunctionType, bounds: str = "guard") -> None:
+    def __init__(self, function: types.FunctionType, options: Options = Options()) -> None:
         self.source = Source(function)
         node = self.source.node
         self.builder = compiler().KernelBuilder(self.source.name, self.source.location(node))
-        if bounds == "prove":
+        if options.bounds == "prove":
             self.builder.prove_bounds(self.source.location(node))
+        for kind in options.allow:
+            self.builder.allow(kind, self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
         # Arguments that a tensor may hold: the number, and with it the tensor.
@@ -252,14 +255,14 @@ def _first_word(node: ast.stmt) -> str:
     return ast.unparse(node).split(maxsplit=1)[0].rstrip(":")
 
 
-def build(function: types.FunctionType, bounds: str = "guard") -> str:
+def build(function: types.FunctionType, options: Options = Options()) -> str:
     """The text of a kernel. Raises CompileError, whose message underlines what is wrong.
 
     Args:
         function: what @kernel got.
-        bounds: what becomes of accesses that are not proved to be in bounds: "guard" or "prove".
+        options: what the decorator says besides.
     """
-    frontend = Frontend(function, bounds)
+    frontend = Frontend(function, options)
     try:
         return frontend.run()
     except CompileError:

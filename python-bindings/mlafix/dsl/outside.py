@@ -13,6 +13,7 @@ from typing import Any
 
 from .._diagnostics import compile_error
 from .digest import describe, describe_text, digest, is_inline_function, is_word, names_of
+from .options import Options
 from .source import Source
 from .values import describe as shown
 from .values import field_names, is_record
@@ -26,15 +27,15 @@ class Outside:
 
     Args:
         function: the kernel's.
-        bounds: "guard" or "prove".
+        options: what its decorator says of it.
 
     Raises:
         CompileError: the function's text cannot be read.
     """
 
-    def __init__(self, function: types.FunctionType, bounds: str) -> None:
+    def __init__(self, function: types.FunctionType, options: Options) -> None:
         self._source = Source(function)
-        self.digest = digest(function, bounds)
+        self.digest = digest(function, options)
         # By the function that has them and their name: what they say, and how a message shows them.
         self._meanings = dict(_meanings(self._source))
         self.watched = list(_watches(self._source))

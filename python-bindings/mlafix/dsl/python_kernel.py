@@ -19,6 +19,7 @@ from .._forks import cached_property, whole
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
 from .digest import chosen_names, is_same_text
+from .options import Options
 from .outside import Outside
 from .pickled import by_name, is_reachable
 from .source import keep_text
@@ -30,14 +31,16 @@ class PythonKernel(Kernel):
     Args:
         function: written in the language (docs/Python.md).
         fixed: names bound already; see :meth:`specialize`.
-        bounds: "guard" or "prove"; see ``@mlafix.kernel``.
+        options: see ``@mlafix.kernel``.
     """
 
-    def __init__(self, function: types.FunctionType, fixed: Mapping[str, str] | None = None, bounds: str = "guard") -> None:
+    def __init__(
+        self, function: types.FunctionType, fixed: Mapping[str, str] | None = None, options: Options = Options()
+    ) -> None:
         # Messages name the Python file by the locations in the text; the text itself needs another name.
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
-        self.function, self.bounds = function, bounds
+        self.function, self.options = function, options
         if fixed is None:  # a specialisation has its text already
             keep_text(function)
 
@@ -54,10 +57,10 @@ class PythonKernel(Kernel):
         from .frontend import build
 
         self.digest  # noqa: B018 (the file that both read may be gone at the first call)
-        return build(self.function, self.bounds)
+        return build(self.function, self.options)
 
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
-        made = PythonKernel(self.function, fixed, self.bounds)
+        made = PythonKernel(self.function, fixed, self.options)
         made._general = self
         # The function's text is read once for all of them.
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside") if name in self.__dict__})
@@ -65,7 +68,7 @@ class PythonKernel(Kernel):
 
     @cached_property
     def _outside(self) -> Outside:
-        return Outside(self.function, self.bounds)
+        return Outside(self.function, self.options)
 
     @property
     def digest(self) -> str:

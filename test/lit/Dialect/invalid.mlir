@@ -1259,6 +1259,15 @@ mlafix.kernel @k() attributes {bounds = "none"} {
 
 // -----
 
+// expected-error @below {{expected 'allow' to hold "races", "bounds" and "nan" alone, got "race"}}
+mlafix.kernel @k() attributes {allow = ["nan", "race"]} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
 // expected-error @below {{argument 'x': expected 'mlafix.fill' of a tensor with access "write", got access "update"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update", mlafix.fill = 0.0 : f32}) {
   %c1 = arith.constant 1 : index

@@ -98,6 +98,8 @@ TEST(KernelBuilder, makes_the_merge_as_its_text_has_it) {
 TEST(KernelBuilder, promises_fills_and_bounds) {
   KernelBuilder b("promises", at(1));
   ASSERT_TRUE(b.proveBounds(at(1)));
+  ASSERT_TRUE(b.allow("races", at(1)));
+  ASSERT_TRUE(b.allow("nan", at(1)));
   Value y =
       b.addTensor({"y", {"n"}, "f32", "", "write", false, {}, "-inf"}, at(1));
   b.addTensor({"z", {"n"}, "bf16", "T", "write", false, {}, "identity"}, at(1));
@@ -118,10 +120,10 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
   for (const char *part :
-       {"bounds = \"prove\"", "mlafix.fill = 0xFF800000 : f32",
-        "mlafix.fill = \"identity\"", "mlafix.fill = -3 : i64",
-        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\"",
-        "mlafix.print \"{} of {}\""})
+       {"bounds = \"prove\"", "allow = [\"races\", \"nan\"]",
+        "mlafix.fill = 0xFF800000 : f32", "mlafix.fill = \"identity\"",
+        "mlafix.fill = -3 : i64", "mlafix.distinct %table", "\"n >= 2\"",
+        "\"table[t] >= 0\"", "mlafix.print \"{} of {}\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

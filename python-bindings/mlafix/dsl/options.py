@@ -1,0 +1,20 @@
+"""What ``@mlafix.kernel(…)`` says of a kernel besides its function."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# What the compiler warns of, as `allow` names it.
+WARNINGS = ("races", "bounds", "nan")
+
+
+class Options(NamedTuple):
+    """As the parameters of ``@mlafix.kernel``; `allow` without what is said twice, in the order of WARNINGS."""
+
+    bounds: str = "guard"
+    allow: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """Lines for a digest: none where nothing is said."""
+        bounds = "" if self.bounds == "guard" else f"\nbounds = {self.bounds}"
+        return bounds + (f"\nallow = {', '.join(self.allow)}" if self.allow else "")
