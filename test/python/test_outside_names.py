@@ -71,7 +71,7 @@ OTHER: dict[str, tuple[Callable[[], Any], str]] = {
     "T": (lambda: DType("O"), "'T' .*, got O "),
     "FACTOR": (lambda: 3.0, "'FACTOR' as it was when the kernel was first used, 2.0, got 3.0"),
     "FACTOR as an integer": (lambda: 2, "'FACTOR' .*, 2.0, got 2 "),
-    "FACTOR as an array": (lambda: np.ones(3), "'FACTOR' .*, 2.0, got array"),
+    "FACTOR as an array": (lambda: np.ones(3), "'FACTOR' .*, 2.0, got an array of type"),
     "SEVERAL": (lambda: [1.0, 2.0, 3.0], "'SEVERAL' .*, a list of 2, got a list of 3"),
     "PAIR": (lambda: (1.0, [4.0]), "'PAIR' .*, a tuple of 2, got another"),
     "RECORD": (lambda: Record(2.0, [3.0]), "'RECORD.number' .*, 1.0, got 2.0"),

@@ -95,8 +95,8 @@ class Calls:
         if function is python.range:
             return "expected range(…) as what a for loop runs over, got it in an expression"
         conversions = {python.float: "f32", python.int: "i32", python.bool: "bool_"}
-        for python, ours in conversions.items():
-            if function is python:
+        for theirs, ours in conversions.items():
+            if function is theirs:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"
         if isinstance(getattr(built_ins, short, None), BuiltIn):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
