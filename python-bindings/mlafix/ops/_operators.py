@@ -40,7 +40,8 @@ def _as(kind: str) -> Passed:
 
 def _flat_number(value: Any) -> tuple[Any, ...]:
     """An array or a number, as one that is None and one that is not."""
-    return (value, None) if is_torch(value) else (None, value)
+    # torch 2.11 cannot trace a question about the type of None.
+    return (value, None) if value is not None and is_torch(value) else (None, value)
 
 
 def _whole_number(array: Any, number: Any) -> Any:
