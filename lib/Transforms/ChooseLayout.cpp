@@ -50,14 +50,18 @@ static bool accumulatesRows(Operation *op) {
          llvm::any_of(loop.getResultTypes(), isRowTile);
 }
 
+static bool reducesAcrossLanes(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
+}
+
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   shape.exchanges = bool(kernel.getExchange());
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
-    auto reduce = dyn_cast<ReduceOp>(op);
-    shape.reduces |= reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
+    shape.reduces |= reducesAcrossLanes(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
