@@ -41,7 +41,7 @@ B = Base("B", default="e")
 C = Base("C", default="e")
 
 
-@kernel
+@kernel(allow={"bounds"})
 def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last: index, end: index, columns: index):
     """Zeros in the padding of tiles: behind `columns` of the rows from `first` to `last`, and in rows from there to `end`."""
     for t in grid("m"):

@@ -20,7 +20,7 @@ from mlafix.errors import ArgumentError, CompileError
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 SUM = """
-@kernel
+@kernel(allow={"bounds"})
 def total(out: Out[f32, "n D"], parts: Peers[In[T, "n D"]], counts: Peers[In[i32, "n"]]):
     for t in grid("n"):
         acc = splat(0.0, "D")
@@ -279,7 +279,7 @@ for slots, text in ((grid - 1, f"expected a grid of at most {{grid - 1}} blocks,
 assert len(launches()) == before + 2
 """
 COPIED = """
-@kernel
+@kernel(allow={"bounds"})
 def swapped(out: Out[f32, "n D"], x: In[f32, "n D"], staged: Peers[InOut[f32, "turns=2 r n D"]], rank: index):
     for t in grid("n"):
         half = turn()
@@ -292,7 +292,7 @@ def swapped(out: Out[f32, "n D"], x: In[f32, "n D"], staged: Peers[InOut[f32, "t
         out[t] = acc
 
 
-@kernel
+@kernel(allow={"bounds"})
 def copied(out: Out[f32, "n D"], parts: Peers[In[f32, "n D"]]):
     for t in grid("n"):
         acc = splat(0.0, "D")
