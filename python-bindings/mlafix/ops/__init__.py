@@ -28,5 +28,5 @@ __all__ += metadata.__all__
 __all__ += rows.__all__
 __all__ += tokens.__all__
 
-if "torch" in sys.modules:  # Else when the first tensor is met: importing torch takes seconds.
+if sys.modules.get("torch") is not None:  # Else when the first tensor is met: importing torch takes seconds.
     register_torch_operators()
