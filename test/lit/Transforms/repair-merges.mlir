@@ -50,8 +50,8 @@ mlafix.kernel @loop(
 // CHECK: %[[ALL:.*]] = mlafix.merge
 // CHECK: scf.if
 // CHECK: %[[FIRST:.*]] = mlafix.reference
-// CHECK: %[[OUTER:.*]] = scf.for %{{.*}} iter_args(%[[RUN:.*]] = %[[FIRST]])
-// CHECK: scf.for %{{.*}} iter_args(%[[INNER:.*]] = %[[RUN]])
+// CHECK: %[[OUTER:.*]] = scf.for %{{.*}} iter_args(%[[SOFAR:.*]] = %[[FIRST]])
+// CHECK: scf.for %{{.*}} iter_args(%[[INNER:.*]] = %[[SOFAR]])
 // CHECK: mlafix.merge to_first %[[INNER]],
 // CHECK: mlafix.merge to_first %[[OUTER]], %[[BEFORE]], %[[BEHIND]] :
 // CHECK: mlafix.repair %[[ALL]],
