@@ -145,7 +145,7 @@ def test_first_use_in_a_compiled_function(tmp_path: Path) -> None:
 import mlafix
 from mlafix.dsl import In, List, Out, f32, grid
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def total(parts: List[In[f32, "n D"], 2], y: Out[f32, "n D"]):
     for t in grid("n"):
         y[t] = parts[0][t] + parts[1][t]
@@ -200,7 +200,7 @@ def test_a_subclass_is_found_in_a_list() -> None:
     assert f"mlafix_kernels.{merge_parts.torch_operator()}.default" in seen and torch.equal(out, want)
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"bounds"})
 def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
     for t in grid("n"):
         total = parts[0][t]
