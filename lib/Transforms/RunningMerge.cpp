@@ -71,9 +71,16 @@ uint64_t mlafix::countOps(scf::ForOp loop) {
   return count;
 }
 
+bool mlafix::isLeftToUnroll(scf::ForOp loop, const MachineModel &machine) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  return trips && trips->ule(machine.unchunkedIterations) &&
+         trips->getSExtValue() * countRowBytes(loop) <= machine.unchunkedBytes;
+}
+
 bool mlafix::isUnrolledWhole(scf::ForOp loop, const MachineModel &machine) {
   std::optional<APInt> trips = loop.getStaticTripCount();
   return trips && trips->ule(machine.unrollWhole) &&
+         isLeftToUnroll(loop, machine) &&
          countOps(loop) * trips->getZExtValue() <= kMostUnrolledOps;
 }
 

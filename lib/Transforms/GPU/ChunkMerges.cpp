@@ -117,8 +117,7 @@ MergeOp ChunkMergesPass::chooseLoop(scf::ForOp loop,
   bool carriesState =
       llvm::any_of(loop.getResultTypes(), llvm::IsaPred<StateType>);
   std::optional<APInt> trips = loop.getStaticTripCount();
-  if (trips && trips->ule(model.unchunkedIterations) &&
-      trips->getSExtValue() * countRowBytes(loop) <= model.unchunkedBytes) {
+  if (isLeftToUnroll(loop, model)) {
     if (carriesState)
       remark::analysis(loop.getLoc(), opts) << remark::add(
           "a running merge of {0} states is left to be "
