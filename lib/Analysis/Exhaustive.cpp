@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/Exhaustive.h"
+#include "lib/Analysis/RowModel.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -104,8 +105,11 @@ void SmallLaunches::collect() {
       Choice scalar = {Choice::Scalar, -1, most + 1, {{i, 0}}, "", ""};
       if (type.isInteger(1))
         scalar.low = 0, scalar.high = 1;
-      if (auto bound = kernel.getArgAttrOfType<StringAttr>(i, kAtMostAttr))
+      if (auto bound = kernel.getArgAttrOfType<StringAttr>(i, kAtMostAttr)) {
         scalar.atMost = bound.getValue(), scalar.low = 0;
+        if (std::optional<int64_t> size = getFixedSize(kernel, scalar.atMost))
+          scalar.high = std::min(scalar.high, *size);
+      }
       choices.push_back(scalar);
       continue;
     }

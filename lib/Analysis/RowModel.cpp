@@ -100,6 +100,17 @@ Var RowModel::addSize(const Twine &name, bool isBound) {
   return addVariable(std::move(size));
 }
 
+std::optional<int64_t> mlafix::getFixedSize(KernelOp kernel, StringRef name) {
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
+    for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
+      if (!type.isDynamicDim(dim) &&
+          cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue() == name)
+        return type.getDimSize(dim);
+  }
+  return std::nullopt;
+}
+
 Var RowModel::getNamedSize(StringRef name) {
   auto it = namedSizes.find(name);
   if (it != namedSizes.end())

@@ -97,6 +97,10 @@ struct RowAccess {
   llvm::SmallVector<llvm::StringRef, 1> promises;
 };
 
+/// The size that every argument's dim called `name` has; none where a launch
+/// chooses it.
+std::optional<int64_t> getFixedSize(KernelOp kernel, llvm::StringRef name);
+
 class RowModel {
 public:
   /// With `followsWraps`, arithmetic that may wrap around makes an unknown that

@@ -35,17 +35,20 @@ Linear RowModel::buildArgument(BlockArgument argument) {
   if (BlockArgument scalar = getKernelArgument(argument)) {
     unsigned index = scalar.getArgNumber();
     auto bound = kernel.getArgAttrOfType<StringAttr>(index, kAtMostAttr);
+    Linear size;
+    if (bound) {
+      std::optional<int64_t> fixed = getFixedSize(kernel, bound.getValue());
+      size = fixed ? Linear::of(*fixed)
+                   : Linear::of(getNamedSize(bound.getValue()));
+    }
     auto define = [&](Var var) -> std::optional<Condition> {
       if (!bound)
         return Condition::always();
-      Linear size = Linear::of(getNamedSize(bound.getValue()));
       return Condition::of(*add(size, Linear::of(var), -1));
     };
     Interval range = getIntegerRange(argument.getType());
-    if (bound) {
-      Interval most = getRange(Linear::of(getNamedSize(bound.getValue())));
-      range = {0, std::min(range.high, most.high)};
-    }
+    if (bound)
+      range = {0, std::min(range.high, getRange(size).high)};
     Var var = addDerived(argument, range, define);
     variables[var].kind = Variable::Scalar;
     variables[var].name = kernel.getArgName(index).str();

@@ -108,3 +108,25 @@ mlafix.kernel @loop(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
     mlafix.store %sum, %out[%t] : f32, !vec
   }
 }
+// A number that a bound name limits: none above its size is a launch.
+!two = memref<2xf32, strided<[?], offset: ?>>
+// expected-remark @below {{z: bounds: proved}}
+// expected-remark @below {{z: one writer: proved}}
+mlafix.kernel @at_most_a_bound_name(%z: !two {mlafix.dims = ["H"], mlafix.access = "update"}, %count: i64 {mlafix.at_most = "H"}) {
+  %v = arith.constant 0.0 : f32
+  %n = arith.index_cast %count : i64 to index
+  mlafix.forall (%h) in (%n) {
+    mlafix.store %v, %z[%h] : f32, !two
+  }
+}
+// expected-remark @below {{z: one writer: proved}}
+mlafix.kernel @beyond_a_bound_name(%z: !two {mlafix.dims = ["H"], mlafix.access = "update"}, %count: i64 {mlafix.at_most = "H"}) {
+  %v = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %n = arith.index_cast %count : i64 to index
+  mlafix.forall (%h) in (%n) {
+    %next = arith.addi %h, %c1 : index
+    // expected-remark @below {{z: bounds: refuted: count = 2, i = 1: z[2]}}
+    mlafix.store %v, %z[%next] : f32, !two
+  }
+}
