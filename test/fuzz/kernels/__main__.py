@@ -29,7 +29,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", type=Path, help="a file of regressions/")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0")
-    parser.add_argument("--target", default="", help="compile for a target such as sm_90, and run nothing")
+    parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
     parser.add_argument("--seconds", type=float, help="start no kernel after so many")
     parser.add_argument("--text", type=int, default=4, help="one kernel of so many also runs from its text in MLIR's syntax; 0: none")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one kernel")

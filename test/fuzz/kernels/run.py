@@ -195,7 +195,7 @@ class Runner:
     Args:
         where: "cpu", "torch", "ptx" or "cuda:0".
         text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
-        target: compile for it, and run nothing.
+        target: compile for it, or for several between commas, and run nothing.
     """
 
     def __init__(self, where: str, text_rate: int, folder: Path, target: str = "") -> None:
@@ -214,7 +214,9 @@ class Runner:
             kernel = load(text, self.folder)
             is_alone = case.kernel.exchanges and not self.device.may_exchange
             if self.target or is_alone:
-                kernel.compile(self.target or _ANY_GPU, **bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases))
+                names = {**bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases)}
+                for target in (self.target or _ANY_GPU).split(","):
+                    kernel.compile(target, **names)
                 outcome.seconds = time.perf_counter() - begin
             if self.target:
                 return outcome

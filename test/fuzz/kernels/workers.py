@@ -133,7 +133,7 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
     """The answers to jobs, in the order in which they come.
 
     Args:
-        target: compile for it, and run nothing; count: of processes; until: whether to give out no more; limit: seconds for a job.
+        target: as Runner's; count: of processes; until: whether to give out no more; limit: seconds for a job.
     """
     waiting = iter(jobs)
     workers = [Worker(where, text_rate, target) for _ in range(count)]
