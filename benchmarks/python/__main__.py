@@ -10,7 +10,6 @@ form that docs/Benchmark.md describes. Exit code: 1 where a result of ours was w
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import engine_baselines  # noqa: E402
 import torch  # noqa: E402
 import torch_baselines  # noqa: E402
-from measure import Call, Settings, first_line, measure  # noqa: E402
+from measure import Call, Settings, as_json, first_line, measure  # noqa: E402
 from ours import OURS, host_times  # noqa: E402
 from work import Case, Prepare, Tensors, Unavailable, all_cases  # noqa: E402
 
@@ -171,7 +170,7 @@ def main() -> int:
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
         whole = {"schema": 1, "tool": f"mlafix-python {mlafix.__version__} ({versions()})", "device": options.device, "machine": name,
                  "cache_bytes": cache, "rounds": settings.rounds, "cases": entries, "host": host}
-        options.json.write_text(json.dumps(whole, indent=1) + "\n")
+        options.json.write_text(as_json(whole) + "\n")
     return int(any("wrong" in c and not c["rival"] for entry in entries for c in entry["contenders"]))
 
 

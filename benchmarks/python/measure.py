@@ -95,11 +95,21 @@ def read_options(description: str) -> tuple[argparse.Namespace, Settings]:
     return options, Settings(torch.device(options.device), rounds, micros, 200 << 20)
 
 
+def as_json(value: object, indent: int = 0) -> str:
+    """As mlafix-bench writes results: each element of a list is a line."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)}: {as_json(member, indent)}" for name, member in value.items()) + "}"
+    if isinstance(value, list) and value:
+        lines = ",".join(f"\n{' ' * (indent + 1)}{as_json(element, indent + 1)}" for element in value)
+        return f"[{lines}\n{' ' * indent}]"
+    return json.dumps(value)
+
+
 def write_results(options: argparse.Namespace, settings: Settings, **results: object) -> None:
     """Into the file of `read_options`, if there is one, beside what they were measured on."""
     if options.json:
         name = torch.cuda.get_device_name(settings.device) if settings.is_cuda else "CPU"
-        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, **results}, indent=1) + "\n")
+        options.json.write_text(as_json({"device": name, "rounds": settings.rounds, **results}) + "\n")
 
 
 def first_line(error: Exception) -> str:

@@ -63,10 +63,15 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
-/// A method of the builder that gives a value, and raises what went wrong.
-template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+/// A method of the builder as one that raises what went wrong. A bool says
+/// whether it succeeded, and is not returned.
+template <typename Result, typename... Args>
+auto valueOf(Result (Builder::*method)(Args...)) {
   return [method](Builder &b, Args... args) {
-    return checked(b, (b.*method)(args...));
+    if constexpr (std::is_same_v<Result, bool>)
+      checked(b, (b.*method)(args...));
+    else
+      return checked(b, (b.*method)(args...));
   };
 }
 
@@ -106,15 +111,6 @@ void bindArguments(nb::class_<Builder> &builder) {
             return checked(b, b.dim(tensor, position, loc));
           },
           "tensor"_a, "position"_a, "location"_a);
-}
-
-/// A method of the builder that gives a value, or whether it succeeded, and
-/// raises what went wrong.
-template <typename Result, typename... Args>
-auto valueOf(Result (Builder::*method)(Args...)) {
-  return [method](Builder &b, Args... args) {
-    return checked(b, (b.*method)(args...));
-  };
 }
 
 void bindPromises(nb::class_<Builder> &builder) {
@@ -353,7 +349,10 @@ void bindStates(nb::class_<Builder> &builder) {
 } // namespace
 
 void mlafix::python::bindBuilder(nb::module_ &module) {
-  nb::class_<SourceLocation>(module, "Location")
+  nb::class_<SourceLocation>(
+      module, "Location",
+      "A range of a source. Lines and columns count from 1; the end column is "
+      "one past the last character.")
       .def(
           "__init__",
           [](SourceLocation *self, std::string file, unsigned line,
@@ -367,9 +366,12 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
       .def_ro("column", &SourceLocation::column)
       .def_ro("end_line", &SourceLocation::endLine)
       .def_ro("end_column", &SourceLocation::endColumn);
-  nb::class_<Value>(module, "Value");
-  nb::class_<ValueType>(module, "ValueType")
-      .def_prop_ro("kind", [](const ValueType &t) { return spell(t.kind); })
+  nb::class_<Value>(module, "Value",
+                    "A value of the kernel that is being built.");
+  nb::class_<ValueType>(module, "ValueType", "The type of a Value.")
+      .def_prop_ro(
+          "kind", [](const ValueType &t) { return spell(t.kind); },
+          "\"none\", \"scalar\", \"row\", \"state\" or \"tensor\".")
       .def_ro("dtype", &ValueType::dtype)
       .def_ro("dim", &ValueType::dim)
       .def_ro("base", &ValueType::base)
@@ -377,7 +379,10 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
       .def_ro("dims", &ValueType::dims)
       .def("__str__", &ValueType::str);
 
-  nb::class_<Builder> builder(module, "KernelBuilder");
+  nb::class_<Builder> builder(
+      module, "KernelBuilder",
+      "include/mlafix/KernelBuilder.h in Python; an omitted value is None. "
+      "Every method raises CompileError where the kernel is wrong.");
   builder
       .def(
           "__init__",

@@ -145,10 +145,31 @@ NB_MODULE(_compiler, module) {
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
              "line_info"_a = false, "digest"_a = "", "unit_name"_a = "",
-             "launch"_a = "");
+             "launch"_a = "",
+             nb::sig("def compile(source: str | bytes, name: str, *, "
+                     "kernel: str = '', specializations: "
+                     "collections.abc.Sequence[collections.abc.Mapping[str, "
+                     "str]] = (), targets: collections.abc.Sequence[str] = (), "
+                     "emit: str = 'unit', assembler: str = 'any', ptxas: str "
+                     "= '', variant: str = '', line_info: bool = False, "
+                     "digest: str = '', unit_name: str = '', launch: str = '') "
+                     "-> typing.Any"),
+             "What `emit` names, in bytes if it is a unit, a cubin or an "
+             "object, and else as a str. Raises CompileError.");
   module.def("remarks", &listRemarks, "source"_a, "name"_a, nb::kw_only(),
-             "kernel"_a, "bindings"_a, "target"_a);
-  module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
+             "kernel"_a, "bindings"_a, "target"_a,
+             nb::sig("def remarks(source: str | bytes, name: str, *, kernel: "
+                     "str, bindings: collections.abc.Mapping[str, str], "
+                     "target: str) -> list[tuple[str, str, str, int, int, int, "
+                     "int, str, str]]"),
+             "What the passes decided, and why: the fields of a "
+             "mlafix._diagnostics.Message each. Raises CompileError.");
+  module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "",
+             nb::sig("def signature(source: str | bytes, name: str, kernel: "
+                     "str = '') -> str"),
+             "JSON: {\"name\", \"args\", \"aliases\", \"names\"}; see "
+             "Emit::Signature in include/mlafix/Compiler.h. Raises "
+             "CompileError.");
   module.def(
       "chip",
       [](const std::string &target) {
@@ -157,7 +178,9 @@ NB_MODULE(_compiler, module) {
           numbers.emplace(name, value);
         return numbers;
       },
-      "target"_a);
+      "target"_a,
+      "What is published of a chip of a target: \"multiprocessors\", and "
+      "\"bandwidth\" of its memory in GB/s. May be empty.");
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);
 }

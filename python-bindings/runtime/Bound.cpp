@@ -149,7 +149,7 @@ void Bound::setPointers(nb::handle args) {
   conversion.keepAlive = std::move(fresh.keepAlive);
 }
 
-nb::dict Bound::launchInfo() const {
+nb::typed<nb::dict, nb::str, nb::any> Bound::launchInfo() const {
   mlafix_launch_info info = MLAFIX_LAUNCH_INFO_INIT;
   check(mlafix_bound_launch_info(handle.get(), &info));
   nb::dict out;
@@ -201,6 +201,7 @@ void mlafix::python::bindBound(nb::module_ &module) {
            "were bound, else the legacy default stream), an integer handle, or "
            "an object with cuda_stream or __cuda_stream__.")
       .def("set_pointers", &Bound::setPointers, nb::arg("args"),
+           nb::sig("def set_pointers(self, args: tuple[object, ...]) -> None"),
            "New tensors, of the same dtypes, sizes, strides and device, or "
            "their addresses as integers (which must stay valid); new scalars. "
            "Raises ArgumentError and leaves the call as it was.")

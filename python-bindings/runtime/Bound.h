@@ -35,7 +35,8 @@ public:
   /// their addresses; new scalars.
   void setPointers(nanobind::handle args);
   /// What a launch hands to the driver, for hand-built graphs.
-  nanobind::dict launchInfo() const;
+  nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>
+  launchInfo() const;
 
   /// For the garbage collector.
   nanobind::object tensors;

@@ -206,8 +206,32 @@ PyType_Slot dispatcherSlots[] = {
 
 } // namespace
 
+static void bindLaunches(nb::class_<Dispatcher> &dispatcher) {
+  dispatcher
+      .def("__call__", &Dispatcher::launch, nb::arg("args"),
+           nb::arg("stream").none() = nb::none(), nb::arg("flags") = 0,
+           nb::sig("def __call__(self, args: tuple[object, ...], stream: "
+                   "object | None = None, flags: int = 0) -> None"),
+           "Check the arguments, a tuple, and launch on their device. Tensors: "
+           "numpy arrays, torch tensors, objects with __dlpack__; None leaves "
+           "an optional one out. CUDA: enqueued on `stream` (None: torch's "
+           "current stream where torch tensors are passed, else the legacy "
+           "default stream); nothing waits. CPU: done on return. Raises "
+           "ArgumentError, UnitError, DriverError, and what `resolve` raises; "
+           "then nothing was launched.")
+      .def("try_launch", &Dispatcher::tryLaunch, nb::arg("args"),
+           nb::arg("stream").none() = nb::none(),
+           nb::sig("def try_launch(self, args: tuple[object, ...], stream: "
+                   "object | None = None) -> tuple[typing.Any, ...] | None"),
+           "The short way, for plain torch tensors while no mode or tracer of "
+           "torch watches: outputs may be a NewTensor, and are allocated. "
+           "Returns the tuple of outputs; or None, with nothing launched, for "
+           "any other call, a wrong one, and one that was not resolved yet. "
+           "Raises DriverError.");
+}
+
 void mlafix::python::bindDispatcher(nb::module_ &module) {
-  nb::class_<Dispatcher>(
+  nb::class_<Dispatcher> dispatcher(
       module, "Dispatcher",
       "A kernel that is specialised by what it is called with.\n\n"
       "signature: JSON text, as mlafix._compiler.signature gives it.\n"
@@ -218,30 +242,25 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
       "\"absent\"; a unit in which it is open will do.\n"
       "views: {argument: permutation of its dims}, applied to what is passed.\n"
       "specialize: lower-case dims to bind as well.",
-      nb::type_slots(dispatcherSlots))
-      .def(nb::init<const std::string &, nb::str, nb::object, nb::object,
-                    nb::object>(),
-           nb::arg("name"), nb::arg("signature"), nb::arg("resolve"),
-           nb::arg("views") = nb::none(), nb::arg("specialize") = nb::none())
-      .def("__call__", &Dispatcher::launch, nb::arg("args"),
-           nb::arg("stream").none() = nb::none(), nb::arg("flags") = 0,
-           "Check the arguments, a tuple, and launch on their device. Tensors: "
-           "numpy arrays, torch tensors, objects with __dlpack__; None leaves "
-           "an optional one out. CUDA: enqueued on `stream` (None: torch's "
-           "current stream where torch tensors are passed, else the legacy "
-           "default stream); nothing waits. CPU: done on return. Raises "
-           "ArgumentError, UnitError, DriverError, and what `resolve` raises; "
-           "then nothing was launched.")
-      .def("try_launch", &Dispatcher::tryLaunch, nb::arg("args"),
-           nb::arg("stream").none() = nb::none(),
-           "The short way, for plain torch tensors while no mode or tracer of "
-           "torch watches: outputs may be a NewTensor, and are allocated. "
-           "Returns the tuple of outputs; or None, with nothing launched, for "
-           "any other call, a wrong one, and one that was not resolved yet. "
-           "Raises DriverError.")
+      nb::type_slots(dispatcherSlots));
+  dispatcher.def(
+      nb::init<const std::string &, nb::str, nb::object, nb::object,
+               nb::object>(),
+      nb::arg("name"), nb::arg("signature"), nb::arg("resolve"),
+      nb::arg("views") = nb::none(), nb::arg("specialize") = nb::none(),
+      nb::sig("def __init__(self, name: str, signature: str, resolve: "
+              "collections.abc.Callable[[dict[str, str], int, int], Unit | "
+              "KernelInfo], views: collections.abc.Mapping[str, "
+              "collections.abc.Sequence[int]] | None = None, specialize: "
+              "collections.abc.Sequence[str] | None = None) -> None"));
+  bindLaunches(dispatcher);
+  dispatcher
       .def("bind", &Dispatcher::bind, nb::arg("args"), nb::arg("flags") = 0,
+           nb::sig("def bind(self, args: tuple[object, ...], flags: int = 0) "
+                   "-> Bound"),
            "The same checks, once: a Bound to launch many times.")
       .def("prepare", &Dispatcher::prepare, nb::arg("args"),
+           nb::sig("def prepare(self, args: tuple[object, ...]) -> KernelInfo"),
            "Resolve and load what such a call would run, without launching.")
       .def(
           "watch",
@@ -249,6 +268,9 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
             self.watches.set(std::move(names), std::move(changed));
           },
           nb::arg("names"), nb::arg("changed"),
+          nb::sig("def watch(self, names: list[tuple[typing.Any, ...]], "
+                  "changed: collections.abc.Callable[[], "
+                  "list[tuple[typing.Any, ...]]]) -> None"),
           "Compare names before each call. A tuple (holder, key, value) is an "
           "item of a dict, the attribute `key` of another object, or the "
           "elements of a list (key None, value a tuple of them); (holder, key) "

@@ -124,7 +124,10 @@ void mlafix::python::bindNewTensor(nb::module_ &module) {
       "order: its dims, the outermost in memory first; None: as they are.")
       .def(nb::init<const std::string &, int32_t, nb::object>(),
            nb::arg("dtype") = "", nb::arg("like") = -1,
-           nb::arg("order") = nb::none());
+           nb::arg("order") = nb::none(),
+           nb::sig("def __init__(self, dtype: str = '', like: int = -1, "
+                   "order: collections.abc.Sequence[int] | None = None) -> "
+                   "None"));
   nb::class_<SizeOf>(module, "SizeOf",
                      "Stands among a call's arguments for an integer: the size "
                      "of dim `dim` of the tensor argument number `arg`.")

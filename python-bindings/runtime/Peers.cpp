@@ -190,9 +190,16 @@ void mlafix::python::bindPeers(nb::module_ &module) {
             new (made)
                 PeerTensors{nb::borrow<nb::tuple>(list), std::move(group)};
           },
-          nb::arg("tensors"), nb::arg("group").none() = nb::none())
-      .def_ro("tensors", &PeerTensors::tensors)
-      .def_ro("group", &PeerTensors::group);
+          nb::arg("tensors"), nb::arg("group").none() = nb::none(),
+          nb::sig("def __init__(self, tensors: "
+                  "collections.abc.Sequence[typing.Any], group: PeerGroup | "
+                  "None = None) -> None"))
+      .def_ro("tensors", &PeerTensors::tensors,
+              nb::for_getter(
+                  nb::sig("def tensors(self, /) -> tuple[typing.Any, ...]")))
+      .def_ro(
+          "group", &PeerTensors::group,
+          nb::for_getter(nb::sig("def group(self, /) -> PeerGroup | None")));
   module.attr("GROUP_BYTES") = static_cast<int>(MLAFIX_GROUP_BYTES);
   module.attr("MAX_RANKS") = static_cast<int>(MLAFIX_MAX_RANKS);
 }

@@ -12,11 +12,15 @@
 #include <charconv>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 
 namespace nb = nanobind;
 using namespace mlafix::python;
 
 namespace {
+
+using Kernels = nb::typed<nb::list, KernelInfo>;
+using NamedValues = nb::typed<nb::dict, nb::str, nb::any>;
 
 Unit loadUnit(nb::object path) {
   nb::bytes encoded;
@@ -67,8 +71,8 @@ KernelInfo findKernel(const Unit &unit, nb::handle given, nb::object bindings) {
   return {unit.handle, kernel};
 }
 
-nb::list kernelsOf(const Unit &unit) {
-  nb::list all;
+Kernels kernelsOf(const Unit &unit) {
+  Kernels all;
   for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get()); ++i)
     all.append(nb::cast(
         KernelInfo{unit.handle, mlafix_unit_kernel_at(unit.handle.get(), i)}));
@@ -76,8 +80,8 @@ nb::list kernelsOf(const Unit &unit) {
 }
 
 /// {"D": "128", "T": "bf16"} of "D=128,T=bf16".
-nb::dict bindingsDict(const KernelInfo &kernel) {
-  nb::dict out;
+nb::typed<nb::dict, nb::str, nb::str> bindingsDict(const KernelInfo &kernel) {
+  nb::typed<nb::dict, nb::str, nb::str> out;
   std::string_view rest = mlafix_kernel_bindings(kernel.handle);
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find(','));
@@ -126,8 +130,8 @@ nb::dict describeArg(const mlafix_arg_info &info) {
   return out;
 }
 
-nb::list argsOf(const KernelInfo &kernel) {
-  nb::list out;
+nb::typed<nb::list, NamedValues> argsOf(const KernelInfo &kernel) {
+  nb::typed<nb::list, NamedValues> out;
   for (uint32_t i = 0; i < mlafix_kernel_num_args(kernel.handle); ++i) {
     mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
     check(mlafix_kernel_arg_info(kernel.handle, i, &info));
@@ -137,7 +141,7 @@ nb::list argsOf(const KernelInfo &kernel) {
 }
 
 /// What the compiler's own report says, less times and places.
-nb::dict reportOf(const KernelInfo &kernel) {
+NamedValues reportOf(const KernelInfo &kernel) {
   nb::list args;
   int64_t last = -1;
   nb::list answers;
@@ -163,23 +167,23 @@ nb::dict reportOf(const KernelInfo &kernel) {
       answer["element"] = proof.element;
     answers.append(answer);
   }
-  nb::dict out;
+  NamedValues out;
   out["kernel"] = mlafix_kernel_name(kernel.handle);
   out["args"] = args;
   return out;
 }
 
-nb::list targetsOf(const KernelInfo &kernel) {
-  nb::list out;
+nb::typed<nb::list, nb::str> targetsOf(const KernelInfo &kernel) {
+  nb::typed<nb::list, nb::str> out;
   for (uint32_t i = 0; i < mlafix_kernel_num_targets(kernel.handle); ++i)
     out.append(mlafix_kernel_target(kernel.handle, i));
   return out;
 }
 
-nb::dict codeOn(const KernelInfo &kernel, nb::handle device) {
+NamedValues codeOn(const KernelInfo &kernel, nb::handle device) {
   mlafix_code_info info = MLAFIX_CODE_INFO_INIT;
   check(mlafix_kernel_code_info(kernel.handle, deviceOf(device), &info));
-  nb::dict out;
+  NamedValues out;
   out["target"] = info.target;
   out["format"] = info.format;
   out["assembler"] = info.assembler;
@@ -202,6 +206,7 @@ void bindContents(nb::class_<Unit> &unit) {
                 .attr("UnitKernel")(unit, name);
           },
           nb::arg("name"),
+          nb::sig("def __getitem__(self, name: str) -> typing.Any"),
           "The kernel of that name, a mlafix.UnitKernel, to be called as "
           "kernels are: unit[\"merge\"](out, lse, parts, part_lses). Raises "
           "UnitError if there is none.")
@@ -219,7 +224,8 @@ void bindContents(nb::class_<Unit> &unit) {
                 return true;
             return false;
           },
-          nb::arg("name").none())
+          nb::arg("name").none(),
+          nb::sig("def __contains__(self, name: object) -> bool"))
       .def(
           "__iter__",
           [](const Unit &unit) {
@@ -230,6 +236,7 @@ void bindContents(nb::class_<Unit> &unit) {
                   mlafix_unit_kernel_at(unit.handle.get(), i))] = nb::none();
             return nb::iter(names);
           },
+          nb::sig("def __iter__(self) -> collections.abc.Iterator[str]"),
           "The names of its kernels, each once, in the order of the file.")
       .def_prop_ro(
           "manifest",
@@ -290,12 +297,13 @@ static void bindKernelInfo(nb::module_ &module) {
       .def_prop_ro("args", argsOf,
                    "One dict an argument, as in docs/UnitFormat.md; None for a "
                    "size or a stride that may be any.")
-      .def_prop_ro("targets", targetsOf)
+      .def_prop_ro("targets", targetsOf, "Targets that it has code for.")
       .def("report", reportOf,
            "What the compiler has proved, as mlafix.Kernel.report() has it, "
            "less times and places; no argument in a unit of an older "
            "compiler.")
       .def("code", codeOn, nb::arg("device").none(),
+           nb::sig("def code(self, device: str) -> dict[str, typing.Any]"),
            "Which code runs on the device: target, format, assembler, "
            "num_variants. Prepares it there.")
       .def("__repr__", [](const KernelInfo &kernel) {
@@ -307,6 +315,7 @@ static void bindKernelInfo(nb::module_ &module) {
 
 static void bindDevices(nb::module_ &module) {
   module.def("device_target", deviceTarget, nb::arg("device").none(),
+             nb::sig("def device_target(device: str) -> str"),
              "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
              "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
   module.def(
@@ -317,7 +326,7 @@ static void bindDevices(nb::module_ &module) {
         mlafix::GroupedGrid grid =
             mlafix::shareLanes({most, chunk, leastThreads, threadsPerSm}, lanes,
                                pieces, threads, chip);
-        return nb::make_tuple(grid.groups, grid.groupThreads, grid.blocks);
+        return std::tuple(grid.groups, grid.groupThreads, grid.blocks);
       },
       nb::arg("lanes"), nb::arg("pieces"), nb::arg("threads"),
       nb::arg("multiprocessors"), nb::kw_only(), nb::arg("most"),
@@ -339,13 +348,18 @@ void mlafix::python::bindUnits(nb::module_ &module) {
       "A unit is code: load none that you do not trust.");
   bindContents(unit);
   unit.def_static("load", loadUnit, nb::arg("path").none(),
+                  nb::sig("def load(path: str | os.PathLike[str]) -> Unit"),
                   "Load a unit from a file. Touches no CUDA driver. Raises "
                   "UnitError.")
       .def_static("from_bytes", unitFromBytes, nb::arg("data").none(),
+                  nb::sig("def from_bytes(data: bytes) -> Unit"),
                   "Load a unit from memory. Raises UnitError.")
-      .def_prop_ro("kernels", kernelsOf)
+      .def_prop_ro("kernels", kernelsOf, "In the order of the file.")
       .def("kernel", findKernel, nb::arg("name").none(),
            nb::arg("bindings") = nb::none(),
+           nb::sig("def kernel(self, name: str, bindings: "
+                   "collections.abc.Mapping[str, object] | None = None) -> "
+                   "KernelInfo"),
            "The kernel of that name; bindings choose among several. Raises "
            "UnitError if there is none, ArgumentError if several match.")
       .def_prop_ro("producer",
@@ -364,6 +378,7 @@ void mlafix::python::bindUnits(nb::module_ &module) {
             check(status);
           },
           nb::arg("device").none(),
+          nb::sig("def prepare(self, device: str) -> None"),
           "Load the code on \"cpu\" or \"cuda:N\" now and not at the first "
           "launch. Raises UnitError, DriverError.")
       .def("__repr__", [](const Unit &unit) {

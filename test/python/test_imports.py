@@ -15,8 +15,11 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py*")) if path.suffix in (".py", ".pyi")}
-"""Files of the package by the module's name in it; the package itself is "". Of extension modules these are the stubs."""
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+"""Files of the package by the module's name in it; the package itself is ""."""
+
+EXTENSIONS = {"_runtime", "_compiler"}
+"""Modules in C++, which import none of these when they are imported themselves."""
 
 
 def imports(name: str, path: Path) -> set[str]:
@@ -30,6 +33,8 @@ def imports(name: str, path: Path) -> set[str]:
         base = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
         for alias in node.names:
             inner = ".".join([*base, alias.name])
+            if inner in EXTENSIONS or ".".join(base) in EXTENSIONS:
+                continue
             found.add(inner if inner in MODULES else ".".join(base))
     return found
 
@@ -62,3 +67,9 @@ def test_no_module_imports_one_that_imports_it() -> None:
 def test_a_cycle_is_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_everything_public_is_there() -> None:
+    for name in mlafix.__all__:
+        assert hasattr(mlafix, name), name
+    assert mlafix.errors.Error is mlafix.Error

@@ -23,6 +23,8 @@ import mlafix
 from mlafix import library, ops
 from mlafix.dsl import In, Out, f32, grid
 
+PACKAGE = Path(mlafix.__file__).parent
+
 
 @mlafix.kernel
 def double(y: Out[f32, "n D"], x: In[f32, "n D"]):
@@ -48,6 +50,7 @@ def call_double() -> None:
 def check_runtime() -> None:
     absent = [name for name in ("torch", "ml_dtypes", "mlafix._compiler") if importlib.util.find_spec(name)]
     assert not absent, f"expected none of them to be installed, got {absent}"
+    assert (PACKAGE / "_runtime.pyi").exists()
     merge(16, 128)  # of the units in the wheel
     assert ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4])).tolist() == [True, False, True]
     for call in (lambda: merge(3, 24), call_double):
@@ -115,6 +118,7 @@ def check_peers() -> None:
 
 
 def check_compiler() -> None:
+    assert (PACKAGE / "_compiler.pyi").exists()
     merge(3, 24)
     call_double()
     with tempfile.TemporaryDirectory() as folder:

@@ -77,6 +77,31 @@ static Json toJson(const CaseResult &result) {
   return json;
 }
 
+/// Each element of a list is a line, so that results that are kept show in a
+/// diff which implementation changed.
+static void print(std::ostream &os, const Json &json, unsigned indent = 0) {
+  const char *separator = "";
+  if (json.is_object()) {
+    os << '{';
+    for (const auto &[name, value] : json.items()) {
+      os << separator << Json(name) << ": ";
+      print(os, value, indent);
+      separator = ", ";
+    }
+    os << '}';
+  } else if (json.is_array() && !json.empty()) {
+    os << '[';
+    for (const Json &element : json) {
+      os << separator << '\n' << std::string(indent + 1, ' ');
+      print(os, element, indent + 1);
+      separator = ",";
+    }
+    os << '\n' << std::string(indent, ' ') << ']';
+  } else {
+    os << json;
+  }
+}
+
 void mlafix::bench::writeJson(const std::string &path, const RunInfo &info,
                               const std::vector<CaseResult> &cases,
                               const std::vector<HostResult> &host) {
@@ -95,7 +120,8 @@ void mlafix::bench::writeJson(const std::string &path, const RunInfo &info,
         {{"name", result.name}, {"us", toJson(result.time)}});
   std::string whole = path + ".part";
   std::ofstream file(whole, std::ios::binary);
-  file << json.dump(1) << "\n";
+  print(file, json);
+  file << '\n';
   file.close();
   if (!file || std::rename(whole.c_str(), path.c_str()) != 0) {
     std::remove(whole.c_str());

@@ -2,124 +2,62 @@
 
 Once: expected CPU code without undefined symbols, got '__truncsfbf2'."""
 
-# import math
-#
-# import mlafix
-# from mlafix.dsl import *
-#
-# LIMIT, HALF, YES, NO = 5, 0.5, True, False
-#
-#
-# @mlafix.kernel
-# def k(
-#     y: Out[bf16, "n D"],
-#     z: Out[f32, "n D"],
-#     w: Out[bf16, "n D"],
-#     x: In[bf16, "n D"],
-#     c: In[bool_, "n"],
-# ):
-#     for t in grid("n"):
-#         y[t] = load(x[t], where=c[t])
-#         z[t] = copysign(load(x[t], where=c[t]), x[t])
-#         w[t] = (x[t] if c[t] else 0.0)
+from syntax import *  # noqa: F403
 
-CASE = """
-Case(kernel=Kernel(tensors=[Tensor(name='y', dtype='bf16', dims=['n', 'D'], access='Out', optional=False),
-                            Tensor(name='z', dtype='f32', dims=['n', 'D'], access='Out', optional=False),
-                            Tensor(name='w', dtype='bf16', dims=['n', 'D'], access='Out', optional=False),
-                            Tensor(name='x', dtype='bf16', dims=['n', 'D'], access='In', optional=False),
-                            Tensor(name='c', dtype='bool', dims=['n'], access='In', optional=False)],
-                   scalars=[],
-                   grid=Grid(indices=['t'], extents=['n'], segments=False, where=None, where_inline=False),
-                   body=[Store(tensor='y',
-                               indices=[Node(op='name',
-                                             type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                             args=[],
-                                             attrs={'name': 't'})],
-                               value=Node(op='load',
-                                          type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                          args=[Node(op='name',
-                                                     type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                     args=[],
-                                                     attrs={'name': 't'}),
-                                                Node(op='load',
-                                                     type=Type(kind='scalar', dtype='bool', dim='', base=''),
-                                                     args=[Node(op='name',
-                                                                type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                args=[],
-                                                                attrs={'name': 't'})],
-                                                     attrs={'tensor': 'c'})],
-                                          attrs={'tensor': 'x', 'where': True}),
-                               where=None),
-                         Store(tensor='z',
-                               indices=[Node(op='name',
-                                             type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                             args=[],
-                                             attrs={'name': 't'})],
-                               value=Node(op='binary',
-                                          type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                          args=[Node(op='load',
-                                                     type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                                     args=[Node(op='name',
-                                                                type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                args=[],
-                                                                attrs={'name': 't'}),
-                                                           Node(op='load',
-                                                                type=Type(kind='scalar', dtype='bool', dim='', base=''),
-                                                                args=[Node(op='name',
-                                                                           type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                           args=[],
-                                                                           attrs={'name': 't'})],
-                                                                attrs={'tensor': 'c'})],
-                                                     attrs={'tensor': 'x', 'where': True}),
-                                                Node(op='load',
-                                                     type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                                     args=[Node(op='name',
-                                                                type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                args=[],
-                                                                attrs={'name': 't'})],
-                                                     attrs={'tensor': 'x'})],
-                                          attrs={'name': 'copysign'}),
-                               where=None),
-                         Store(tensor='w',
-                               indices=[Node(op='name',
-                                             type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                             args=[],
-                                             attrs={'name': 't'})],
-                               value=Node(op='ifexp',
-                                          type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                          args=[Node(op='load',
-                                                     type=Type(kind='scalar', dtype='bool', dim='', base=''),
-                                                     args=[Node(op='name',
-                                                                type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                args=[],
-                                                                attrs={'name': 't'})],
-                                                     attrs={'tensor': 'c'}),
-                                                Node(op='load',
-                                                     type=Type(kind='row', dtype='f32', dim='D', base=''),
-                                                     args=[Node(op='name',
-                                                                type=Type(kind='scalar', dtype='index', dim='', base=''),
-                                                                args=[],
-                                                                attrs={'name': 't'})],
-                                                     attrs={'tensor': 'x'}),
-                                                Node(op='lit',
-                                                     type=Type(kind='scalar', dtype='f32', dim='', base=''),
-                                                     args=[],
-                                                     attrs={'value': 0.0})],
-                                          attrs={}),
-                               where=None)],
-                   inlines=[],
-                   variables={},
-                   bases={}),
-     calls=[Call(sizes={'D': 5, 'n': 3},
-                 absent=[],
-                 dtypes={},
-                 bases={},
-                 scalars={},
-                 layouts={},
-                 seed=1,
-                 values={},
-                 aliases={},
-                 bound=[],
-                 kinds={'x': 'special'})])
-"""
+CASE = Case(
+    Kernel(
+        [
+            Tensor('y', 'bf16', ['n', 'D'], 'Out'),
+            Tensor('z', 'f32', ['n', 'D'], 'Out'),
+            Tensor('w', 'bf16', ['n', 'D'], 'Out'),
+            Tensor('x', 'bf16', ['n', 'D'], 'In'),
+            Tensor('c', 'bool', ['n'], 'In'),
+        ],
+        [],
+        Grid(['t'], ['n']),
+        [
+            Store(
+                'y',
+                [name('t', INDEX)],
+                Node(
+                    'load',
+                    Type('row', 'f32', 'D'),
+                    [name('t', INDEX), Node('load', BOOL, [name('t', INDEX)], {'tensor': 'c'})],
+                    {'tensor': 'x', 'where': True},
+                ),
+            ),
+            Store(
+                'z',
+                [name('t', INDEX)],
+                Node(
+                    'binary',
+                    Type('row', 'f32', 'D'),
+                    [
+                        Node(
+                            'load',
+                            Type('row', 'f32', 'D'),
+                            [name('t', INDEX), Node('load', BOOL, [name('t', INDEX)], {'tensor': 'c'})],
+                            {'tensor': 'x', 'where': True},
+                        ),
+                        Node('load', Type('row', 'f32', 'D'), [name('t', INDEX)], {'tensor': 'x'}),
+                    ],
+                    {'name': 'copysign'},
+                ),
+            ),
+            Store(
+                'w',
+                [name('t', INDEX)],
+                Node(
+                    'ifexp',
+                    Type('row', 'f32', 'D'),
+                    [
+                        Node('load', BOOL, [name('t', INDEX)], {'tensor': 'c'}),
+                        Node('load', Type('row', 'f32', 'D'), [name('t', INDEX)], {'tensor': 'x'}),
+                        lit(0.0, F32),
+                    ],
+                ),
+            ),
+        ],
+    ),
+    [Call({'D': 5, 'n': 3}, seed=1, kinds={'x': 'special'})],
+)
