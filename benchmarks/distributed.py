@@ -40,8 +40,8 @@ import torch.distributed as dist
 
 from mlafix.distributed import Reducer
 from mlafix.distributed._backends import Call, merge, pack
-from mlafix.distributed._blocks import Blocks, block_size, blocks_in
-from mlafix.distributed._ranks import ranks_of
+from mlafix.distributed.blocks import Blocks, block_size, blocks_in
+from mlafix.distributed.ranks import ranks_of
 from peer_memory import PeerMemory
 
 SHAPES = ((128, 512), (64, 128))

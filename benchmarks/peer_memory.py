@@ -11,7 +11,7 @@ import torch.distributed as dist
 import mlafix
 from mlafix import ops
 from mlafix.distributed import Reducer
-from mlafix.distributed._ranks import CollectiveRanks
+from mlafix.distributed.ranks import CollectiveRanks
 from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
 
 Step = Callable[[int], None]

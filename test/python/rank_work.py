@@ -295,7 +295,7 @@ def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, 
     """Calls of one reducer without waiting between them. Those of up to `most` tokens are pushed and others pulled, or the other
     way round."""
     from mlafix.distributed import _push
-    from mlafix.distributed._blocks import block_size
+    from mlafix.distributed.blocks import block_size
     from mlafix.distributed._cut import Cut
 
     cut = Cut(options["cut"], dist.get_world_size(group), options["heads"])

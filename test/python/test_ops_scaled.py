@@ -12,7 +12,7 @@ from numerics import BF16, E4M3, E8M0, F16, F32
 
 from mlafix import ArgumentError, UnitError, ops
 from mlafix.compat import vllm
-from mlafix.ops._arrays import empty
+from mlafix._arrays import empty
 from mlafix.ops._block_scales import empty_quantised, one_or_groups
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..ops._wrong import renames
+from .._arguments import renames
 from ._views import as_f32, in_rows
 
 
@@ -20,7 +20,7 @@ def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how
 
     torch is imported here: who passes tensors has it, and numpy users of the other drop-ins do not need it.
     """
-    from ..distributed._once import reduce_once
+    from ..distributed.once import reduce_once
 
     if _has_one_rank(group):
         return (out, lse) if return_lse else out
@@ -31,7 +31,7 @@ def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how
 def _has_one_rank(group: Any) -> bool:
     if hasattr(group, "world_size"):
         return bool(group.world_size == 1)
-    from ..distributed._ranks import group_of
+    from ..distributed.ranks import group_of
 
     found = group_of(group)
     return found is not None and found.size() == 1

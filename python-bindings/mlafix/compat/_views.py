@@ -8,8 +8,8 @@ from typing import Any, Iterator
 
 import numpy
 
-from ..ops._arrays import is_torch, numpy_dtype, torch_dtype, viewed
-from ..ops._wrong import wrong
+from .._arguments import wrong
+from .._arrays import is_torch, numpy_dtype, torch_dtype, viewed
 
 
 def widened(offsets: Any) -> Any:

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from .. import ops
+from .._arguments import check_integer, renames, wrong
+from .._arrays import empty, rows_of
 from ..ops import Array
-from ..ops._arrays import empty, rows_of
-from ..ops._wrong import check_integer, renames, wrong
 from ._views import counted, with_rows_joined
 
 

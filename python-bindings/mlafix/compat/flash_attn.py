@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
+from .._arrays import empty, rows_of
 from .._runtime import NewTensor
 from ..ops import Array
-from ..ops._arrays import empty, rows_of
-from ..ops._wrong import renames, wrong
 from ..ops.merge_many import try_split
 
 # [B, L, H] as a view of [B, H, L].

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
+from .._arrays import rows_of
 from ..ops import Array
-from ..ops._arrays import rows_of
-from ..ops._wrong import renames, wrong
 from ._views import joined, repeated
 
 

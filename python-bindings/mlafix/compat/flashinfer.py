@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
 from ..errors import ArgumentError
 from ..ops import Array
-from ..ops._wrong import renames, wrong
 
 
 @renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -104,8 +104,8 @@ def decode_cp_a2a_lse_reduce_workspace_size(max_tokens: int, local_heads: int, c
     Raises:
         ArgumentError: a size is below 1, or no such dtype.
     """
-    from ..distributed._blocks import block_size
-    from ..distributed._reducer import check_sizes, payload_dtype
+    from ..distributed.blocks import block_size
+    from ..distributed.checks import check_sizes, payload_dtype
 
     check_sizes(max_tokens=max_tokens, local_heads=local_heads, cp_size=cp_size, head_dim=head_dim)
     return 2 * cp_size * block_size(max_tokens * local_heads, 1, head_dim, payload_dtype(dtype)).total
@@ -127,9 +127,9 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int,
         ArgumentError: an argument does not fit, or differs between ranks.
     """
     from ..distributed import Reducer
-    from ..distributed._agreement import agree
-    from ..distributed._ranks import meeting_of
-    from ..distributed._reducer import check_sizes
+    from ..distributed.agreement import agree
+    from ..distributed.checks import check_sizes
+    from ..distributed.ranks import meeting_of
 
     sizes = {"max_tokens": max_tokens, "local_heads": local_heads, "cp_size": cp_size}
     ranks, device = meeting_of(group)

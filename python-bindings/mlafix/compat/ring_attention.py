@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._arguments import renames, wrong
+from .._arrays import check_dtype, empty, shares_memory
 from ..ops import Array
-from ..ops._arrays import check_dtype, empty, shares_memory
-from ..ops._for_drop_ins import fold_state
-from ..ops._wrong import renames, wrong
+from ..ops.drop_ins import fold_state
 
 
 @renames(block="block_out")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
 from ..ops import Array
-from ..ops._wrong import renames, wrong
 from ._groups import merged_over_ranks, of_ranks
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._arguments import renames, wrong
+from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
-from ..ops._arrays import check_dtype, empty, rows_of
-from ..ops._for_drop_ins import merge_stats_blocks
-from ..ops._wrong import renames, wrong
+from ..ops.drop_ins import merge_stats_blocks
 
 
 @renames(rows="gathered_o", stats="gathered_stats")

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
 from ..ops import Array, Base
-from ..ops._wrong import renames, wrong
 
 LSE_LOG2 = 1.0
 """`lse_scale_log2` of an lse in base 2."""

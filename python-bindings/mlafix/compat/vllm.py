@@ -10,11 +10,11 @@ import sys
 from typing import Any
 
 from .. import ops
+from .._arguments import renames, wrong
+from .._arrays import PAYLOADS, check_dtype, empty, is_torch, rows_of
 from ..errors import ArgumentError
 from ..ops import Array
-from ..ops._wrong import renames, wrong
-from ..ops._arrays import PAYLOADS, check_dtype, empty, is_torch, rows_of
-from ..ops._for_drop_ins import mask_rows_without_keys, weight_of_rank
+from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
 from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, bytes_as_fp8, in_rows, rows_of_heads, widened
 
@@ -357,8 +357,8 @@ class DirectDCPA2AWorkspace:
         import torch
 
         from ..distributed import Reducer
-        from ..distributed._agreement import agree
-        from ..distributed._ranks import meeting_of
+        from ..distributed.agreement import agree
+        from ..distributed.ranks import meeting_of
 
         ranks, meeting_device = meeting_of(group, device if isinstance(device, torch.device) else None)
         agree(ranks, meeting_device, {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank},

@@ -12,9 +12,9 @@ import torch
 
 from .._kernel import Kernel
 from .._rank_kernels import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
-from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
-from ._ranks import Ranks
+from .blocks import FP8, Blocks, block_size, blocks_in
+from .ranks import Ranks
 
 # A count up to this is compiled into the merge, whose loop over the ranks then unrolls.
 MOST_BOUND_RANKS = 8

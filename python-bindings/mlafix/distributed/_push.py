@@ -11,8 +11,8 @@ from .._kernel import Kernel
 from .._push_kernels import OF_MANY, OF_TWO
 from .._runtime import PeerGroup, PeerTensors
 from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
-from ._blocks import block_size, blocks_in
 from ._cut import Cut
+from .blocks import block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 

@@ -6,18 +6,17 @@ from typing import Any, Literal, NoReturn, cast
 
 import torch
 
+from .._arguments import wrong
 from ..errors import ArgumentError
-from ..ops._arrays import dtype_name, torch_dtype
-from ..ops._types import Base
-from ..ops._wrong import wrong
-from ._agreement import agree
+from ..ops import Base
 from ._backends import Backend, Call, ExchangeBackend
-from ._blocks import block_size
-from ._checks import Expected, first_problem, lengths
 from ._cut import Cut, CutName
-from ._ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks_of
 from ._push import ExchangeName, pushed_on
 from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, SymmetricPlan, connect
+from .agreement import agree
+from .blocks import block_size
+from .checks import Expected, check_sizes, first_problem, lengths, payload_dtype, wire_dtype_of
+from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks_of
 
 OverflowName = Literal["error", "exchange"]
 
@@ -92,7 +91,7 @@ class Reducer:
                 raise problem
             self._ranks = ranks_of(group, self.device, backend, timeout)
             self.dtype = payload_dtype(dtype)
-            self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
+            self.wire_dtype = self.dtype if wire_dtype is None else wire_dtype_of(wire_dtype, self.dtype)
             check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
             _check_base(base)
             _check_names("exchange", exchange, ("auto", "pull", "push"))
@@ -322,26 +321,6 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     return wrong("timeout", "a positive number of seconds", repr(timeout))
 
 
-def payload_dtype(dtype: Any) -> torch.dtype:
-    """torch's dtype of payloads; ArgumentError for others."""
-    return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
-
-
-def _wire_dtype(dtype: Any, payloads: torch.dtype) -> torch.dtype:
-    return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
-
-
-def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
-    try:
-        found = dtype_name(dtype)
-    except ArgumentError:
-        found = ""
-    if found not in legal:
-        raise wrong(name, f"{', '.join(legal[:-1])} or {legal[-1]}", found or repr(dtype))
-    made: torch.dtype = torch_dtype(found)
-    return made
-
-
 def _check_base(base: str) -> None:
     if base not in ("e", "2"):
         raise _wrong_base(base)
@@ -355,10 +334,3 @@ def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:
     if name not in legal:
         quoted = [f'"{one}"' for one in legal]
         raise wrong(argument, f"{', '.join(quoted[:-1])} or {quoted[-1]}", repr(name))
-
-
-def check_sizes(**sizes: int) -> None:
-    """Raises ArgumentError unless all are ints of at least 1."""
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise wrong(name, "an int of at least 1", repr(size))

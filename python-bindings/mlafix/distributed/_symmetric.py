@@ -14,12 +14,12 @@ from .._kernel import Kernel
 from .._rank_kernels import mask_rows_without_keys, merge_peers, merge_peers_fp8
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
-from ._agreement import agree, gather_facts
 from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack
-from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
 from ._push import Push
-from ._ranks import CollectiveRanks, Ranks
+from .agreement import agree, gather_facts
+from .blocks import FP8, Blocks, block_size, blocks_in
+from .ranks import CollectiveRanks, Ranks
 
 # How long a launch waits for a rank, in seconds, unless the reducer is told.
 DEFAULT_TIMEOUT = 10.0

@@ -6,8 +6,8 @@ functions; docs/ops has a page on each module, made of the docstrings.
 
 import sys
 
-from . import _for_drop_ins as _for_drop_ins  # its operators, too
 from . import blank, merge, merge_many, merge_mapped, metadata, rows, tokens
+from . import drop_ins as drop_ins  # its operators, too
 from ._block_scales import BlockScales
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bound, LseLayout, Stream

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .._arguments import wrong
+from .._arrays import check_dtype, empty
 from ..errors import ArgumentError
-from ._arrays import check_dtype, empty
 from ._types import Array
-from ._wrong import wrong
 
 
 @dataclasses.dataclass(frozen=True)

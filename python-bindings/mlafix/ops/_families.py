@@ -6,8 +6,8 @@ import json
 from typing import Any, Callable, Dict, Tuple, Union
 
 from .. import library
+from .._arguments import wrong
 from ._types import Dispatch
-from ._wrong import wrong
 
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 

@@ -15,11 +15,11 @@ from typing import Any, Callable, cast
 import numpy
 
 from .. import _fake, library
+from .._arguments import renames, wrong
 from .._forks import whole
 from ._families import KernelDispatchers, Key, TryLaunch, check_key
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
-from ._wrong import renames, wrong
 
 # torch.Tensor and functions that say whether torch traces or intercepts calls, set when the first tensor is met. This module
 # does not import torch: a caller that has a tensor has imported it.

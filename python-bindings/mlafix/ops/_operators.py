@@ -13,9 +13,9 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, NamedTuple
 
-from ._arrays import dtype_name, is_torch
+from .._arguments import wrong
+from .._arrays import dtype_name, is_torch
 from ._block_scales import BlockScales
-from ._wrong import wrong
 
 
 class Passed(NamedTuple):

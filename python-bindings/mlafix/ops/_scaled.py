@@ -19,13 +19,13 @@ import numpy
 from .. import _masked_kernels as masked
 from .. import _scaled_kernels as kernels
 from .. import _scalings as scalings
+from .._arguments import renames, wrong
+from .._arrays import dtype_name, is_torch, lse_as, one_element, rows_of
 from ..dsl import bf16, f16, f32
-from ._arrays import dtype_name, is_torch, lse_as, one_element, rows_of
 from ._block_scales import BlockScales, OneScale
 from ._launch import Binding, launch_kernel
 from ._operators import FAKE
 from ._types import Bound
-from ._wrong import renames, wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 _BYTES_A_WORD = 4

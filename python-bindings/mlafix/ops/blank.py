@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy
 
-from ._arrays import as_signed, count_or_tensor, offsets_as_i32
+from .._arguments import check_integer, wrong
+from .._arrays import as_signed, count_or_tensor, offsets_as_i32
 from ._families import KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, LseLayout, Stream
-from ._wrong import check_integer, wrong
 
 __all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
 

@@ -75,14 +75,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._arguments import wrong
+from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from .._forks import whole
 from .._runtime import NewTensor, SizeOf
-from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
-from ._wrong import wrong
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge_quantize", "apply_sink"]
 

@@ -21,15 +21,15 @@ import functools
 from typing import Any, Sequence
 
 from .. import _toolchain
+from .._arguments import wrong
+from .._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
 from .._forks import whole
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import KernelDispatchers, Key, check_key
 from ._launch import calls_operation, fast_path, launch, operation
 from ._types import Array, Base, DTypeLike, LseLayout, QuantizeFrom, Stream
-from ._wrong import wrong
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._arguments import wrong
 from .._forks import whole
 from ._block_scales import BlockScales, one_or_groups, without_scales
 from ._families import BASES, KernelDispatchers, Key, check_key
 from ._launch import launch, operation
 from ._types import Array, Base, DTypeLike, QuantizeFrom, Stream
-from ._wrong import wrong
 
 __all__ = ["merge_states_mapped"]
 

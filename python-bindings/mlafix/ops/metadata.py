@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import count_or_tensor, empty, is_contiguous, rows_of
+from .._arguments import check_integer, wrong
+from .._arrays import count_or_tensor, empty, is_contiguous, rows_of
 from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, launch, operation
 from ._types import Array, Stream
-from ._wrong import check_integer, wrong
 
 __all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
 

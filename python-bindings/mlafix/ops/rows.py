@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._arguments import wrong
+from .._arrays import check_dtype, empty_rows, one_element, viewed
 from .._forks import whole
-from ._arrays import check_dtype, empty_rows, one_element, viewed
 from ._block_scales import BlockScales, OneScale, empty_quantised, quantised_shape
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
-from ._wrong import wrong
 
 __all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax"]
 

@@ -18,13 +18,13 @@ from typing import Any, Sequence
 
 import numpy
 
+from .._arguments import check_integer, wrong
+from .._arrays import as_moved, check_dtype, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._fake import holds
 from .._forks import whole
 from ..errors import ArgumentError
-from ._arrays import as_moved, check_dtype, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from ._launch import launch_kernel, operation
 from ._types import Array, Stream
-from ._wrong import check_integer, wrong
 
 __all__ = ["zero_blocks", "pack_rows", "unpack_rows", "apply_rope"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import Callable, TypeVar
+from typing import Callable, ParamSpec, TypeVar
 
-from ..errors import ArgumentError
-from ._types import P
+from .errors import ArgumentError
 
+P = ParamSpec("P")
 R = TypeVar("R")
 _ARGUMENT = re.compile(r'argument "(\w+)"')
 

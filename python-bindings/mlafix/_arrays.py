@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from ._wrong import wrong
+from ._arguments import wrong
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
+from .._arguments import wrong
 from ..errors import ArgumentError, RankError
-from ..ops._wrong import wrong
 
 
 class Ranks(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from .._arguments import wrong
 from ..errors import ArgumentError
-from ..ops._wrong import wrong
-from ._ranks import Ranks
+from .ranks import Ranks
 
 _BYTES = 1024
 # A text of so many characters is cut, and to fewer where all together do not fit.

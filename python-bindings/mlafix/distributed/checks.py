@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .._arguments import wrong
+from .._arrays import dtype_name, torch_dtype
 from ..errors import ArgumentError
-from ..ops._wrong import wrong
 
 
 class Expected(NamedTuple):
@@ -59,3 +60,31 @@ def _text(shape: Any) -> str:
 
 def _dtype(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def payload_dtype(dtype: Any) -> torch.dtype:
+    """torch's dtype of payloads; ArgumentError for others."""
+    return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
+
+
+def wire_dtype_of(dtype: Any, payloads: torch.dtype) -> torch.dtype:
+    """torch's dtype of payloads between ranks, these or fp8; ArgumentError for others."""
+    return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
+
+
+def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
+    try:
+        found = dtype_name(dtype)
+    except ArgumentError:
+        found = ""
+    if found not in legal:
+        raise wrong(name, f"{', '.join(legal[:-1])} or {legal[-1]}", found or repr(dtype))
+    made: torch.dtype = torch_dtype(found)
+    return made
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raises ArgumentError unless all are ints of at least 1."""
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise wrong(name, "an int of at least 1", repr(size))

@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 
-from ._agreement import agree
-from ._backends import Call, exchange, verify
-from ._blocks import Blocks, block_size, blocks_in
-from ._checks import Expected, first_problem, lengths
-from ._cut import Cut, CutName
-from ._ranks import Ranks, default_device, meeting_of, ranks_of
+from .._arguments import wrong
 from ..errors import ArgumentError
-from ..ops._wrong import wrong
+from ._backends import Call, exchange, verify
+from ._cut import Cut, CutName
+from .agreement import agree
+from .blocks import Blocks, block_size, blocks_in
+from .checks import Expected, first_problem, lengths
+from .ranks import Ranks, default_device, meeting_of, ranks_of
 
 
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
