@@ -1,4 +1,4 @@
-# Links every file and folder of the package's source FROM into TO, and the kernel library as TO/kernels; drops links
+# Links every file and folder of the package's source FROM into TO, and the texts of the kernel library as TO/mlir; drops links
 # that lead nowhere. What was built into TO stays.
 file(MAKE_DIRECTORY ${TO})
 file(GLOB _old ${TO}/*)
@@ -13,5 +13,5 @@ foreach(_entry IN LISTS _entries)
   file(CREATE_LINK ${FROM}/${_entry} ${TO}/${_entry} SYMBOLIC)
 endforeach()
 if(EXISTS ${KERNELS})
-  file(CREATE_LINK ${KERNELS} ${TO}/kernels SYMBOLIC)
+  file(CREATE_LINK ${KERNELS} ${TO}/mlir SYMBOLIC)
 endif()

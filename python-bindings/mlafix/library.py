@@ -17,13 +17,13 @@ from ._forks import cached_property
 from ._kernel import Kernel
 from .errors import ArgumentError
 
-_KERNELS = Path(__file__).parent / "kernels"
+_TEXTS = Path(__file__).parent / "mlir"
 _SIGNATURES = Path(__file__).parent / "signatures"
 
 
 @functools.lru_cache(maxsize=None)
 def _files() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(_KERNELS.rglob("*.mlir"))}
+    return {path.stem: path for path in sorted(_TEXTS.rglob("*.mlir"))}
 
 
 def names() -> list[str]:

@@ -21,7 +21,7 @@ sys.path[:0] = [str(_TESTS / "python"), str(_TESTS / "fuzz" / "kernels")]
 os.environ["MLAFIX_TEST_DEVICE"] = "ptx"  # before anything asks for the driver
 import peers  # noqa: E402
 from devices import Device, all_devices  # noqa: E402
-from mlafix._push_kernels import OF_MANY, OF_TWO  # noqa: E402
+from mlafix.kernels.push import OF_MANY, OF_TWO  # noqa: E402
 from mlafix._runtime import PeerTensors  # noqa: E402
 from numerics import BF16, E4M3, F32, poison  # noqa: E402
 from states import make_states  # noqa: E402

@@ -340,7 +340,7 @@ def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dic
 
 def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
     """What launches of a kernel that prefetches say of each rank's memory: 1 if it is their own device's."""
-    from mlafix._rank_kernels import merge_blocks
+    from mlafix.kernels.ranks import merge_blocks
 
     reducer = Reducer(group, device=HOME.where, **options)
     answers = []

@@ -59,7 +59,7 @@ def test_a_cpu_reads_each_ranks_tensor(total: Any, ranks: int, rng: np.random.Ge
 
 @pytest.mark.parametrize("ranks", [2, 5, 9])
 def test_states_of_ranks_merge_like_those_of_one_tensor(ranks: int, rng: np.random.Generator) -> None:
-    from mlafix._rank_kernels import merge_blocks, merge_peers
+    from mlafix.kernels.ranks import merge_blocks, merge_peers
 
     rows, lses = rng.standard_normal((ranks, 6, 4, 64), dtype=np.float32), rng.standard_normal((ranks, 6, 4), dtype=np.float32)
     lses[:, 0] = lses[0, 1] = -np.inf

@@ -17,7 +17,9 @@ from mlafix import ArgumentError, ops
 from mlafix.compat import vllm
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-from mlafix import _scaled_kernels, _scalings  # noqa: E402
+from mlafix.kernels import merge  # noqa: E402
+from mlafix.kernels.rows import clear_padding  # noqa: E402
+from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 G = D // 16
 GLOBAL = 448.0 * 6.0 / 300.0
@@ -202,7 +204,7 @@ def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int
 
 def test_the_kernel_that_clears_padding(device: Device) -> None:
     memory = device.put(np.full((256, 8), 0xFF, np.uint8))
-    _scaled_kernels.clear_padding(memory, 3, 130, 200, 5)
+    clear_padding(memory, 3, 130, 200, 5)
     device.synchronize()
     stored = rows_of(device.get(memory), 8)
     want = np.full((256, 8), 0xFF, np.uint8)
@@ -304,7 +306,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
     """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
-    kernel = _scaled_kernels.two_states(_scalings.Scaling(is_fp4=True, in_tiles=True), False)
+    kernel = merge.two_states(Scaling(is_fp4=True, in_tiles=True), False)
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
     stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]

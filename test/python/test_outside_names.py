@@ -222,6 +222,6 @@ def test_what_is_watched_does_not_keep_a_kernel_alive() -> None:
 
 
 def test_kernels_of_the_package_watch_nothing() -> None:
-    from mlafix import _row_kernels
+    from mlafix.kernels import tokens
 
-    assert isinstance(_row_kernels.pack_rows, PythonKernel) and not _row_kernels.pack_rows._outside.watched
+    assert isinstance(tokens.pack_rows, PythonKernel) and not tokens.pack_rows._outside.watched

@@ -5,7 +5,7 @@ of which R may be all that is contiguous. What it costs is the bytes that are wr
 clears blocks with the two kernels that are imported here.
 """
 
-from mlafix._row_kernels import zero_blocks, zero_blocks_of_8
+from mlafix.kernels.tokens import zero_blocks, zero_blocks_of_8
 from mlafix.dsl import DType, In, InOut, grid, i64, kernel
 
 __all__ = ["copy_blocks", "zero_blocks", "zero_blocks_of_8"]

@@ -7,8 +7,8 @@ Of up to 128 tokens, all rows are read before it is known which of them count. T
 `mlafix.ops.fixup_merge_quantize`, which has more scales.
 """
 
-from mlafix._masked_kernels import masked_states
-from mlafix._scalings import Scaling
+from mlafix.kernels.merge import masked_states
+from mlafix.kernels.scaling import Scaling
 
 # Arguments: out, out_scales, no global scale, no first row, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, and
 # 1 + log2(sequences). One scale for all, which is given:

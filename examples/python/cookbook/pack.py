@@ -4,6 +4,6 @@ Nothing waits for the device: the caller chooses m. What it costs is the bytes o
 rows, read; back, those of the rows twice. The kernels are those of `mlafix.ops.pack_rows` and `mlafix.ops.unpack_rows`.
 """
 
-from mlafix._row_kernels import pack_bits, pack_integers, pack_rows, unpack_rows
+from mlafix.kernels.tokens import pack_bits, pack_integers, pack_rows, unpack_rows
 
 __all__ = ["pack_bits", "pack_integers", "pack_rows", "unpack_rows"]

@@ -5,8 +5,8 @@ the rest. What it costs is the bytes: of bf16, 3 for each element, and 4 for eac
 quantises with the kernel that is made here, and with its siblings for other scales.
 """
 
-from mlafix._scaled_kernels import quantised_rows
-from mlafix._scalings import Scaling
+from mlafix.kernels.rows import quantised_rows
+from mlafix.kernels.scaling import Scaling
 from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, i8, kernel
 
 T = DType("T")

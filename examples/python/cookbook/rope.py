@@ -6,7 +6,7 @@ bytes if the table has its dtype; with a table of f32, halves of a 16-bit x are 
 is the bytes of x, read and written once; a row of the table is read for every head, from the caches. `mlafix.ops.apply_rope` turns with the two kernels that are imported here.
 """
 
-from mlafix._row_kernels import apply_rope, apply_rope_pairs
+from mlafix.kernels.tokens import apply_rope, apply_rope_pairs
 from mlafix.dsl import DType, Out, cos, exp2, f32, grid, iota, kernel, log2, shape, sin
 
 __all__ = ["apply_rope", "apply_rope_pairs", "rope_table"]

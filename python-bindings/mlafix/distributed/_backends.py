@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from .._kernel import Kernel
-from .._rank_kernels import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
+from ..kernels.ranks import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
 from ._cut import Cut
 from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import Ranks

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .._kernel import Kernel
-from .._push_kernels import OF_MANY, OF_TWO
+from ..kernels.push import OF_MANY, OF_TWO
 from .._runtime import PeerGroup, PeerTensors
 from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
 from ._cut import Cut

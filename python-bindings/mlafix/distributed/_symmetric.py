@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from .._kernel import Kernel
-from .._rank_kernels import mask_rows_without_keys, merge_peers, merge_peers_fp8
+from ..kernels.ranks import mask_rows_without_keys, merge_peers, merge_peers_fp8
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
 from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack

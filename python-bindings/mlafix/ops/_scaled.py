@@ -16,12 +16,12 @@ from typing import Any, Tuple, Union
 
 import numpy
 
-from .. import _masked_kernels as masked
-from .. import _scaled_kernels as kernels
-from .. import _scalings as scalings
 from .._arguments import renames, wrong
 from .._arrays import dtype_name, is_torch, lse_as, one_element, rows_of
 from ..dsl import bf16, f16, f32
+from ..kernels import merge, merge_many, merge_mapped
+from ..kernels import rows as row_kernels
+from ..kernels.scaling import Scaling
 from ._block_scales import BlockScales, OneScale
 from ._launch import Binding, launch_kernel
 from ._operators import FAKE
@@ -96,7 +96,7 @@ def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, 
     _launch("split_states", how, base, (out, view if how.in_tiles or how.is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, padding, "s", bound)
 
 
-_FIELDS = dataclasses.fields(scalings.Scaling)
+_FIELDS = dataclasses.fields(Scaling)
 How = collections.namedtuple("How", [field.name for field in _FIELDS],
                              defaults=["f32" if field.name == "rounding" else field.default for field in _FIELDS])
 """A `Scaling` whose `rounding` is the dtype's name: a part of a key, which each call looks up."""
@@ -268,11 +268,17 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
     return each.reshape((*lead, words, shared, groups)), True, bool(heads % shared != 0)
 
 
+# What makes the kernels, by the functions above.
+_FAMILIES = {"quantised_rows": row_kernels.quantised_rows, "two_states": merge.two_states, "masked_states": merge.masked_states,
+             "dense_states": merge_many.dense_states, "ragged_states": merge_many.ragged_states, "listed_states": merge_many.listed_states,
+             "split_states": merge_many.split_states, "mapped_states": merge_mapped.mapped_states}
+
+
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, base: str, count: str, bound: int, copies: bool, out_base: str) -> Any:
-    """A kernel of `_scaled_kernels`; a count above 0 is compiled into it."""
-    scaling = scalings.Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
-    made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
+    """A kernel for results that are scaled so; a count above 0 is compiled into it."""
+    scaling = Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
+    made = _FAMILIES[name](scaling, *([copies] if name == "two_states" else []))
     bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
     bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if how.is_static or how.joined > 1 else {})
     return made.specialize(**bindings) if bindings else made
@@ -280,7 +286,7 @@ def _kernel(name: str, how: How, base: str, count: str, bound: int, copies: bool
 
 def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, padding: Padding, count: str = "", bound: int = 0,
             copies: bool = False, out_base: str = "e") -> None:
-    """Launches a kernel of `_scaled_kernels`, or binds or checks the call, as `stream` says."""
+    """Launches a kernel, or binds or checks the call, as `stream` says."""
     kernel = _kernel(name, how, base, count, bound, copies, out_base)
     (_launch_with_one if how.is_static else launch_kernel)(kernel, arguments, stream)
     if padding is not None and stream is not FAKE:
@@ -295,9 +301,9 @@ def _clear(scales: Any, first: int, rows: int, columns: int, stream: Any) -> Non
         return
     arguments = (scales, first, last, end, columns)
     if type(stream) is not Binding:
-        launch_kernel(kernels.clear_padding, arguments, stream)
+        launch_kernel(row_kernels.clear_padding, arguments, stream)
         return
-    stream.bound = _Both(stream.bound, kernels.clear_padding.bind(*arguments), arguments)
+    stream.bound = _Both(stream.bound, row_kernels.clear_padding.bind(*arguments), arguments)
 
 
 class _Both:

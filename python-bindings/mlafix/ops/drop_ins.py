@@ -13,7 +13,7 @@ _weights: dict[Base, Any] = {}
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
-    from .._rank_kernels import weight_of_rank as kernel
+    from ..kernels.ranks import weight_of_rank as kernel
 
     if base not in _weights:
         _weights[base] = kernel.specialize(B=base) if base != "e" else kernel
@@ -23,7 +23,7 @@ def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Bas
 @operation(writes=("lse",))
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """-inf for the lses `[n, H]` of tokens whose request has no keys, and of padding."""
-    from .._rank_kernels import mask_rows_without_keys as kernel
+    from ..kernels.ranks import mask_rows_without_keys as kernel
 
     bounds = query_start_loc.shape[0]
     # Halvings that find one of so many requests. Without memory nothing is searched, and the count may be a symbol.
@@ -34,7 +34,7 @@ def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, 
 @operation(writes=("out", "lse"))
 def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, *, stream: Stream = None) -> None:
     """Merges a block `[b, n, H, D]` with its lses `[b, n, H]` into an accumulator of f32."""
-    from .._rank_kernels import fold_state as kernel
+    from ..kernels.ranks import fold_state as kernel
 
     launch_kernel(kernel, (out, lse, block, block_lse), stream)
 
@@ -42,6 +42,6 @@ def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, *, stream
 @operation(writes=("out",))
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
     """`scale` times the merge of states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses."""
-    from .._rank_kernels import merge_stats_blocks as kernel
+    from ..kernels.ranks import merge_stats_blocks as kernel
 
     launch_kernel(kernel, (out, rows, stats, scale), stream)

@@ -372,8 +372,8 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
-    whole("mlafix._row_kernels")
-    from .. import _row_kernels as kernels
+    whole("mlafix.kernels.merge")
+    from ..kernels import merge as kernels
 
     check_key((lse_layout, base))
     check_dtype(sinks, "sinks")

@@ -61,8 +61,8 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         >>> np.isnan(cache[:, 0, 0]).tolist()
         [True, True, False, True]
     """
-    whole("mlafix._row_kernels")
-    from .. import _row_kernels as kernels
+    whole("mlafix.kernels.tokens")
+    from ..kernels import tokens as kernels
 
     _check_integers(ids, "ids")
     if hasattr(cache, "shape"):
@@ -105,8 +105,8 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
         >>> ops.pack_rows(x, np.array([0, 2, 3], np.int32), 2, pad=-np.inf)[..., 0].tolist()
         [[1.0, 2.0], [3.0, -inf]]
     """
-    whole("mlafix._row_kernels")
-    from .. import _row_kernels as kernels
+    whole("mlafix.kernels.tokens")
+    from ..kernels import tokens as kernels
 
     shape = _rows_shape(x, "x", 1)
     sequences = rows_of(starts, "starts", ("b + 1",))[0] - 1
@@ -164,8 +164,8 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
         >>> ops.unpack_rows(padded, np.array([0, 2, 3], np.int32), out=np.full((4, 1), 9, np.float32))[:, 0].tolist()
         [1.0, 2.0, 3.0, 9.0]
     """
-    whole("mlafix._row_kernels")
-    from .. import _row_kernels as kernels
+    whole("mlafix.kernels.tokens")
+    from ..kernels import tokens as kernels
 
     shape = _rows_shape(padded, "padded", 2)
     if tuple(_rows_shape(out, "out", 1)[1:]) != tuple(shape[2:]):
@@ -200,8 +200,8 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         >>> x.tolist()
         [[[-2.0, 1.0]]]
     """
-    whole("mlafix._row_kernels")
-    from .. import _row_kernels as kernels
+    whole("mlafix.kernels.tokens")
+    from ..kernels import tokens as kernels
 
     dim = rows_of(x, "x", ("n", "H", "D"))[2]
     check_dtype(x, "x")

@@ -9,8 +9,8 @@ import dataclasses
 import math
 from typing import Any
 
-from ._segments import segment_of
-from .dsl import (
+from .segments import segment_of
+from ..dsl import (
     Base,
     DType,
     In,

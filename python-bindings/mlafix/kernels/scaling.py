@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
+from ..dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
 
 S = DType("S")
 

@@ -1,15 +1,11 @@
-"""Kernels of `mlafix.ops.tokens`: blocks of a paged cache, ragged rows and padded ones, rotary embedding; and of `apply_sink`;
-compiled when first used.
+"""Blocks of a paged cache, ragged rows and padded ones, and rotary embedding.
 
 No access leaves its tensor: what an index names beyond it is not written, and read as zeros.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from .dsl import (
-    Base,
+from ..dsl import (
     DType,
     In,
     InOut,
@@ -22,13 +18,9 @@ from .dsl import (
     index,
     kernel,
     load,
-    load_state,
-    merge,
     segments,
     shape,
-    sink,
     store,
-    store_state,
 )
 
 T = DType("T")
@@ -36,9 +28,8 @@ T = DType("T")
 E = DType("E", default="i32")
 # Of ids and positions.
 I = DType("I", default="i64")
-# Of a table of cosines and sines, and of the logits of sinks.
+# Of a table of cosines and sines.
 C = DType("C", default=f32)
-B = Base("B", default="e")
 
 
 @kernel
@@ -110,33 +101,3 @@ def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[
         a, b = x[t, h, :, 0], x[t, h, :, 1]
         x[t, h, :, 0] = a * c - b * s
         x[t, h, :, 1] = b * c + a * s
-
-
-def dims_of_lse(is_nh: bool) -> str:
-    return "n H" if is_nh else "H n"
-
-
-def sinks_applied(lse_layout: str) -> Any:
-    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n]."""
-    is_nh = lse_layout == "nh"
-
-    @kernel
-    def apply_sink(out: Out[T, "n H D"], out_lse: Out[f32, dims_of_lse(is_nh)] | None, v: In[T, "n H D"], s: In[f32, dims_of_lse(is_nh)],
-                   sinks: In[C, "H"]):  # fmt: skip
-        for t, h in grid("n", "H"):
-            if is_nh:
-                state = load_state(v[t, h], s[t, h], base=B)
-            else:
-                state = load_state(v[t, h], s[h, t], base=B)
-            whole = merge(state, sink(f32(sinks[h]), base="e"))
-            if is_nh:
-                store_state(whole, out[t, h], out_lse[t, h])
-            else:
-                store_state(whole, out[t, h], out_lse[h, t])
-
-    return apply_sink
-
-
-_SINKS = {layout: sinks_applied(layout) for layout in ("nh", "hn")}
-# By the layout and the base of lses.
-apply_sink = {(layout, base): made.specialize(B=base) if base != "e" else made for layout, made in _SINKS.items() for base in ("e", "2")}

@@ -1,6 +1,6 @@
 """Kernels of `mlafix.distributed` in which ranks store rows into each other's memory, compiled when they are first used.
 
-Each rank has two halves there, with a block (_rank_kernels.py) of every rank.
+Each rank has two halves there, with a block (ranks.py) of every rank.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import dataclasses
 import math
 from typing import Any
 
-from ._rank_kernels import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
-from .dsl import (
+from .ranks import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
+from ..dsl import (
     In,
     InOut,
     Out,

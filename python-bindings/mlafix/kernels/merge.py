@@ -1,0 +1,387 @@
+"""Merges of two states: prefix and suffix, with or without a threshold; as fp8 or fp4; of sequences without keys; and with a sink."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..dsl import (
+    Base,
+    DType,
+    In,
+    InOut,
+    Out,
+    exp,
+    f8e4m3fn,
+    f32,
+    grid,
+    i32,
+    i64,
+    index,
+    inline,
+    kernel,
+    load_state,
+    log,
+    lse_of,
+    make_state,
+    mask,
+    merge,
+    payload,
+    shape,
+    sink,
+    store_state,
+    u8,
+)
+from .scaling import Result, Scaling, store_rows, store_states
+from .segments import segment_of
+
+T = DType("T")
+B = Base("B", default="e")
+# Of the logits of sinks.
+C = DType("C", default=f32)
+
+FEW = 128  # tokens, whose rows take less time than finding out which of them count
+
+
+@kernel
+def merge_attn_states(
+    out: Out[T, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    """Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
+
+      out        [n, H, D] T    written; may be prefix or suffix itself
+      out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
+      prefix     [n, H, D] T    its rows at or past context_rows are not read
+      prefix_lse [H, n]    f32
+      suffix     [n, H, D] T
+      suffix_lse [H, n]    f32
+      context_rows         index, 0 … n: rows at or past it copy the suffix
+
+    The lse is in base e, or in base 2 where B = 2. Its layout is whatever its strides say: an [n, H] tensor is passed as its
+    transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
+    nothing becomes 0, -inf.
+    """
+    for t, h in grid("n", "H"):
+        p = load_state(prefix[t, h], prefix_lse[h, t], where=t < context_rows)
+        s = load_state(suffix[t, h], suffix_lse[h, t])
+        store_state(merge(p, s), out[t, h], out_lse[h, t])
+
+
+@kernel
+def merge_attn_states_fp8(
+    out: Out[f8e4m3fn, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    out_scale: In[f32, "one=1"],
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    """Merges two partial attention states per (token, head) row, as merge_attn_states does, and quantises the payload to fp8:
+    out = saturate((prefix (+) suffix) * (1 / out_scale)).
+
+      out        [n, H, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
+      out_lse    [H, n]    f32       written; optional; may be prefix_lse or suffix_lse itself
+      out_scale  [1]       f32       on the device
+      prefix     [n, H, D] T         its rows at or past context_rows are not read
+      prefix_lse [H, n]    f32
+      suffix     [n, H, D] T
+      suffix_lse [H, n]    f32
+      context_rows         index, 0 … n: rows at or past it take the suffix alone
+
+    The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
+    """
+    for t, h in grid("n", "H"):
+        scale = out_scale[0]
+        p = load_state(prefix[t, h], prefix_lse[h, t], where=t < context_rows)
+        s = load_state(suffix[t, h], suffix_lse[h, t])
+        store_state(merge(p, s), out[t, h], out_lse[h, t], scale=scale)
+
+
+@kernel
+def merge_attn_states_copy(
+    out: Out[T, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    """Merges two partial attention states per (token, head) row, as merge_attn_states does; rows at or past context_rows are copies of
+    the suffix, payload and lse bit for bit, an lse of +inf and the payload beside it included.
+
+      out        [n, H, D] T    written; may be prefix or suffix itself
+      out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
+      prefix     [n, H, D] T    its rows at or past context_rows are not read
+      prefix_lse [H, n]    f32
+      suffix     [n, H, D] T
+      suffix_lse [H, n]    f32
+      context_rows         index, 0 … n: rows at or past it are copies of the suffix
+
+    The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be stored as 0, -inf. So its
+    payload does not wait for its lse, either. The lse is in base e, or in base 2 where B = 2.
+    """
+    for t, h in grid("n", "H"):
+        if t < context_rows:
+            p = load_state(prefix[t, h], prefix_lse[h, t])
+            s = load_state(suffix[t, h], suffix_lse[h, t])
+            store_state(merge(p, s), out[t, h], out_lse[h, t])
+        else:
+            row = suffix[t, h]
+            lse = suffix_lse[h, t]
+            out[t, h] = row
+            out_lse[h, t] = lse
+
+
+@kernel
+def merge_attn_states_copy_fp8(
+    out: Out[f8e4m3fn, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    out_scale: In[f32, "one=1"],
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    """Merges two partial attention states per (token, head) row and quantises the payload, as merge_attn_states_fp8 does; rows at or past
+    context_rows take the suffix whatever its lse is: out = saturate(suffix * (1 / out_scale)), and the lse bit for bit.
+
+      out        [n, H, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
+      out_lse    [H, n]    f32       written; optional; may be prefix_lse or suffix_lse itself
+      out_scale  [1]       f32       on the device
+      prefix     [n, H, D] T         its rows at or past context_rows are not read
+      prefix_lse [H, n]    f32
+      suffix     [n, H, D] T
+      suffix_lse [H, n]    f32
+      context_rows         index, 0 … n: rows at or past it are the suffix's
+
+    The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
+    """
+    for t, h in grid("n", "H"):
+        scale = out_scale[0]
+        if t < context_rows:
+            p = load_state(prefix[t, h], prefix_lse[h, t])
+            s = load_state(suffix[t, h], suffix_lse[h, t])
+            store_state(merge(p, s), out[t, h], out_lse[h, t], scale=scale)
+        else:
+            row = suffix[t, h]
+            lse = suffix_lse[h, t]
+            out[t, h] = row * (1.0 / scale)
+            out_lse[h, t] = lse
+
+
+@inline
+def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
+    """The row and the lse of prefix and suffix."""
+    p = load_state(prefix[t, h], prefix_lse[h, t], where=in_context, base=B)
+    s = load_state(suffix[t, h], suffix_lse[h, t], base=B)
+    merged = merge(p, s)
+    row, lse = payload(merged), lse_of(merged)
+    if copies:
+        if not in_context:
+            row, lse = f32(suffix[t, h]), suffix_lse[h, t]
+    return row, lse
+
+
+def two_states(scaling: Scaling, copies: bool) -> Any:
+    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
+    of = scaling.dim
+
+    @kernel
+    def merge_two_states(
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: Out[f32, "H n"] | None,
+        prefix: In[T, "n H (G K)"],
+        prefix_lse: In[f32, "H n"],
+        suffix: In[T, "n H (G K)"],
+        suffix_lse: In[f32, "H n"],
+        context_rows: index.at_most("n"),
+    ):
+        for t, p in grid("n", of):
+            in_context = t < context_rows
+            heads = [p * scaling.joined + j for j in range(scaling.joined)]
+            results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
+            store_rows([result[0] for result in results], t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            for j in range(scaling.joined):
+                out_lse[heads[j], t] = results[j][1]
+
+    return merge_two_states
+
+
+@kernel
+def merge_state_in_place(
+    v: InOut[T, "n H D"],
+    s: InOut[f32, "n H"],
+    v_other: In[T, "n H D"],
+    s_other: In[f32, "n H"],
+    mask: In[u8, "n"] | None,
+):
+    """Merges a second partial attention state into the first, row by row: v, s = (v, s) (+) (v_other, s_other).
+
+      v       [n, H, D] T    read and written
+      s       [n, H]    f32  read and written
+      v_other [n, H, D] T
+      s_other [n, H]    f32
+      mask    [n]       u8   optional: the rows of a token whose mask is 0 are neither read nor written
+
+    The lse is in base e, or in base 2 where B = 2. A boolean mask is passed as its bytes.
+    """
+    for t, h in grid("n", "H"):
+        byte = mask[t] if mask is not None else 1
+        if byte != 0:
+            a = load_state(v[t, h], s[t, h])
+            b = load_state(v_other[t, h], s_other[t, h])
+            store_state(merge(a, b), v[t, h], s[t, h])
+
+
+@inline
+def is_empty(largest, total):
+    """Whether a side holds nothing, by its statistics."""
+    infinite = abs(largest) == math.inf
+    return infinite | (total == 0.0)
+
+
+@kernel
+def merge_attn_stats(
+    out: Out[T, "n H D"],
+    out_stats: Out[f32, "n H two=2"] | None,
+    prefix: In[T, "n H D"],
+    prefix_stats: In[f32, "n H two=2"],
+    suffix: In[T, "n H D"],
+    suffix_stats: In[f32, "n H two=2"],
+    softmax_scale: f32,
+):
+    """Merges two partial attention states whose log-sum-exp is held as softmax statistics, (max, sum) in base e:
+    lse = softmax_scale * max + log(sum). The maximum is that of the scores before they are scaled.
+
+      out          [n, H, D] T    written; may be prefix or suffix itself
+      out_stats    [n, H, 2] f32  written; optional
+      prefix       [n, H, D] T
+      prefix_stats [n, H, 2] f32
+      suffix       [n, H, D] T
+      suffix_stats [n, H, 2] f32
+      softmax_scale          f32, positive
+
+    A row whose maximum is infinite or whose sum is 0 holds nothing, whatever its payload is; a row in which both sides hold nothing
+    becomes 0, (-inf, 0).
+    """
+    for t, h in grid("n", "H"):
+        p, s = prefix[t, h], suffix[t, h]
+        p_max, s_max = prefix_stats[t, h, 0], suffix_stats[t, h, 0]
+        p_sum, s_sum = prefix_stats[t, h, 1], suffix_stats[t, h, 1]
+        p_empty, s_empty = is_empty(p_max, p_sum), is_empty(s_max, s_sum)
+        largest = max(-math.inf if p_empty else p_max, -math.inf if s_empty else s_max)
+        # The lse of both sides relative to the common maximum: small numbers, which keep their precision.
+        p_scaled = (p_max - largest) * softmax_scale
+        s_scaled = (s_max - largest) * softmax_scale
+        p_lse = -math.inf if p_empty else p_scaled + log(p_sum)
+        s_lse = -math.inf if s_empty else s_scaled + log(s_sum)
+        merged = merge(make_state(p, p_lse, base="e"), make_state(s, s_lse, base="e"))
+        p_part = 0.0 if p_empty else p_sum * exp(p_scaled)
+        s_part = 0.0 if s_empty else s_sum * exp(s_scaled)
+        store_state(merged, out[t, h])
+        out_stats[t, h, 0] = largest
+        out_stats[t, h, 1] = p_part + s_part
+
+
+@inline
+def is_of_a_sequence(row, cu_seqlens):
+    last = cu_seqlens.shape[0] - 1
+    return (last > 0) & (cu_seqlens[0] <= row) & (row < cu_seqlens[last])
+
+
+@inline
+def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
+    """Whether a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
+    the way before that is known."""
+    live = kv_lens[row] > 0
+    is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
+    if inside and not is_own:
+        live = kv_lens[segment_of(row, cu_seqlens, i64(cu_seqlens[0]), halvings)] > 0
+    return live & inside
+
+
+@inline
+def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
+    """The prefix where it is live, merged with the suffix. `early` is the prefix of few tokens, read before it was known."""
+    first = early
+    if shape("n") > FEW:
+        first = load_state(prefix[t, h], prefix_lse[t, h], where=live, base=B)
+    return merge(mask(first, live), load_state(suffix[t, h], suffix_lse[t, h], base=B))
+
+
+def masked_states(scaling: Scaling) -> Any:
+    """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
+    are left as they are, and their scales. `halvings`: see `segment_of`."""
+    of = scaling.dim
+
+    @kernel(allow={"bounds"})  # a row's number may be no sequence's
+    def merge_masked_states(
+        out: InOut[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(some=True),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: InOut[f32, "n H"] | None,
+        prefix: In[T, "n H (G K)"],
+        prefix_lse: In[f32, "n H"],
+        suffix: In[T, "n H (G K)"],
+        suffix_lse: In[f32, "n H"],
+        kv_lens: In[i32, "s"],
+        cu_seqlens: In[i32, "s1"],
+        halvings: index,
+    ):
+        for t, p in grid("n", of):
+            heads = [p * scaling.joined + j for j in range(scaling.joined)]
+            early = [load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B) for h in heads]
+            inside = is_of_a_sequence(t, cu_seqlens)
+            live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
+            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(scaling.joined)]
+            if scaling.is_static:
+                store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
+            else:
+                if inside:
+                    store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+
+    return merge_masked_states
+
+
+def dims_of_lse(is_nh: bool) -> str:
+    return "n H" if is_nh else "H n"
+
+
+def sinks_applied(lse_layout: str) -> Any:
+    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n]."""
+    is_nh = lse_layout == "nh"
+
+    @kernel
+    def apply_sink(out: Out[T, "n H D"], out_lse: Out[f32, dims_of_lse(is_nh)] | None, v: In[T, "n H D"], s: In[f32, dims_of_lse(is_nh)],
+                   sinks: In[C, "H"]):  # fmt: skip
+        for t, h in grid("n", "H"):
+            if is_nh:
+                state = load_state(v[t, h], s[t, h], base=B)
+            else:
+                state = load_state(v[t, h], s[h, t], base=B)
+            whole = merge(state, sink(f32(sinks[h]), base="e"))
+            if is_nh:
+                store_state(whole, out[t, h], out_lse[t, h])
+            else:
+                store_state(whole, out[t, h], out_lse[h, t])
+
+    return apply_sink
+
+
+_SINKS = {layout: sinks_applied(layout) for layout in ("nh", "hn")}
+# By the layout and the base of lses.
+apply_sink = {(layout, base): made.specialize(B=base) if base != "e" else made for layout, made in _SINKS.items() for base in ("e", "2")}

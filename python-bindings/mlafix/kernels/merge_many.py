@@ -1,0 +1,276 @@
+"""Merges of any number of states: of one array, of runs of one, of a list of arrays, and of splits of the keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dsl import (
+    Base,
+    DType,
+    In,
+    List,
+    Out,
+    f32,
+    grid,
+    i32,
+    identity,
+    index,
+    inline,
+    kernel,
+    load,
+    load_state,
+    lse_of,
+    merge,
+    payload,
+    shape,
+    store_state,
+)
+from .scaling import Result, Scaling, grouped, joined_rows, store_states
+
+T = DType("T")
+B = Base("B", default="e")
+O = DType("O")  # noqa: E741 (the library's name)
+P = DType("T", default=f32)
+
+
+@kernel
+def merge_states(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n k H D"], s: In[f32, "n k H"]):
+    """Merges the k partial attention states of each (token, head) row: out, out_lse = (+) over j of (v[:, j], s[:, j]).
+
+      out     [n, H, D]    T    written
+      out_lse [n, H]       f32  written; optional
+      v       [n, k, H, D] T    each row is read once
+      s       [n, k, H]    f32
+
+    The lse is in base e, or in base 2 where B = 2. k may be 0, which gives 0, -inf; binding it (k = 4) makes code for that k alone.
+    """
+    for t, h in grid("n", "H"):
+        merged = identity("D")
+        for j in range(v.shape[1]):
+            merged = merge(merged, load_state(v[t, j, h], s[t, j, h]))
+        store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_states_ragged(
+    out: Out[T, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    v: In[T, "nnz H D"],
+    s: In[f32, "nnz H"],
+    indptr: In[i32, "n1"],
+):
+    """Merges a run of partial attention states per token: out[t], out_lse[t] = (+) over i in [indptr[t], indptr[t + 1]) of (v[i], s[i]).
+
+      out     [n, H, D]   T    written
+      out_lse [n, H]      f32  written; optional
+      v       [nnz, H, D] T    each row is read once
+      s       [nnz, H]    f32
+      indptr  [n1]        i32  n + 1 entries
+
+    The lse is in base e, or in base 2 where B = 2. An empty run gives 0, -inf, and so does one that is no part of [0, nnz].
+    """
+    nnz, n1 = shape("nnz"), shape("n1")
+    for t, h in grid("n", "H"):
+        known = t + 1 < n1
+        start = index(load(indptr[t], where=known))
+        end = index(load(indptr[t + 1], where=known))
+        sound = 0 <= start <= end <= nnz
+        merged = identity("D")
+        for i in range(start, end if sound else start):
+            merged = merge(merged, load_state(v[i, h], s[i, h]))
+        store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_states_list(
+    out: Out[T, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    v0: In[T, "n H D"],
+    s0: In[f32, "n H"],
+    v1: In[T, "n H D"] | None,
+    s1: In[f32, "n H"] | None,
+    v2: In[T, "n H D"] | None,
+    s2: In[f32, "n H"] | None,
+    v3: In[T, "n H D"] | None,
+    s3: In[f32, "n H"] | None,
+    v4: In[T, "n H D"] | None,
+    s4: In[f32, "n H"] | None,
+    v5: In[T, "n H D"] | None,
+    s5: In[f32, "n H"] | None,
+    v6: In[T, "n H D"] | None,
+    s6: In[f32, "n H"] | None,
+    v7: In[T, "n H D"] | None,
+    s7: In[f32, "n H"] | None,
+):
+    """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
+
+      out     [n, H, D] T    written; may be one of v0 … v7 itself
+      out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
+      v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
+      s0 … s7 [n, H]    f32  likewise
+
+    The lse is in base e, or in base 2 where B = 2.
+    """
+    for t, h in grid("n", "H"):
+        merged = load_state(v0[t, h], s0[t, h])
+        for v, s in ((v1, s1), (v2, s2), (v3, s3), (v4, s4), (v5, s5), (v6, s6), (v7, s7)):
+            merged = merge(merged, load_state(v[t, h], s[t, h]))
+        store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
+def combine_split_kv(
+    out: Out[O, "b l H D"],
+    out_lse: Out[f32, "b l H"] | None,
+    partial: In[P, "s b l H D"],
+    partial_lse: In[f32, "s b l H"],
+):
+    """Combines the partial results of attention over s splits of the keys: out, out_lse = (+) over i of (partial[i], partial_lse[i]).
+
+      out         [b, l, H, D]    O    written
+      out_lse     [b, l, H]       f32  written; optional
+      partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
+      partial_lse [s, b, l, H]    f32
+
+    The lse is in base e, or in base 2 where B = 2. s may be 0, which gives 0, -inf; binding it (s = 4) makes code for that s alone.
+    """
+    for i, j, h in grid("b", "l", "H"):
+        merged = identity("D")
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(partial[k, i, j, h], partial_lse[k, i, j, h]))
+        store_state(merged, out[i, j, h], out_lse[i, j, h])
+
+
+@inline
+def dense(v, s, t, h):
+    merged = identity("(G K)", base=B)
+    for i in range(shape("k")):
+        merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
+    return merged
+
+
+def dense_states(scaling: Scaling) -> Any:
+    """k states of one array, in its order."""
+    of = scaling.dim
+
+    @kernel
+    def merge_dense_states(
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: Out[f32, "n H"] | None,
+        v: In[T, "n k H (G K)"],
+        s: In[f32, "n k H"],
+    ):
+        for t, p in grid("n", of):
+            merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+
+    return merge_dense_states
+
+
+@inline
+def listed(vs, ss, t, h):
+    # One merge of them all, as without scales: a running one rounds otherwise.
+    p = [load_state(vs[i][t, h], ss[i][t, h], where=i < len(vs), base=B) for i in range(8)]
+    return merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
+
+
+def listed_states(scaling: Scaling) -> Any:
+    """Up to eight states, of arrays with the same strides that are apart from the result."""
+    of = scaling.dim
+
+    @kernel
+    def merge_listed_states(
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: Out[f32, "n H"] | None,
+        vs: List[In[T, "n H (G K)"], 8, "k"],
+        ss: List[In[f32, "n H"], 8, "k"],
+    ):
+        for t, p in grid("n", of):
+            merged = [listed(vs, ss, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+
+    return merge_listed_states
+
+
+@inline
+def run(v, s, start, end, h):
+    merged = identity("(G K)", base=B)
+    for i in range(start, end):
+        merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
+    return merged
+
+
+def ragged_states(scaling: Scaling) -> Any:
+    """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
+    of = scaling.dim
+
+    @kernel
+    def merge_ragged_states(
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: Out[f32, "n H"] | None,
+        v: In[T, "nnz H (G K)"],
+        s: In[f32, "nnz H"],
+        indptr: In[i32, "n1"],
+    ):
+        for t, p in grid("n", of):
+            known = t + 1 < shape("n1")
+            start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
+            sound = 0 <= start and start <= end and end <= shape("nnz")
+            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+
+    return merge_ragged_states
+
+
+@inline
+def splits(partial, partial_lse, i, j, h):
+    merged = identity("(G K)", base=B)
+    for part in range(shape("s")):
+        merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
+    return merged
+
+
+def split_states(scaling: Scaling) -> Any:
+    """The splits of split-KV attention; scales have no words."""
+    of = scaling.dim
+
+    @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know
+    def merge_split_states(
+        out: Out[scaling.stored, "b l H (G K)"],
+        out_scales: scaling.scales(f"b l {of} G"),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: Out[f32, "b l H"] | None,
+        partial: In[T, "s b l H (G K)"],
+        partial_lse: In[f32, "s b l H"],
+    ):
+        for i, j, p in grid("b", "l", of):
+            heads = [p * scaling.joined + k for k in range(scaling.joined)]
+            merged = [splits(partial, partial_lse, i, j, h) for h in heads]
+            if scaling.is_static:
+                out[i, j, p] = payload(merged[0]) * (1.0 / out_scales[0])
+            elif scaling.joined > 1:
+                scale, elements = joined_rows([payload(state) for state in merged], scaling)
+                out_scales[i, j, p, 0] = scale
+                for k in range(scaling.joined):
+                    out[i, j, heads[k]] = elements[k]
+            else:
+                scale, elements = grouped(payload(merged[0]), Result(out, out_scales, global_scale, first_row, scaling))
+                if scaling.in_tiles:
+                    out_scales[first_row + i * shape("l") + j, p] = scale
+                else:
+                    out_scales[i, j, p] = scale
+                out[i, j, p] = elements
+            for k in range(scaling.joined):
+                out_lse[i, j, heads[k]] = lse_of(merged[k])
+
+    return merge_split_states

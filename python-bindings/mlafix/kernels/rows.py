@@ -1,0 +1,81 @@
+"""Rows that are no states: norms, softmax, quantisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
+from .scaling import Result, Scaling, store_rows
+
+T = DType("T")
+
+
+@kernel
+def rmsnorm(y: Out[T, "n D"], x: In[T, "n D"], weight: In[T, "D"], epsilon: f32):
+    """RMSNorm of each row: y = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019).
+
+      y      [n, D] T    written; may be x itself
+      x      [n, D] T
+      weight [D]    T
+      epsilon       f32
+    """
+    n, D = x.shape
+    for t in grid(n):
+        v, w = x[t], weight[:]
+        mean = sum(v * v) / f32(D)
+        y[t] = v * rsqrt(mean + epsilon) * w
+
+
+@kernel
+def softmax(y: Out[T, "n D"], x: In[T, "n D"], scale: f32):
+    """Softmax along each row, with a scale: y = exp(scale * (x - max x)) / sum exp(scale * (x - max x)). The scale is not negative.
+
+      y     [n, D] T    written; may be x itself
+      x     [n, D] T
+      scale        f32
+    """
+    for t in grid(x.shape[0]):
+        v = x[t]
+        weights = exp((v - max(v)) * scale)
+        y[t] = weights / sum(weights)
+
+
+@kernel
+def quantize_fp8_static(out: Out[f8e4m3fn, "n D"], x: In[T, "n D"], scale: In[f32, "one=1"]):
+    """Quantises rows to fp8 with one scale: out = saturate(x * (1 / scale)).
+
+      out   [n, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
+      x     [n, D] T
+      scale [1]    f32       on the device
+    """
+    for t in grid(x.shape[0]):
+        v = x[t]
+        out[t] = v * (1.0 / scale[0])
+
+
+@kernel(allow={"bounds"})
+def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last: index, end: index, columns: index):
+    """Zeros in the padding of tiles: behind `columns` of the rows from `first` to `last`, and in rows from there to `end`."""
+    for t in grid("m"):
+        if first <= t < end:
+            for c in range(columns if t < last else 0, shape("c")):
+                scales[t, c] = 0
+
+
+def quantised_rows(scaling: Scaling) -> Any:
+    """Rows that are there."""
+    of = scaling.dim
+
+    @kernel
+    def quantize_rows(
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        x: In[T, "n H (G K)"],
+    ):
+        for t, p in grid("n", of):
+            rows = [f32(x[t, p * scaling.joined + j]) for j in range(scaling.joined)]
+            store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+
+    return quantize_rows
