@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a merge takes whose result is fp8 or fp4 with a scale for each group, beside the merge and the quantisation by themselves.
+"""Times a merge whose result is fp8 or fp4 with a scale for each group, and the merge and the quantisation by themselves.
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 

@@ -29,7 +29,7 @@ HEADS, DIM, GROUP = 128, 128, 128
 
 
 class Buffers:
-    """What one set reads and writes."""
+    """The bytes that one set reads and writes."""
 
     def __init__(self, device: torch.device, tokens: int, random: torch.Generator, lens: torch.Tensor, starts: torch.Tensor) -> None:
         self.a, self.b = (torch.randn(tokens, HEADS, DIM, generator=random, device=device).bfloat16() for _ in range(2))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What merging partial states over ranks takes, beside the collectives it could be made of.
+"""Times merges of partial states over ranks, and the collectives that they could be made of.
 
     torchrun --nproc-per-node 2 benchmarks/distributed.py [--json FILE] [--quick] [--help]
 
@@ -87,7 +87,7 @@ class Case:
         for i in range(self.sets):
             self.pack(i)
             self.exchange(i)
-        # What ag + rs moves; contiguous per rank, as vLLM's does after its own copy.
+        # The buffers that ag + rs moves; contiguous per rank, as vLLM's does after its own copy.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
         symmetric = device.type == "cuda" and cut == "heads" and wire is None and self.ranks.size > 1 and 2048 % dim == 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What bounds guards cost: kernels with indices from tables, each with guards and, trusting a promise, without.
+"""The cost of bounds guards: kernels with indices from tables, each with guards and, trusting a promise, without.
 
     python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 

@@ -1,4 +1,5 @@
-"""What uses the other ranks' memory, for distributed.py: backend symmetric, hand-written kernels, and a library kernel on plain arguments."""
+"""Implementations that use the other ranks' memory, for distributed.py: backend symmetric, hand-written kernels, and a library kernel on
+plain arguments."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What somebody who knows CUDA writes for one shape, for distributed.py, which
-// compiles it with NVRTC: one launch that pulls the rows of all ranks, merges
-// them in f32 and writes, with flags at both ends. ranks.cuh comes before it.
+// Hand-written CUDA for one shape, for distributed.py, which compiles it with
+// NVRTC: one launch that pulls the rows of all ranks, merges them in f32 and
+// writes, with flags at both ends. ranks.cuh comes before it.
 //
 // `table` has the addresses of the ranks' rows [tokens, ALL_HEADS, DIM] bf16
 // and lses [tokens, ALL_HEADS] f32, both from this rank's first head on, and of

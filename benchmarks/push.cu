@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What somebody who knows CUDA writes for one shape, for distributed.py, which
-// compiles it with NVRTC: one launch in which each rank stores its rows where
-// they are merged, with a flag for each block, waits for those of the same
-// block of the other ranks, merges them in f32 and writes. ranks.cuh comes
-// before it.
+// Hand-written CUDA for one shape, for distributed.py, which compiles it with
+// NVRTC: one launch in which each rank stores its rows where they are merged,
+// with a flag for each block, waits for those of the same block of the other
+// ranks, merges them in f32 and writes. ranks.cuh comes before it.
 //
 // `rows` and `lses` are this rank's state, [tokens, ALL_HEADS, DIM] bf16 and
 // [tokens, ALL_HEADS] f32. `table` has the addresses of the ranks' memory for

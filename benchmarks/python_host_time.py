@@ -103,7 +103,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         "ops.merge_attn_states, outputs allocated": f"ops.merge_attn_states({inputs})",
         "compat.vllm.merge_attn_states": f"vllm.merge_attn_states(out, {inputs}, out_lse, N)",
         "compat.flash_attn.flash_attn_combine": "flash_attn.flash_attn_combine(partial, partial_lse)",
-        # What the outputs of that merge cost a caller of torch alone.
+        # The cost of that merge's outputs to a caller of torch alone.
         "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
                                     "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
         "torch.ops.mlafix.merge_attn_states": f"operator({inputs}, out, out_lse, True, None, None, None, 'hn', 'e', False, "

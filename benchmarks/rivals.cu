@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What somebody who knows CUDA writes for one shape: sizes are constants, a
-// thread moves 16 bytes, every load is issued before any arithmetic. Compiled
-// to a cubin, for `mlafix-bench --rivals` (README.md has the convention).
+// Hand-written CUDA for one shape: sizes are constants, a thread moves 16
+// bytes, every load is issued before any arithmetic. Compiled to a cubin, for
+// `mlafix-bench --rivals` (README.md has the convention).
 //
 //  - NAME              as above
 //  - NAME_dependent    the same in a chain with programmatic dependent launch

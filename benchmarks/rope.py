@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What rotary embedding in place takes, of halves and of interleaved pairs, beside a copy of as many bytes.
+"""Times rotary embedding in place, of halves and of interleaved pairs, and a copy of as many bytes.
 
     python benchmarks/rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 

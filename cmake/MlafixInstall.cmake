@@ -1,4 +1,4 @@
-# What `cmake --install` writes beside the runtime: the CMake package `mlafix`, mlafix.pc for pkg-config, and the tools.
+# Installed beside the runtime: the CMake package `mlafix`, mlafix.pc for pkg-config, and the tools.
 #
 #   mlafix_install_tool(NAME)   installs an executable of the build, if it was built
 #

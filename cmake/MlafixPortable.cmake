@@ -11,7 +11,8 @@ set(_mlafix_static_mlir
     MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
     MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
     MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms)
-# What LLVM's archives name in turn: of compression, the static libraries, which no other machine need have.
+# The libraries that LLVM's archives name in turn: of compression, the static libraries, which no other machine need
+# have.
 find_library(_mlafix_zlib libz.a REQUIRED)
 find_library(_mlafix_zstd libzstd.a REQUIRED)
 

@@ -79,7 +79,7 @@ function(mlafix_add_tvm_ffi name source)
   set_target_properties(${name} PROPERTIES PREFIX "" SUFFIX .so SKIP_BUILD_RPATH ON)
 endfunction()
 
-# What the functions above have in common: nothing unknown, and targets.
+# Shared by the functions above: rejects unknown arguments, and finds targets.
 macro(_mlafix_check_arguments function name)
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "${function}(${name}): expected TARGETS and BIND with their values, got ${ARG_UNPARSED_ARGUMENTS}")

@@ -125,7 +125,7 @@ def last_cache(device: torch.device) -> int:
 
 
 def versions() -> str:
-    """What was compared."""
+    """The versions that were compared."""
     found = [f"torch {torch.__version__}"]
     for name in ("triton", "vllm", "sgl_kernel", "flashinfer", "flash_attn", "flash_attn_interface"):
         try:

@@ -1,4 +1,4 @@
-"""What the same work is in torch, eager and compiled."""
+"""The same work in torch, eager and compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done: cases with the shapes and names of mlafix-bench, their buffers, and what is right."""
+"""The cases, with the shapes and names of mlafix-bench, their buffers, and the right results."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Writer:
         return f"![{title}]({self.images}/{name})"
 
     def part(self, name: str) -> str:
-        """What stands between the marks of that name."""
+        """The text between the marks of that name."""
         kind, _, prefix = name.rpartition(":")
         if kind == "picture":
             return self.picture(prefix)

@@ -1,4 +1,4 @@
-"""What the project set out to reach on an H200, and what was measured."""
+"""The goals of the project on an H200, and the measurements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Goal:
     most: bool = False
 
     def row(self, results: Results) -> list[str]:
-        """What, wanted, measured, whether that is enough."""
+        """The name of the goal, the value wanted, the value measured, and "yes" if that is enough."""
         value = self.value(results)
         wanted = f"{'at most' if self.most else 'at least'} {self.limit:g} {self.unit}".rstrip()
         if value is None:

@@ -26,7 +26,7 @@ def bytes_text(count: float) -> str:
 
 
 def title_of(run: Run, prefix: str) -> str:
-    """What a picture of these cases shows: what 100 % is, and what is not known."""
+    """The caption of a picture of these cases: what 100 % is, and what is not known."""
     cases = [case for case in run.cases(prefix) if "roof" in case]
     if all("roof_dependent" in case for case in cases):
         return f"{prefix.rstrip('/')}: percent of the faster stream roof"

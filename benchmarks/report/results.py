@@ -24,7 +24,7 @@ class Run:
 
     @property
     def is_gpu(self) -> bool:
-        """Whether mlafix-bench measured a GPU, which has a roof with dependent launch from sm_90 on."""
+        """True if mlafix-bench measured a GPU, which has a roof with dependent launch from sm_90 on."""
         return role_of(self.data) == "gpu"
 
     def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:
@@ -48,7 +48,7 @@ class Run:
         return a / b if a and b else None
 
     def host(self, name: str) -> float | None:
-        """What a launch costs the host."""
+        """The host's time for a launch."""
         return next((entry["us"]["median"] for entry in self.data["host"] if entry["name"] == name), None)
 
 
@@ -70,7 +70,7 @@ def time_of(case: dict[str, Any], implementation: str) -> float | None:
 
 
 ROOFS = {"roof": "roof", "roof, dependent": "roof_dependent"}
-"""What tables call the roofs, and their fields: of a chain of plain launches, and of one with dependent launch."""
+"""The names of the roofs in tables, and their fields: of a chain of plain launches, and of one with dependent launch."""
 
 NOT_MEASURED = "not measured"
 
@@ -99,7 +99,7 @@ def total_bytes(case: dict[str, Any]) -> int:
 
 @dataclass
 class Results:
-    """What is in a folder, by what it is: one file of each at most."""
+    """The results in a folder by their kind, at most one file of each."""
 
     gpu: Run | None = None
     cpu: Run | None = None

@@ -77,7 +77,7 @@ def group_table(run: Run | None, prefixes: str) -> str:
 
 
 def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> list[tuple[str, list[str]]]:
-    """What the cases are held against: name and text of each column."""
+    """The columns that cases are compared with: name and text of each."""
     bases = [roof_time(case, "roof") or case.get("empty_launch_us") for case in cases]
     if not any(bases):
         return []
@@ -91,7 +91,7 @@ def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> lis
 
 
 def host_table(results: Results) -> str:
-    """What a launch costs the host, from C and from Python."""
+    """The host's time for a launch, from C and from Python."""
     rows = [[entry["name"], micros(entry["us"]["median"]), f"{micros(entry['us']['p10'])} - {micros(entry['us']['p90'])}"]
             for run in (results.gpu, results.python) if run for entry in run.data["host"]]
     return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
@@ -112,7 +112,7 @@ def chain_row(case: dict[str, Any]) -> list[str]:
 
 
 def chains_table(results: Results) -> str:
-    """What a chain of merges of two moves and takes, over what one launch does."""
+    """The bytes and the time of a chain of merges of two, relative to one launch."""
     cases = [case for case in results.gpu.cases("n_way/") if "pairs" in timed(case)] if results.gpu else []
     if not cases:
         return NOTHING
@@ -122,7 +122,7 @@ def chains_table(results: Results) -> str:
 
 
 def gains_table(results: Results) -> str:
-    """What single decisions give: the same work with and without."""
+    """The gain of single decisions: the same work with and without."""
     if not results.gpu:
         return NOTHING
     run, rows = results.gpu, []

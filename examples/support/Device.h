@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a host program that runs on the CPU or on a GPU needs beside the
+// Support for a host program that runs on the CPU or on a GPU, beside the
 // runtime; the examples and the conformance tests use it. A Device allocates,
 // copies and, on CUDA, captures graphs; libcuda is opened when first needed, so
 // nothing of CUDA is needed to build.

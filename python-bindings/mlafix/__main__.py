@@ -142,7 +142,7 @@ def _info(_options: argparse.Namespace) -> int:
 
 
 def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
-    """What a command line wants ready: its kernel for each --bind, and the lines of its file."""
+    """The requests of a command line: its kernel for each --bind, and the lines of its file."""
     wanted = [("", options.kernel, text) for text in options.bind or [""]] if options.kernel else []
     if options.file:
         for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):

@@ -50,7 +50,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a row of the grid printed.
+    """The text that a row of the grid printed.
 
     Attributes:
         row: its indices.
@@ -79,7 +79,7 @@ def _at(place: Fault | Printed, with_column: bool) -> str:
 
 @dataclass(frozen=True)
 class DebugReport:
-    """What :meth:`mlafix.Kernel.debug` found.
+    """The findings of :meth:`mlafix.Kernel.debug`.
 
     Attributes:
         faults: of each question and argument the first one.
@@ -102,7 +102,7 @@ class DebugReport:
 
 
 def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
-    """Whether an argument is the tensors of all ranks: rows of such a kernel cannot be followed on the host."""
+    """True if an argument is the tensors of all ranks: rows of such a kernel cannot be followed on the host."""
     return any(arg["kind"] == "peers" for arg in described)
 
 
@@ -155,7 +155,7 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
 
 
 def _is_doubtful(proofs: Sequence[dict[str, Any]]) -> bool:
-    """Whether the compiler may refuse the kernel for what it does to its tensors (docs/Proofs.md)."""
+    """True if the compiler may refuse the kernel for what it does to its tensors (docs/Proofs.md)."""
     verdicts = {answer["verdict"] for arg in proofs for answer in arg["answers"]}
     return not verdicts <= {"proved", "promised"} or any(arg.get("guarded") for arg in proofs)
 
@@ -176,7 +176,7 @@ def _follow(
     bound: dict[str, str],
     by_element: set[str],
 ) -> dict[str, Any]:
-    """What the compiler says of the rows of this launch, which it follows on the host.
+    """The compiler's findings about the rows of this launch, which it follows on the host.
 
     Args:
         bound: what the call binds.

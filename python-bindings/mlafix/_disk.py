@@ -184,7 +184,7 @@ def _described(status: os.stat_result) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """Whether nobody but the user and root decided what is there."""
+    """True if nobody but the user and root decided what is there."""
     return status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 

@@ -49,22 +49,22 @@ def prebuilt_dirs() -> list[Path]:
 
 
 def strict() -> bool:
-    """Whether compiling on first use is forbidden."""
+    """True if compiling on first use is forbidden."""
     return _flag("MLAFIX_STRICT", False)
 
 
 def debug() -> bool:
-    """Whether calls of kernels are watched."""
+    """True if calls of kernels are watched."""
     return _flag("MLAFIX_DEBUG", False)
 
 
 def line_info() -> bool:
-    """Whether GPU code is to name the line of the source that each instruction is from."""
+    """True if GPU code is to name the line of the source that each instruction is from."""
     return _flag("MLAFIX_LINE_INFO", False)
 
 
 def assemblers() -> tuple[str, str]:
-    """What the user names to assemble with: ptxas, nvJitLink; "" where nothing is named."""
+    """The assembler that the user names: ptxas, nvJitLink; "" if none is named."""
     return ptxas(), os.environ.get("MLAFIX_NVJITLINK", "")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from .errors import ArgumentError
 
-# What torch calls a dtype, behind "torch.", and what signatures call it.
+# The name of a dtype in torch, after "torch.", and in signatures.
 _DTYPES = {
     "bfloat16": "bf16",
     "float16": "f16",
@@ -31,7 +31,7 @@ _HALVES = "f4e2m1"  # two elements a byte
 
 
 def holds(condition: Any) -> bool:
-    """Whether a condition on sizes holds. One on sizes that torch does not know yet is checked when the program runs."""
+    """True if a condition on sizes holds. One on sizes that torch does not know yet is checked when the program runs."""
     if isinstance(condition, bool):
         return condition
     import torch

@@ -35,7 +35,7 @@ def caller_level() -> int:
 
 
 def forget_frames(error: Error) -> None:
-    """What a handler does before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
+    """Called by a handler before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
     error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
     if error.__traceback__ is not None:
         error.__traceback__.tb_next = None

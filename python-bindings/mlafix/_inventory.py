@@ -1,4 +1,4 @@
-"""What an installation has: its compiler, assembler, devices, and compiled kernels on disk."""
+"""The parts of an installation: its compiler, assembler, devices, and compiled kernels on disk."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from . import _env, _runtime, _toolchain, cache, library
 from .errors import CompileError, DriverError
 
-# What the cache's folders hold.
+# The contents of the cache's folders.
 _KEPT = (".mlafix", ".json", ".lock")
 
 
 def facts() -> dict[str, str]:
-    """What ``python -m mlafix info`` prints, by its heading."""
+    """The lines that ``python -m mlafix info`` prints, by their headings."""
     return {
         "mlafix": f"{_runtime.__version__}, ABI {_runtime.ABI_VERSION}",
         "python": f"{platform.python_version()}, {Path(__file__).parent}",
@@ -37,7 +37,7 @@ def _compiler() -> str:
 
 
 def _assembler() -> str:
-    """What assembles PTX here: a small kernel is compiled, and its unit says."""
+    """The assembler of PTX here: a small kernel is compiled, and its unit says which it was."""
     try:
         kernel = library.kernel(library.names()[0])
         bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
@@ -109,7 +109,7 @@ def clear_cache(*, only_old: bool) -> int:
 
 
 def _paths(folder: Path) -> list[Path]:
-    """What a folder holds: nothing, where there is none that can be read."""
+    """The contents of a folder: empty if it cannot be read."""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):

@@ -104,7 +104,7 @@ class Kernel(Launcher):
 
     @property
     def digest(self) -> str:
-        """What units are marked with that are compiled of this kernel: "", or of a Python function a digest of what it
+        """The mark of units that are compiled from this kernel: "", or for a Python function a digest of what it
         says. Raises CompileError."""
         return ""
 
@@ -147,7 +147,7 @@ class Kernel(Launcher):
         return text
 
     def report(self, /, **bindings: object) -> dict[str, Any]:
-        """What the compiler proves of the kernel (docs/Proofs.md).
+        """The compiler's proofs about the kernel (docs/Proofs.md).
 
         Args:
             bindings: values of the kernel's names; generic if nothing is bound.
@@ -180,8 +180,8 @@ class Kernel(Launcher):
         return self.ir("ptx", target, **bindings)
 
     def remarks(self, target: str | None = None, **bindings: object) -> str:
-        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
-        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+        """The compiler's decisions for this kernel, and their reasons: code versions and the calls that they are for, layouts, prefetches;
+        and what it did not do ("missed"). Each with the line that it is about.
 
         Args:
             target: "sm_90", "x86-64-v3"; by default what this machine has.
@@ -280,7 +280,7 @@ class Kernel(Launcher):
 
     @without_frames
     def debug(self, /, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
-        """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
+        """The faults of a call with these arguments (docs/Proofs.md). Nothing that is passed is written.
 
         The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
         that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel

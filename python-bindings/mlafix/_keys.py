@@ -45,7 +45,7 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
 
 
 def digest_of(name: str, text: bytes) -> bytes:
-    """What tells whether a record is whole: a digest of the name of its file and its text."""
+    """The checksum of a record: a digest of the name of its file and its text."""
     return _digest(str(_FORMAT), name, text).encode()
 
 

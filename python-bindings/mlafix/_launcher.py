@@ -22,7 +22,7 @@ _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
-    """Whether a call goes through torch's dispatcher: torch traces it, or a tensor stands for another."""
+    """True if a call goes through torch's dispatcher: torch traces it, or a tensor stands for another."""
     global _tensor, _dynamo_traces, _must_see
     for value in values:
         if type(value) in _NO_TENSORS:
@@ -72,7 +72,7 @@ class Launcher:
         """The unit, or the kernel of one, for a call that binds these names. Raises CompileError or UnitError."""
         raise NotImplementedError
 
-    # Whether each call is followed on the host first, to warn of what no kernel may do.
+    # True if each call is followed on the host first, to warn of what no kernel may do.
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
@@ -80,7 +80,7 @@ class Launcher:
 
     @cached_property
     def signature(self) -> dict[str, Any]:
-        """What a host must know: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
+        """The declaration that a host needs: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
         "names" (each name that can be bound: its default, or None). Raises CompileError or UnitError."""
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
@@ -95,7 +95,7 @@ class Launcher:
         return _runtime.Dispatcher(self.name, text, lambda bound, *device: resolve({**bound, **fixed}, *device))
 
     def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
-        """What a call with these arguments binds, all of them in order. Raises ArgumentError."""
+        """The bindings of a call with these arguments, all of them in order. Raises ArgumentError."""
         bound: dict[str, str] = {}
 
         def note(names: dict[str, str], device_type: int, ordinal: int) -> Any:
@@ -108,7 +108,7 @@ class Launcher:
 
     @property
     def _identity(self) -> str:
-        """What tells this kernel from others of its name."""
+        """The mark that tells this kernel from others of its name."""
         return f"{self._signature_text} {sorted(self._fixed.items())}"
 
     @cached_property

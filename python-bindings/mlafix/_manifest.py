@@ -1,4 +1,4 @@
-"""What a unit file says of its kernels, read without loading it, and which of them fits a call."""
+"""The manifest of a unit file, read without loading it, and the choice of the kernel that fits a call."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
 
 
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
-    """Whether a kernel bound to `bindings` runs what is requested.
+    """True if a kernel bound to `bindings` runs what is requested.
 
     A name that is requested may be open in the kernel, or folded away; a name of the kernel that is not requested must have
     its default.
@@ -66,5 +66,5 @@ def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mappin
 
 
 def is_same(bound: str, asked: str) -> bool:
-    """Whether two values of a binding are one: "8" and "008" are."""
+    """True if two values of a binding are one: "8" and "008" are."""
     return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

@@ -1,4 +1,4 @@
-"""What this installation compiles with: the extension module with the compiler, and the assemblers beside it."""
+"""The tools with which this installation compiles: the extension module with the compiler, and the assemblers beside it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def compiler_file() -> str | None:
 
 @functools.lru_cache(maxsize=None)
 def compiler_facts() -> tuple[str, ...]:
-    """What may change the code that the compiler itself makes of the same source: its version and its files."""
+    """The identity of the compiler, as far as it may change the code of the same source: its version and its files."""
     path = compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:

@@ -1,4 +1,5 @@
-"""What torch is asked about a call, and what it is told about a kernel: for the operators of the library (ops/_torch_ops.py) and of
+"""The questions to torch about a call, and the declaration of a kernel to torch: for the operators of the library (ops/_torch_ops.py) and
+of
 kernels of one's own (torch_kernels.py)."""
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from torch.utils._device import DeviceContext
 from .errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-# What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
-# of a name costs as much as some of these questions.
+# The states of torch that may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each
+# look-up of a name costs as much as some of these questions.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
@@ -22,7 +23,7 @@ tracing: Callable[[], Any] = torch._C._get_tracing_state
 
 
 def intercepted() -> bool:
-    """Whether something watches calls on plain tensors: a compiler, a tracer or a mode."""
+    """True if something watches calls on plain tensors: a compiler, a tracer or a mode."""
     if compiling() or dispatch_modes() or tracing() is not None:
         return True
     return function_modes() > 0 and not _only_default_devices()
@@ -34,7 +35,7 @@ def _only_default_devices() -> bool:
 
 
 def must_see(tensor: torch.Tensor) -> bool:
-    """Whether torch must see a call on this tensor: it stands for another, has no memory, or something watches."""
+    """True if torch must see a call on this tensor: it stands for another, has no memory, or something watches."""
     return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
@@ -43,14 +44,14 @@ _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
 def must_see_any(values: tuple[object, ...]) -> bool:
-    """Whether torch must see a call with these arguments, of which some are tensors or lists of them."""
+    """True if torch must see a call with these arguments, of which some are tensors or lists of them."""
     if intercepted():
         return True
     return any(map(_stands_for_another, values))
 
 
 def _stands_for_another(value: object) -> bool:
-    """Whether an argument, or a tensor of a list, is one that torch must see."""
+    """True if an argument, or a tensor of a list, is one that torch must see."""
     if type(value) in _PLAIN:
         return bool(value.is_meta)  # type: ignore[attr-defined]
     if type(value) in _OWN:
@@ -83,7 +84,7 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
 
 
 def refuse_grad(operator: Any) -> Callable[..., Any]:
-    """What an operator does where autograd may follow its arguments: it refuses them as a launch of plain tensors does."""
+    """Refuses arguments that autograd may follow, as a launch of plain tensors does."""
     names = [argument.name for argument in operator._schema.arguments]
 
     def refuse(*args: Any) -> Any:

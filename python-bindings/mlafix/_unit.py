@@ -57,7 +57,7 @@ class UnitKernel(Launcher):
 
     @property
     def specializations(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
-        """What the unit has code for: bindings and targets, in the order of the file."""
+        """The specialisations and targets that the unit has code for, in the order of the file."""
         return [(dict(entry.bindings), entry.targets) for entry in self._entries]
 
     def specialize(self, **bindings: object) -> UnitKernel:

@@ -82,7 +82,7 @@ class _Advance(Protocol):
 
 @contextmanager
 def _bar(total: int, show: bool) -> Iterator[_Advance]:
-    """What to call after each request: tqdm's bar where it is installed, else a line of our own."""
+    """The callback after each request: tqdm's bar where it is installed, else a line of our own."""
     if not show:
         yield lambda: None
         return

@@ -81,7 +81,7 @@ class Variants:
 
     @property
     def digest(self) -> str:
-        """What units are marked with: see Kernel.digest."""
+        """The mark of units: see Kernel.digest."""
         return ""
 
     @property
@@ -144,7 +144,7 @@ class Variants:
         return unit
 
     def is_kept(self, bindings: Mapping[str, object], target: str) -> bool:
-        """Whether another process finds the specialisation compiled: ahead, or in the cache on disk."""
+        """True if another process finds the specialisation compiled: ahead, or in the cache on disk."""
         bound = {name: str(value) for name, value in bindings.items()}
         return (self._prebuilt(bound, target) or self._cached(compiler_cache(), bound, target)) is not None
 
@@ -194,7 +194,7 @@ class Variants:
         return None
 
     def _is_variant(self, kernel: _runtime.KernelInfo, bindings: Mapping[str, str], target: str) -> bool:
-        # What folds away has no binding in the unit.
+        # A name that folds away has no binding in the unit.
         return (
             kernel.name == self.kernel
             and target in kernel.targets

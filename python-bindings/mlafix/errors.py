@@ -20,7 +20,7 @@ class CompileError(Error):
         column: 1-based column, or 0 if unknown.
     """
 
-    # What the package says more of, and what it is about (_diagnostics.Message).
+    # The kind and subject of a message that the package explains further (_diagnostics.Message).
     _kind = _subject = ""
 
     def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
@@ -35,7 +35,7 @@ class CompileError(Error):
 
 
 class CompileWarning(UserWarning):
-    """What the compiler warns of in a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
+    """A warning about a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
 
 
 class CacheWarning(UserWarning):
@@ -43,7 +43,7 @@ class CacheWarning(UserWarning):
 
 
 class DebugWarning(UserWarning):
-    """What a watched call of a kernel does wrong (MLAFIX_DEBUG=1)."""
+    """A fault of a watched call of a kernel (MLAFIX_DEBUG=1)."""
 
 
 class ArgumentError(Error, ValueError):

@@ -16,7 +16,7 @@ from . import _torch
 
 
 class Kernel(Protocol):
-    """What an operator is made of: a mlafix.Kernel or a mlafix.UnitKernel."""
+    """The source of an operator: a mlafix.Kernel or a mlafix.UnitKernel."""
 
     name: str
 

@@ -60,7 +60,7 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
 
 void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
                        TensorView &view) {
-  // What counts several tensors is not a dim of each.
+  // The dim that counts several tensors is not a dim of each.
   size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.

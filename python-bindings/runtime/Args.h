@@ -21,7 +21,7 @@ enum : uint32_t {
   runtimeFlags = 0xffff
 };
 
-/// What messages about an argument say of it.
+/// The words for an argument in messages.
 inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
   return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
           spec.dtypes.c_str()};
@@ -57,7 +57,7 @@ struct CallArgs {
   bool readSize(const Signature &signature, uint32_t index, int32_t arg,
                 int32_t dim);
   void finish(const Signature &signature);
-  /// What `read` finds in `given` at `index`: None past its end.
+  /// The element of `given` that `read` finds at `index`: None past its end.
   static PyObject *argument(PyObject *given, uint32_t index);
 
   /// {"D": "128", "T": "bf16"}: what the key binds. Names that only arguments

@@ -139,7 +139,7 @@ void Bound::setPointers(nb::handle args) {
   // leave the bound as it was.
   check(mlafix_bound_set_args(handle.get(), pointers, scalars,
                               static_cast<uint32_t>(specs.size())));
-  // What stays as it was has its memory kept, too.
+  // Tensors that stay keep their memory, too.
   nb::list kept;
   for (size_t i = 0; i < specs.size(); ++i)
     kept.append(specs[i].isMany()  ? nb::object(tensors[i])

@@ -34,7 +34,8 @@ public:
   /// New tensors of the same dtypes, sizes and strides on the same device, or
   /// their addresses; new scalars.
   void setPointers(nanobind::handle args);
-  /// What a launch hands to the driver, for hand-built graphs.
+  /// The arguments of the driver's launch call, for graphs that are built by
+  /// hand.
   nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>
   launchInfo() const;
 
@@ -49,7 +50,7 @@ private:
   std::shared_ptr<const Signature> signature;
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, BoundDeleter> handle;
-  /// What each tensor was, without the pointer; ndim only if it was omitted.
+  /// The view of each tensor, without the pointer; ndim only if it was omitted.
   std::vector<TensorView> shapes;
   std::vector<bool> present;
   Conversion conversion;

@@ -86,7 +86,7 @@ mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
                        flags & runtimeFlags);
 }
 
-/// Whether torch's own dispatcher would find nothing to do with an argument: a
+/// True if torch's own dispatcher would find nothing to do with an argument: a
 /// plain tensor, a list of them, or what is no tensor.
 static bool isPlain(const ArgSpec &spec, PyObject *object) {
   if (object == Py_None)
@@ -103,7 +103,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
       nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature->numOutputs)));
   if (!outputs.is_valid())
     nb::raise_python_error();
-  // What stands for something else, until the inputs are read.
+  // Placeholders, until the inputs are read.
   const NewTensor *wanted[MLAFIX_MAX_ARGS] = {};
   for (uint32_t i = 0; i < call.count; ++i) {
     PyObject *object = CallArgs::argument(args.ptr(), i);

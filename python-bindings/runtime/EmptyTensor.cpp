@@ -147,7 +147,7 @@ private:
   PyObject *pythonDispatch, *pythonFunctions, *pythonTracing;
 };
 
-/// What is asked of torch. References are kept for ever.
+/// The functions of torch that are called. References are kept for ever.
 struct Torch {
   nb::handle module;
   Allocator allocator;

@@ -12,7 +12,7 @@
 
 namespace mlafix::python {
 
-/// Whether torch, which is loaded, allocates outputs of this dtype.
+/// True if torch, which is loaded, allocates outputs of this dtype.
 bool canAllocate(int32_t dtype);
 
 /// torch.empty_strided of the dtype (one that can be allocated), device, sizes
@@ -22,7 +22,7 @@ nanobind::object makeEmpty(TensorView &view);
 /// torch.empty_like.
 nanobind::object makeLike(PyObject *other);
 
-/// Whether no mode or tracer of torch is active, so that a plain tensor is not
+/// True if no mode or tracer of torch is active, so that a plain tensor is not
 /// a placeholder.
 bool isTorchUnwatched();
 

@@ -41,7 +41,7 @@ std::string formatted(const char *format, va_list args);
 /// KeyboardInterrupt) is thrown on.
 void clearException();
 
-/// Whether the object has the attribute. An exception other than AttributeError
+/// True if the object has the attribute. An exception other than AttributeError
 /// counts as no, with the same exceptions to it.
 bool hasAttribute(PyObject *object, const char *name);
 

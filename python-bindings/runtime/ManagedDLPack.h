@@ -27,7 +27,7 @@ struct Version {
 
 constexpr uint32_t majorVersion = 1;
 
-/// What a capsule named "dltensor" points to.
+/// The struct that a capsule named "dltensor" points to.
 struct ManagedTensor {
   Tensor tensor;
   void *context;
@@ -37,7 +37,7 @@ struct ManagedTensor {
 constexpr uint64_t flagReadOnly = 1;
 constexpr uint64_t flagIsCopied = 2;
 
-/// What a capsule named "dltensor_versioned" points to.
+/// The struct that a capsule named "dltensor_versioned" points to.
 struct ManagedTensorVersioned {
   Version version;
   void *context;
@@ -46,7 +46,8 @@ struct ManagedTensorVersioned {
   Tensor tensor;
 };
 
-/// What a capsule named "dlpack_exchange_api" points to. Functions return 0, or
+/// The struct that a capsule named "dlpack_exchange_api" points to. Functions
+/// return 0, or
 /// -1 with a Python exception set.
 struct ExchangeApi {
   Version version;

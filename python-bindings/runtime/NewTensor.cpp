@@ -16,7 +16,7 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What an output is to be, but for its memory; false where the call does not
+/// The view of an output, except for its memory; false where the call does not
 /// say.
 bool findShape(const ArgSpec &spec, const CallArgs &call,
                const NewTensor &wanted, TensorView &shape) {
@@ -44,7 +44,7 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   return canAllocate(shape.dtype);
 }
 
-/// Whether an argument that is read by the same `spec.view` has that shape.
+/// True if an argument that is read by the same `spec.view` has that shape.
 bool matches(const TensorView &shape, const ArgSpec &spec,
              const TensorView &view) {
   for (uint32_t i = 0; i < shape.ndim; ++i) {

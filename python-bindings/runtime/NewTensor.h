@@ -33,7 +33,7 @@ struct SizeOf {
   SizeOf(int32_t arg, int32_t dim) : arg(arg), dim(dim) {}
 };
 
-/// What an object is, if it is one of these; else null.
+/// The object as one of these; null if it is none.
 const NewTensor *asNewTensor(PyObject *object);
 const SizeOf *asSizeOf(PyObject *object);
 

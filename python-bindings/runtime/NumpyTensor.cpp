@@ -16,8 +16,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What the capsule in an array's __array_struct__ points to (numpy's "array
-/// interface protocol", version 3).
+/// The struct that the capsule in an array's __array_struct__ points to
+/// (numpy's "array interface protocol", version 3).
 struct ArrayInterface {
   int two;
   int nd;

@@ -50,8 +50,8 @@ static std::string listText(const int64_t *numbers, uint32_t count) {
   return text + "]";
 }
 
-/// What is not of the tensor `each` as of the first one, whose view counts them
-/// in its dim 0; "" where all is.
+/// The property in which the tensor `each` differs from the first one, whose
+/// view counts them in its dim 0; "" if none does.
 static std::string differenceOf(const TensorView &each, const TensorView &first,
                                 const std::string &whose,
                                 const std::string &others) {

@@ -37,7 +37,7 @@ struct PeerTensors {
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// What the arguments of one call that are several tensors point to. On the
+/// The memory that arguments of several tensors point to in one call. On the
 /// stack; nothing that is not used is initialised.
 struct PeerArgs {
   struct One {
@@ -57,7 +57,7 @@ struct PeerArgs {
       void *context, TensorView &view);
 };
 
-/// Whether `object` is a list, a tuple or a PeerTensors of plain torch tensors.
+/// True if `object` is a list, a tuple or a PeerTensors of plain torch tensors.
 bool arePlain(PyObject *object);
 
 void bindPeers(nanobind::module_ &module);

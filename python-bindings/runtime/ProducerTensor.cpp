@@ -13,7 +13,7 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What __dlpack__ wants for `stream`: None on the CPU; on CUDA a number, in
+/// The `stream` argument of __dlpack__: None on the CPU; on CUDA a number, in
 /// which the legacy default stream is 1.
 nb::object streamArgument(long deviceType, void *stream) {
   if (deviceType != dlpack::deviceCuda &&
@@ -82,7 +82,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
       place.fail("expected a tensor of DLPack %u, got one of DLPack %u",
                  dlpack::majorVersion, managed->version.major);
     readDLPack(managed->tensor, place, view);
-    // What is written to a copy reaches nobody.
+    // A write to a copy reaches nobody.
     view.readOnly =
         managed->flags & (dlpack::flagReadOnly | dlpack::flagIsCopied);
   } else if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {

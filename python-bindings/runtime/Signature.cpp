@@ -46,8 +46,8 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// What a dtype variable may be whose example is `example`: " (bf16, f16, …)",
-/// any if its elements are only moved. Empty for one of bools.
+/// The dtypes that a dtype variable with the example `example` may be: " (bf16,
+/// f16, …)", any if its elements are only moved. Empty for one of bools.
 std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";

@@ -52,7 +52,7 @@ struct ArgSpec {
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
-  /// Whether a call passes several tensors, of the ranks or a list; `dims`
+  /// True if a call passes several tensors, of the ranks or a list; `dims`
   /// begins with the one that counts them.
   bool isMany() const {
     return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;

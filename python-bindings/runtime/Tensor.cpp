@@ -92,7 +92,7 @@ TypeEntry lookUp(PyTypeObject *type) {
     if (knownTypes[i].type == type)
       return knownTypes[i];
   TypeEntry entry = classify(type);
-  // What is no tensor type now may become one when its module is imported.
+  // A type that is no tensor's now may become one when its module is imported.
   if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
     Py_INCREF(reinterpret_cast<PyObject *>(type));
     knownTypes[numKnownTypes++] = entry;

@@ -54,11 +54,11 @@ struct ArgContext {
   [[noreturn]] void failBecause(PyObject *object, const char *where) const;
 };
 
-/// What the conversions of one call share.
+/// The state that the conversions of one call share.
 struct Conversion {
   /// True: accept tensors that require grad (the caller is below autograd).
   bool ignoreGrad = false;
-  /// Whether torch's grad mode is on; negative: not asked yet.
+  /// True if torch's grad mode is on; negative: not asked yet.
   int gradEnabled = -1;
   /// The stream that producers with __dlpack__ order their work before; none:
   /// the legacy default stream.
@@ -67,7 +67,7 @@ struct Conversion {
   const dlpack::ExchangeApi *streamApi = nullptr;
   /// A torch tensor on a CUDA device came, and torch has no exchange API.
   bool torchStream = false;
-  /// What must live until the launch is made: capsules.
+  /// Objects that must live until the launch is made: capsules.
   std::vector<nanobind::object> keepAlive;
 };
 
@@ -80,7 +80,7 @@ void readTensor(PyObject *object, const ArgContext &place,
 /// types, and for a torch that has none.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
 
-// What readTensor chooses among; each in a file of its own.
+// The readers that readTensor chooses among; each in a file of its own.
 void readNumpy(PyObject *object, const ArgContext &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
                const ArgContext &place, Conversion &conversion,
@@ -99,8 +99,8 @@ nanobind::object pairOf(nanobind::handle object);
 /// The module if it has been imported already, else null; borrowed.
 PyObject *importedModule(const char *name);
 
-/// What is looked up once, by the first call, and kept for ever, as the process
-/// keeps Python's modules. The interpreter's lock is held.
+/// Objects that the first call looks up and that are kept for ever, as the
+/// process keeps Python's modules. The interpreter's lock is held.
 template <typename Found> const Found &lookedUp() {
   // No variable with a guard: who waits for it keeps the interpreter's lock,
   // which the thread that fills the variable in may want.

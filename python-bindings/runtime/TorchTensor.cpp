@@ -24,7 +24,8 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What is asked of torch at every call. References are kept for ever.
+/// The functions of torch that are called at every call. References are kept
+/// for ever.
 struct Torch {
   PyObject *isGradEnabled;
   PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
@@ -97,7 +98,7 @@ void explain(PyObject *object, const ArgContext &place) {
                device.c_str());
 }
 
-/// Whether the tensor is one that torch.vmap or another transform of torch.func
+/// True if the tensor is one that torch.vmap or another transform of torch.func
 /// wraps.
 bool isOfTransform(PyObject *object) {
   PyObject *functorch = importedModule("torch._C._functorch");

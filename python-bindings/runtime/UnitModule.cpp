@@ -140,7 +140,7 @@ nb::typed<nb::list, NamedValues> argsOf(const KernelInfo &kernel) {
   return out;
 }
 
-/// What the compiler's own report says, less times and places.
+/// The compiler's own report, less times and places.
 NamedValues reportOf(const KernelInfo &kernel) {
   nb::list args;
   int64_t last = -1;
@@ -197,7 +197,7 @@ std::string deviceTarget(nb::handle device) {
   return name;
 }
 
-/// What a unit holds, as a mapping from names to kernels, and as text.
+/// The contents of a unit, as a mapping from names to kernels, and as text.
 void bindContents(nb::class_<Unit> &unit) {
   unit.def(
           "__getitem__",
@@ -213,7 +213,7 @@ void bindContents(nb::class_<Unit> &unit) {
       .def(
           "__contains__",
           [](const Unit &unit, nb::handle object) {
-            // What is no name, or none in UTF-8, is in no unit.
+            // An object that is no name in UTF-8 is in no unit.
             std::string_view name;
             if (!nb::try_cast<std::string_view>(object, name))
               return false;

@@ -10,7 +10,7 @@
 namespace nb = nanobind;
 using namespace mlafix::python;
 
-/// Whether a list has exactly these elements.
+/// True if a list has exactly these elements.
 static bool hasElements(PyObject *list, PyObject *elements) {
   Py_ssize_t size = PyList_Size(list);
   if (size != PyTuple_Size(elements))
@@ -29,7 +29,8 @@ bool Watches::Name::holds() const {
   if (kind == Item) {
     found = PyDict_GetItemWithError(holder, key);
   } else {
-    // What is given back to the object is not dereferenced: only compared.
+    // A pointer that is given back to the object is not dereferenced, only
+    // compared.
     nb::object of = nb::borrow(holder);
     found = PyObject_GetAttr(of.ptr(), key);
     Py_XDECREF(found);

@@ -22,7 +22,7 @@ namespace {
 
 using Row = std::vector<double>;
 
-/// What the kernel does to one pair of rows.
+/// The kernel's work on one pair of rows.
 void apply(Row &X, Row &Y, bool P, int64_t K) {
   const Row A = X, B = Y;
   Row C = A, D = B;

@@ -24,7 +24,7 @@ using support::Device;
 using support::Graph;
 using support::Memory;
 
-/// What the command line said: --device=, --units=.
+/// The options of the command line: --device=, --units=.
 struct Options {
   std::string Device = "cpu";
   std::string Units = ".";

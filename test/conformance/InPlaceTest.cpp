@@ -15,7 +15,7 @@ namespace {
 
 enum Masking { NoMask, Mixed, NoneLive, AllLive };
 
-/// Whether the rows of token \p T are merged.
+/// True if the rows of token \p T are merged.
 bool isLive(Masking Mask, int64_t T) {
   return Mask == NoMask || Mask == AllLive || (Mask == Mixed && T % 3 != 1);
 }

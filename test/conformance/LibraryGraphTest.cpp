@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a captured graph must follow when it is replayed: counts that live on
-// the device, and changed inputs.
+// Changes that a captured graph must follow when it is replayed: counts that
+// live on the device, and changed inputs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,7 +51,7 @@ struct Map {
     if (!Values)
       return;
     auto Size = int64_t(Values->size());
-    // What lies past the end would name row 0: nobody may read it.
+    // The element past the end would name row 0: nobody may read it.
     Tensor = std::make_unique<TestTensor>(device(), MLAFIX_I32,
                                           Layout::contiguous({Size + 2}));
     for (int64_t I = 0; I < Size + 2; ++I)

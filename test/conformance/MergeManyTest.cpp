@@ -96,7 +96,7 @@ Outcome mergeRagged(const StateCase &Case, const std::vector<int64_t> &Lengths,
   TestTensor L = lseTensor({Nnz, H}, How, 0);
   TestTensor Out = payloadTensor(Case.Type, {N, H, D}, How, 1);
   TestTensor OutLse = lseTensor({N, H}, How, 1);
-  // What lies past the end would be a sound bound: nobody may read it.
+  // The element past the end would be a sound bound: nobody may read it.
   int64_t Bounds = int64_t(Indptr.size());
   TestTensor Starts(device(), MLAFIX_I32, Layout::contiguous({Bounds + 2}));
   for (int64_t I = 0; I < Bounds + 2; ++I)

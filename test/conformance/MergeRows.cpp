@@ -53,7 +53,7 @@ uint32_t oddBits(Float Type, uint64_t Choice) {
   }
 }
 
-/// What a payload is filled with.
+/// The values that a payload is filled with.
 enum Content { Values, AllNaN, AllInf, Odd };
 
 /// A row's two sides.
@@ -134,7 +134,7 @@ void MergeRun::fillRow(int64_t T, int64_t H) {
   double Far = Kind == RowKind::HugeLse ? std::copysign(1e5, Center) : 0;
   RowSides Sides = {P + Far, S + Far};
   apply(Kind, Type, Sides);
-  // What lies past the threshold is not to be read: let it be poison (N5).
+  // Elements past the threshold must not be read: they are poison (N5).
   if (T >= Setup.ContextRows) {
     Sides.PrefixLse = NAN;
     Sides.InPrefix = AllNaN;

@@ -24,7 +24,7 @@
 
 namespace conformance {
 
-/// What a row's two sides hold.
+/// The contents of a row's two sides.
 enum class RowKind {
   BothLive,        ///< Ordinary values.
   LargePayload,    ///< Live, scaled up (f16: to its range).
@@ -68,7 +68,7 @@ struct MergeSetup {
   bool WantLse = true;     ///< False: the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
-  /// What row (t, h) holds; all kinds in turn by default.
+  /// The contents of row (t, h); all kinds in turn by default.
   std::function<RowKind(int64_t, int64_t)> Kind;
   /// First row's number as the filling sees it: a run of rows [a, b) of a
   /// larger one holds the same values as there.
@@ -101,9 +101,9 @@ private:
   TestTensor &out() const;
   TestTensor *outLse() const;
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
-  /// What is wrong with a row; "" if nothing.
+  /// The fault of a row; "" if there is none.
   std::string checkRow(int64_t T, int64_t H) const;
-  /// Whether a row holds the suffix as it was filled; else says why not.
+  /// True if a row holds the suffix as it was filled; else says why not.
   bool isCopy(int64_t T, int64_t H, std::string &Why) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
   void fillRow(int64_t T, int64_t H);

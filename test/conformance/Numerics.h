@@ -35,7 +35,7 @@ double toDouble(Float Type, uint32_t Bits);
 /// where there is none (fp8) the largest number.
 uint32_t fromDouble(Float Type, double Value);
 
-/// Whether the bits are a NaN.
+/// True if the bits are a NaN.
 bool isNaN(Float Type, uint32_t Bits);
 
 /// How many representable values lie between two numbers that are not NaN; 0

@@ -31,7 +31,7 @@ mlafix::Tensor tensor(const Memory &Data, mlafix_dtype Type,
                                     device().handle());
 }
 
-/// What one rank has in each round, and where it is sent rows.
+/// The tensors of one rank in each round, and where it is sent rows.
 struct Rank {
   Rank(uint32_t Ranks, int64_t D) {
     size_t Block = size_t(Ranks) * N;
@@ -45,7 +45,7 @@ struct Rank {
     size_t Bytes = MLAFIX_GROUP_BYTES + 8 * Block; // a slot for each row
     Workspace = Memory(device(), Bytes);
     device().fill(Workspace.data(), 0, Bytes);
-    // What nobody may take for a row: NaN, which has a count.
+    // Rows that nobody may use: NaN with a count.
     device().fill(Staged.data(), 0x7f, 2 * Block * D * 2);
     device().fill(StagedCounts.data(), 0x7f, 2 * Block * 4);
   }

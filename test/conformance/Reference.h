@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the numerical contract (N1-N13) says a row must become. Written from
-// the contract alone, in double precision, one row at a time.
+// The result of a row by the numerical contract (N1-N13). Written from the
+// contract alone, in double precision, one row at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace conformance {
 
-/// What one element must be.
+/// The values that one element may have.
 struct Expected {
   enum Kind {
     Exact, ///< These bits; any NaN where they are a NaN.
@@ -34,7 +34,8 @@ struct Expected {
       0; ///< Sum of |weight x payload|: what rounding scales with.
 };
 
-/// What one row must be: D elements of the storage type, and the lse (f32).
+/// The values that one row may have: D elements of the storage type, and the
+/// lse (f32).
 struct ExpectedRow {
   std::vector<Expected> Payload;
   Expected Lse;
@@ -64,7 +65,7 @@ ExpectedRow mergeReference(Float Type, int64_t D, const std::vector<Side> &All,
 /// Two of them, stored in their own type.
 ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 
-/// Whether \p Bits is what was expected; on failure says why in \p Why.
+/// True if \p Bits is what was expected; on failure says why in \p Why.
 bool matches(Float Type, const Expected &E, uint32_t Bits, std::string &Why);
 
 /// The rows of [0, N) that segments without keys and values cover: for segment

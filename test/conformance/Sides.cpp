@@ -39,7 +39,7 @@ Sides::Sides(Float Type, int64_t Rows, int64_t Count, int64_t D, uint64_t Seed,
 }
 
 namespace {
-/// What a payload is filled with.
+/// The values that a payload is filled with.
 enum class Content { Values, AllNaN, AllInf, Odd };
 
 /// One side of a row.

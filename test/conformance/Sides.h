@@ -20,7 +20,7 @@
 
 namespace conformance {
 
-/// What the sides of one row hold.
+/// The contents of the sides of one row.
 enum class Mix {
   AllLive,      ///< Ordinary values.
   AllEmpty,     ///< -inf and +inf in turn, payloads NaN and Inf.
@@ -48,7 +48,7 @@ public:
   Side side(int64_t Row, int64_t I) const {
     return {payload(Row, I), lse(Row, I)};
   }
-  /// What merging sides [First, Last) of a row gives.
+  /// The result of merging sides [First, Last) of a row.
   ExpectedRow expected(int64_t Row, int64_t First, int64_t Last,
                        Storage As) const;
 
@@ -84,7 +84,7 @@ void setRow(TestTensor &To, const uint32_t *Bits, int64_t D, Index... At) {
     To.set({At..., I}, Bits[I]);
 }
 
-/// What an element that nobody wrote holds.
+/// The bits of an element that nobody wrote.
 inline uint32_t poisonBits(Float Type) {
   return uint32_t(-1) >> (32 - 8 * byteWidth(Type));
 }

@@ -40,11 +40,12 @@ public:
   /// `Attributed`: with programmatic stream serialisation.
   void invert(Foreign Kind, void *To, const void *From, size_t Bytes,
               void *Stream, bool Attributed = false);
-  /// What `Waits` gets from here on comes after what `Behind` has got so far.
+  /// Work enqueued on `Waits` from here on comes after all work on `Behind` so
+  /// far.
   void join(void *Behind, void *Waits);
   void synchronize(void *Stream);
 
-  /// Whether griddepcontrol exists.
+  /// True if griddepcontrol exists.
   bool hasDependentLaunch() const { return Capability >= 90; }
 
 private:

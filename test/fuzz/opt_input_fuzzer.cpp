@@ -21,7 +21,7 @@ using namespace mlafix;
 
 static bool accepted = false;
 
-/// Whether the last input was a kernel: the driver goes on from such ones.
+/// True if the last input was a kernel: the driver goes on from such ones.
 extern "C" bool mlafixFuzzAccepted() { return accepted; }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -46,7 +46,7 @@ expect("argument \"x\": expected dtype f32, got i32.*${right}" ${WORK}/cmake-bui
 expect("expected [^\n]*size.*${right}" ${WORK}/cmake-build/typed_cpp)
 expect("no CUDA device|${right}" ${WORK}/cmake-build/gpu)
 
-# What a kernel is made of is part of the build: its source, and what a source in Python imports.
+# The sources of a kernel are dependencies of the build: its source, and what a source in Python imports.
 if(PYTHON)
   expect("1 7" ${WORK}/cmake-build/from_python)
   file(WRITE ${project}/factor.py "HALF = 0.25\n")

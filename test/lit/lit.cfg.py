@@ -1,4 +1,4 @@
-# What the .mlir tests may use: see "Substitutions" and "Features" below.
+# The substitutions and features of the .mlir tests: see "Substitutions" and "Features" below.
 import os
 import shutil
 import subprocess
@@ -48,7 +48,7 @@ if shutil.which("ptxas"):
 
 
 def assembles(kind):
-    """Whether mlafix-opt finds that assembler here: the question its users ask, put to the tool itself."""
+    """True if mlafix-opt finds that assembler here: the question its users ask, put to the tool itself."""
     kernel = os.path.join(config.test_source_root, "Target", "gpu.mlir")
     command = [tool("mlafix-opt"), kernel, "--target=sm_90", "--emit=cubin", "--assembler=" + kind, "-o", os.devnull]
     return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=config.environment).returncode == 0

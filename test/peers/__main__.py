@@ -66,7 +66,7 @@ def test_file(suite: Suite, checkout: Path) -> Path | None:
 def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: argparse.Namespace, record: Path) -> dict[str, Any]:
     """One pytest process on a part of a file's cases."""
     selected = [f"{file}::{test}" for test in suite.tests] or [str(file)]
-    # What was relative to this process's folder is not to the checkout, where pytest runs.
+    # A path relative to this process's folder is wrong in the checkout, where pytest runs.
     inherited = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = [HERE, *(checkout / folder for folder in suite.path), checkout, *inherited]
     environment = {**os.environ, "PEER_SHIM": suite.shim, "PEER_CHECKOUT": str(checkout), "PEER_SHARE": share, "PEER_RECORD": str(record),

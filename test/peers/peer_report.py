@@ -8,7 +8,7 @@ BEGIN, END = "<!-- test/peers: begin -->", "<!-- test/peers: end -->"
 
 
 def table(results: dict[str, Any]) -> str:
-    """What ran where, one line a test file, and beneath it why tests failed or were skipped."""
+    """The tests that ran, one line a test file, and beneath it why tests failed or were skipped."""
     machine = results["machine"]
     lines = [f"On {machine['device']}, torch {machine['torch']}, Triton {machine['triton']}.", "",
              "| engine | version | test file | cases | passed | failed | skipped |", "|---|---|---|---|---|---|---|"]

@@ -53,7 +53,7 @@ class Device:
         whole = np.zeros(size + 256, np.uint8)
         begin = -whole.ctypes.data % 256
         address = whole.ctypes.data + begin
-        # What is made of it keeps the whole alive; then nobody may access it any more.
+        # A view of it keeps the whole alive; after that nobody may access it any more.
         self.ranges[address] = (size, weakref.ref(whole, lambda _: self.ranges.pop(address, None)))
         return whole[begin : begin + size]
 

@@ -138,7 +138,7 @@ class Blocks:
                 raise PtxError("an instruction that is not known")
             operation(Threads(self, threads), one)
 
-    # What waits for other threads.
+    # The instructions that wait for other threads.
 
     def _meet(self, one: Instruction, at: int, chosen: Array) -> None:
         threads = self._guarded(one, chosen)

@@ -197,7 +197,7 @@ def _grids(threads: Threads, one: Instruction) -> None:
 
 @operation("prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
 def _nothing(threads: Threads, one: Instruction) -> None:
-    """What only says when, or where to."""
+    """Instructions that only say when, or where to."""
 
 
 @operation("activemask")

@@ -1,4 +1,4 @@
-"""What each instruction of PTX does to the threads that execute it."""
+"""The effect of each instruction of PTX on the threads that execute it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _ADDRESS = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+))?\s*\]")
 
 
 class PtxError(Exception):
-    """What is wrong with a text, or with what it does."""
+    """An error of a text, or of what it does."""
 
 
 @dataclasses.dataclass

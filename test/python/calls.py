@@ -37,7 +37,7 @@ class Right:
         return getattr(ops, FUNCTION_OF.get(kernel, kernel))(**{**self.arguments(kernel), **changed})
 
     def arguments(self, kernel: str) -> dict[str, Any]:
-        """What the public function of a kernel is called with, outputs given, so that it launches this kernel."""
+        """The arguments of a kernel's public function, outputs given, so that it launches this kernel."""
         return CALLS[kernel](self)
 
     def merge(self, **more: Any) -> dict[str, Any]:

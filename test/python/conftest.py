@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: units compiled for the CPU, and the kernels' sources."""
+"""Fixtures of the tests of the Python package: units compiled for the CPU, and the kernels' sources."""
 
 from __future__ import annotations
 

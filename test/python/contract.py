@@ -18,7 +18,7 @@ RELATIVE = 4e-6
 
 @dataclass(frozen=True)
 class Expected:
-    """What an array must hold, in f64.
+    """The values that an array must have, in f64.
 
     `exact` elements must be these numbers, the sign of a zero included, or any NaN where they are NaN. The others are
     within N10: 1 ulp of the stored type, or for f32 (and where terms cancel) 4e-6 of `magnitude`, the sum of

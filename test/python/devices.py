@@ -138,7 +138,7 @@ class PtxDevice(Device):
 
 
 def all_devices() -> list[Device]:
-    """What this machine has: numpy, then torch's CPU, then its GPU."""
+    """The devices of this machine: numpy, then torch's CPU, then its GPU."""
     if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
         return [PtxDevice()]
     devices = [Device()]

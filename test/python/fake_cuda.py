@@ -113,7 +113,7 @@ def tensors(kind: type[_Tensor], shape: tuple[int, int, int], ordinal: int = 0) 
 
 
 class Launch(ctypes.Structure):
-    """What the driver notes of a launch."""
+    """The record of a launch."""
 
     _fields_ = [("stream", ctypes.c_uint64), ("ordinal", ctypes.c_int32), ("grid", ctypes.c_uint32)]
 

@@ -29,12 +29,12 @@ class Block(NamedTuple):
     epoch: int = 0
     """The launch's number, as the block has read it."""
     lacks: bool = False
-    """Whether a rank did not come, or had failed."""
+    """True if a rank did not come, or had failed."""
     found: bool = False
-    """Whether it was the first of its rank to find that one did not come."""
+    """True if it was the first of its rank to find that one did not come."""
     arrived: bool = False
     stale: bool = False
-    """Whether it read rows of another launch."""
+    """True if it read rows of another launch."""
     valid: bool = False
 
 
@@ -46,7 +46,7 @@ class Rank(NamedTuple):
     count: int
     failed: int
     host: int
-    """What the launch told the host."""
+    """The report of the launch to the host."""
     arrived: tuple[int, ...]
     done: tuple[int, ...]
     slots: tuple[int, ...]
@@ -125,7 +125,7 @@ class Model(NamedTuple):
         return rank._replace(blocks=tuple(begun if b < grid else Block(valid=True) for b in range(self.most)))
 
     def _is_settled(self, rank: Rank, b: int, block: Block) -> bool:
-        """Whether no step of another block changes what the next one of this block does, nor sees it: flags only grow."""
+        """True if no step of another block changes what the next one of this block does, nor sees it: flags only grow."""
         if block.at in (LOOK, CHECK, RECORD):
             return rank.failed != 0
         if block.at == WAIT:
@@ -133,7 +133,7 @@ class Model(NamedTuple):
         return block.at in (HOST, FINISH) or (block.at == COUNT and block.flags == SLOTS)
 
     def _flag(self, rank: Rank, b: int, block: Block) -> int:
-        """What the block waits for."""
+        """The flag that the block waits for."""
         first = b * self.ranks if block.flags == SLOTS else 0
         flags: tuple[int, ...] = getattr(rank, block.flags)
         return flags[first + block.rank]

@@ -13,7 +13,7 @@ class Broken(Exception):
 
 
 class Searched(Protocol):
-    """What is searched: its states are values, and a step leads from one to another."""
+    """The model that is searched: its states are values, and a step leads from one to another."""
 
     def start(self) -> Any: ...
     def steps(self, state: Any) -> Iterator[Any]: ...

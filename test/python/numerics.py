@@ -74,13 +74,13 @@ def widen(array: np.ndarray) -> np.ndarray:
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays of one type hold the same bits, NaN payloads and signs of zero included."""
+    """True if two arrays of one type hold the same bits, NaN payloads and signs of zero included."""
     view = f"u{a.dtype.itemsize}"
     return a.dtype == b.dtype and np.array_equal(np.ascontiguousarray(a).view(view), np.ascontiguousarray(b).view(view))
 
 
 def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """What a buffer from `empty` may hold: NaN, both infinities, denormals, huge and ordinary numbers."""
+    """The contents that a buffer from `empty` may have: NaN, both infinities, denormals, huge and ordinary numbers."""
     fmt = FORMATS[dtype]
     denormal = 2.0 ** (fmt.smallest_exponent - fmt.fraction_bits)
     if fmt.saturates:

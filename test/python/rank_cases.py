@@ -16,7 +16,7 @@ from mlafix.distributed._cut import Cut
 
 
 class Form(NamedTuple):
-    """What code is compiled for: few of these, so that tests spend their time on calls."""
+    """The shapes that code is compiled for: few, so that tests spend their time on calls."""
 
     dtype: np.dtype
     head_dim: int

@@ -60,7 +60,7 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
 
     dim = part.partial.shape[2]
     workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
-    # What MLADCPManager reads.
+    # The attributes that MLADCPManager reads.
     assert (workspace.max_num_tokens, workspace.heads_per_rank, workspace.head_dim, workspace.num_ubatches) == (16, heads, dim, 3)
     assert (workspace.world_size, workspace.rank) == (dist.get_world_size(group), dist.get_rank(group)) and workspace.group is group
     assert (workspace.device, workspace.dtype) == (torch.device("cpu"), torch.bfloat16)
@@ -76,7 +76,7 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
 
 
 def single(group: Any) -> list[bool]:
-    """Whether drop-ins return what they get for a process group of this rank alone."""
+    """True if drop-ins return what they get for a process group of this rank alone."""
     import mlafix.compat.sglang as sglang
     import mlafix.compat.vllm as vllm
 
@@ -89,7 +89,7 @@ def single(group: Any) -> list[bool]:
 
 
 def converted(group: Any, module: str, name: str, dtype: str) -> bool:
-    """Whether a drop-in takes an lse of another dtype, and a strided payload with a dim of 1, for the same in f32 and in rows."""
+    """True if a drop-in takes an lse of another dtype, and a strided payload with a dim of 1, for the same in f32 and in rows."""
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
     seed = torch.Generator().manual_seed(dist.get_rank(group))
     heads = 2 * dist.get_world_size(group)

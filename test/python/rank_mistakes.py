@@ -83,7 +83,7 @@ def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
 
 
 def not_in_group(group: Any) -> list[str]:
-    """What a process is told of a group that it is no rank of."""
+    """The error in a process that is no rank of the group."""
     errors = []
     for wrong in (dist.GroupMember.NON_GROUP_MEMBER, "ranks"):
         try:

@@ -1,4 +1,4 @@
-"""What the ranks of `ranks.RankPool` do in tests: each function gets the rank's group first, numpy arrays in and out."""
+"""The work of the ranks of `ranks.RankPool` in tests: each function gets the rank's group first, numpy arrays in and out."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
         ours.copy_(partial)
         our_lse.copy_(lse)
         made.append((reducer.reduce(ours, our_lse, *masks), reducer.owned(partial.shape[0])))
-        # What follows may overwrite the rows at once.
+        # The next launch may overwrite the rows at once.
         ours.fill_(float("nan"))
         our_lse.fill_(float("nan"))
     torch.cuda.synchronize()
@@ -339,7 +339,7 @@ def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dic
 
 
 def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
-    """What launches of a kernel that prefetches say of each rank's memory: 1 if it is their own device's."""
+    """The answer of launches of a kernel that prefetches, for each rank's memory: 1 if it is their own device's."""
     from mlafix.kernels.ranks import merge_blocks
 
     reducer = Reducer(group, device=HOME.where, **options)

@@ -47,7 +47,7 @@ class RankPool:
         return [self.result(rank) for rank in range(len(each))]
 
     def result(self, rank: int) -> Any:
-        """What a rank returned or raised; AssertionError where it did not answer."""
+        """The result or error of a rank; AssertionError if it did not answer."""
         assert self.pipes[rank].poll(PATIENCE), f"expected an answer of rank {rank}, got none"
         return self.pipes[rank].recv()
 
@@ -73,7 +73,7 @@ def raised(results: list[Any]) -> list[Any]:
 
 
 def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
-    """What a rank's process does: calls of these functions until the pipe is closed."""
+    """The loop of a rank's process: calls of these functions until the pipe is closed."""
     import os
     from datetime import timedelta
 

@@ -34,7 +34,7 @@ def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
 
 
 def underlined(message: str) -> str:
-    """What the caret of the first message underlines."""
+    """The text that the caret of the first message underlines."""
     _, line, carets, *_ = message.splitlines()
     found = re.fullmatch(r"\s*(\^~*)", carets)
     assert found, f"no caret below the line:\n{message}"

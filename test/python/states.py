@@ -8,7 +8,7 @@ import numpy as np
 
 from numerics import F32, garbage, poison, same_bits
 
-# What a row's lse can be. A "faint" row has no weight beside an ordinary one.
+# The kinds of a row's lse. A "faint" row has no weight beside an ordinary one.
 ORDINARY, EMPTY, EMPTY_FA2, FAINT, NAN, ZERO = range(6)
 
 
@@ -72,7 +72,7 @@ def buffer_of(view: np.ndarray) -> np.ndarray:
 
 
 def untouched_outside(view: np.ndarray, before: np.ndarray) -> bool:
-    """Whether the bytes of a laid-out array's buffer that are not the array's are as they were: `before` is a copy."""
+    """True if the bytes of a laid-out array's buffer that are not the array's are as they were: `before` is a copy."""
     after = buffer_of(view)
     mark = np.zeros(after.size, np.uint8)
     offset = view.__array_interface__["data"][0] - after.__array_interface__["data"][0]

@@ -93,7 +93,7 @@ class StreamModel(NamedTuple):
         return list(reversed(order[: order.index(which)]))
 
     def _is_behind(self, grids: tuple[Grid, ...], rank: int, which: int) -> bool:
-        """Whether the launch before it in its stream is complete."""
+        """True if the launch before it in its stream is complete."""
         stream = self.launches[which].stream
         before = next((other for other in self._before(rank, which) if self.launches[other].stream == stream), None)
         return before is None or self._is_complete(grids[before])

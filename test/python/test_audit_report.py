@@ -1,4 +1,4 @@
-"""What an audit says and writes: cards, JSON, pages, comparisons, scripts, the command, the pytest plugin; and what it refuses."""
+"""The output of an audit: cards, JSON, pages, comparisons, scripts, the command, the pytest plugin; and what it refuses."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
 
 
 def results_of(script: str, folder: Path) -> Any:
-    """What a benchmark that makes its own buffers writes on a CPU. It fails where its kernels do not agree."""
+    """Runs benchmarks that make their own buffers on a CPU. It fails where its kernels do not agree."""
     file = folder / "results.json"
     subprocess.run([sys.executable, FOLDER.parent / script, "--device", "cpu", "--quick", "--json", file], check=True, capture_output=True)
     return json.loads(file.read_text())

@@ -123,7 +123,7 @@ def hostile(rng: np.random.Generator, count: int, size: int, dtype: type) -> np.
 
 
 def read(table: np.ndarray, *at: int) -> Any:
-    """What a kernel reads: zeros out of bounds."""
+    """The rows that a kernel reads: zeros out of bounds."""
     inside = all(0 <= i < size for i, size in zip(at, table.shape))
     return table[at] if inside else np.zeros(table.shape[len(at) :], table.dtype)
 

@@ -154,7 +154,7 @@ ONE, OTHER = 12345, 12346
 
 
 def as_user(user: int, work: Callable[[], bool]) -> bool:
-    """What `work` returns in a child that is another user, of root's group, as containers with any user are."""
+    """The result of `work` in a child that is another user, of root's group, as containers with any user are."""
     child = os.fork()
     if child == 0:
         try:

@@ -41,7 +41,7 @@ CASES = [
 
 
 def is_held(text: str, a: str, b: str) -> bool:
-    """Whether Python's result of integers is an i32's: a constant that its type does not hold is an error."""
+    """True if Python's result of integers is an i32's: a constant that its type does not hold is an error."""
     if text not in ("a + b", "a - b", "a * b", "a // b", "a << b", "-a", "abs(a)") or ("//" in text and b == "0"):
         return True
     if "<<" in text and int(b) < 0:

@@ -121,7 +121,7 @@ def test_a_ragged_grid():
 
 
 def test_segments_that_overlap():
-    """What the compiler is promised, broken."""
+    """Broken promises to the compiler."""
     out, x = np.zeros(6, np.float32), np.ones(6, np.float32)
     fault = only(ragged.debug(out, np.int32([0, 3, 1, 4]), np.int32([1, 1, 1]), x))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("one writer", "out", (1,), (2, 1))

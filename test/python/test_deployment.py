@@ -196,7 +196,7 @@ def test_a_unit_of_another_name_beside_the_python_file_is_named(folder: Path) ->
     assert "half.mlafix or others.mlafix in" in done.stderr and "got others.mlafix, which holds double;" in done.stderr
 
 
-def test_what_the_unit_beside_the_python_file_was_compiled_for_is_said(folder: Path) -> None:
+def test_error_lists_what_the_unit_supports(folder: Path) -> None:
     path = folder / "kernels.mlafix"
     done = run(folder, f'from kernels import double; double.save({str(path)!r}, "sm_90", dict(D=64), dict(D=128), T="f16")')
     assert done.returncode == 0, done.stderr

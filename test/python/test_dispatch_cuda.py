@@ -43,7 +43,7 @@ def outputs(dtype: str = "bf16", n: int = N) -> list[torch.Tensor]:
 
 def merged(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
            rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """What out [n, H, D] and lse [H, n] must be, in f64."""
+    """The right out [n, H, D] and lse [H, n], in f64."""
     out, lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows)
     return out.value, lse.value.T
 

@@ -40,7 +40,7 @@ def halves(source: str) -> tuple[list[str], list[str]]:
     return list(FLOATS), rest
 
 
-# What is stored, and where; `v` is a row or an element of the source, `c` the word that converts it.
+# The statement that stores; `v` is a row or an element of the source, `c` the word that converts it.
 WAYS = [
     "{y} = {c}({v})",
     "{y} = {c}(load({v}, where=p[t]))",
@@ -86,7 +86,7 @@ def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.
 
 
 def specials(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """What floats have and integers have not."""
+    """Operations of floats that integers do not have."""
     menu = np.array([np.nan, np.inf, -np.inf, -0.0, 3e38, -3e38, 1e-40, 65520.0, 448.5])
     with np.errstate(over="ignore"):
         return menu[rng.integers(0, len(menu), shape)].astype(STORED[source])

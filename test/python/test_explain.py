@@ -313,7 +313,7 @@ def test_hovering_links_the_panes_in_a_browser(facts: explain.Facts, tmp_path: P
     page.write_text(explain.write_page(facts).replace("</body>", PROBE.replace("LINE", str(load))))
     command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--window-size=1500,1000",
                "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
-    # What the tests load into Python, as under a sanitizer, is not for a browser.
+    # Libraries that the tests load into Python, as under a sanitizer, are not for a browser.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     dom = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, env=environment).stdout
     seen: dict[str, Any] = json.loads(dom[dom.index("<title>") + 7 : dom.index("</title>")])

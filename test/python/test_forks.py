@@ -22,7 +22,7 @@ from mlafix._forks import cached_property, forks_wait, whole
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """What `work` returns in a forked child, which ends after half a minute."""
+    """The result of `work` in a forked child, which ends after half a minute."""
     child = os.fork()
     if child == 0:
         signal.alarm(30)
@@ -59,7 +59,7 @@ class Holder:
 
     @cached_property
     def value(self) -> object:
-        """What is computed."""
+        """The result of the computation."""
         self.busy.pause()
         return object()
 

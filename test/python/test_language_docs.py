@@ -95,7 +95,7 @@ def test_reference_has_every_built_in() -> None:
 
 
 def test_everything_of_the_language_can_be_imported() -> None:
-    """What a module defines and the package does not export, no kernel can use."""
+    """No kernel can use a name that a module defines and the package does not export."""
     defined = {name for name, value in vars(built_ins).items() if isinstance(value, BuiltIn)}
     defined |= {name for name, value in vars(types).items() if isinstance(value, types.ScalarType)}
     assert defined <= set(mlafix.dsl.__all__) and built_ins.UNARY <= defined

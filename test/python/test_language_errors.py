@@ -1,4 +1,4 @@
-"""What the language refuses: each error underlines the expression and says what is allowed."""
+"""Errors of the language: each underlines the expression and says what is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What errors say to do: the name to change, the function that converts, the argument that binds."""
+"""The advice of errors: the name to change, the function that converts, the argument that binds."""
 
 from __future__ import annotations
 

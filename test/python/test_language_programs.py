@@ -88,7 +88,7 @@ class Mangler(ast.NodeTransformer):
 
 
 def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
-    """What Python takes for a function is a kernel, or a CompileError that shows a place."""
+    """Every function in Python is a kernel, or a CompileError that shows a location."""
     tree = ast.parse(EXAMPLES.read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     kernels = [node for node in functions if ast.unparse(node.decorator_list[0]) == "kernel"]

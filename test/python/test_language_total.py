@@ -145,7 +145,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[type, ModuleType]:
 
 
 def run(device: Device, kernel: mlafix.Kernel, outputs: list[np.ndarray], *inputs: Any) -> list[np.ndarray]:
-    """What the kernel leaves in outputs of these shapes."""
+    """The contents of outputs of these shapes after the kernel."""
     results = [device.poisoned(out.shape, out.dtype) for out in outputs]
     kernel(*results, *[device.put(i) if isinstance(i, np.ndarray) else i for i in inputs])
     device.synchronize()

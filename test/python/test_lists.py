@@ -118,7 +118,7 @@ def test_calls_with_other_lists_are_refused(module) -> None:
             module.merged(out, lse, parts, lses)
 
 
-# What an annotation must be, and what a body may say of a list.
+# Annotations of a list, and its uses in a body.
 WRONG = [
     ('List[In[f32, "n"]]', "c[t] = 1.0", "how many there are at most"),
     ('List[Out[f32, "n"], 8]', "c[t] = 1.0", "expected tensors that are only read"),

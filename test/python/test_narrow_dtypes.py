@@ -64,7 +64,7 @@ def made(folder: Path, dtype: str = "f8e4m3fn", source: str = "f32"):
 
 
 def run(device: Device, kernel: mlafix.Kernel, out: np.dtype, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernel makes of rows, and of their elements one by one."""
+    """The results of the kernel for rows, and for their elements one by one."""
     rows, ones = device.poisoned(x.shape, out), device.poisoned((x.size,), out)
     part = np.arange(x.size)
     flat = x.ravel()[part]

@@ -79,7 +79,7 @@ def test_beside_optional_tensors_and_by_name(device: Device) -> None:
 
 
 def test_the_signature_has_both(device: Device) -> None:
-    """What a C host passes: the number, and behind all others the tensor, or null."""
+    """The arguments of a C host: the number, and after all others the tensor, or null."""
     args = cut.signature["args"]
     assert [arg["name"] for arg in args] == ["out", "last", "first", "last_at", "first_at"]
     assert args[1]["at_most"] == "n" and args[3]["optional"] and (args[3]["dtype"], args[3]["shape"]) == ("i32", [1])

@@ -22,7 +22,7 @@ HEADS, DIM = 4, 64
 
 def rows(rng: np.random.Generator, n: int, dtype: np.dtype, lse_layout: str = "nh",
          layout: str = "contiguous") -> tuple[np.ndarray, np.ndarray]:
-    """What a buffer may hold: garbage everywhere. out [n, H, D], lse in its layout."""
+    """The contents that a buffer may have: garbage everywhere. out [n, H, D], lse in its layout."""
     lse = garbage(rng, (n, HEADS) if lse_layout == "nh" else (HEADS, n), F32)
     return lay_out(garbage(rng, (n, HEADS, DIM), dtype), layout), lay_out(lse, layout)
 

@@ -1,4 +1,4 @@
-"""What the contract says of merging, held against every function that merges."""
+"""The contract of merging, checked for every function that merges."""
 
 from __future__ import annotations
 

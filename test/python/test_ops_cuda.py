@@ -1,4 +1,4 @@
-"""What only a GPU can show: every function inside a captured graph, and tensors past 2^31 elements."""
+"""Tests that need a GPU: every function inside a captured graph, and tensors past 2^31 elements."""
 
 from __future__ import annotations
 

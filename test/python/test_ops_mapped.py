@@ -19,7 +19,7 @@ HEADS, DIM = 3, 64
 
 @dataclass
 class Groups:
-    """What a call is told, and of each row that is written the parts that count."""
+    """The arguments of a call, and the parts that count of each row that is written."""
 
     indptr: list[int]
     part_map: list[int] | None
@@ -42,7 +42,7 @@ class Groups:
 
 
 def want(groups: Groups, v: np.ndarray, s: np.ndarray, row: int, base: float, dtype: np.dtype, sinks: np.ndarray | None) -> Any:
-    """What a row of out and of out_lse must be, f64: `v` [p, H, D], `s` [p, H], all in `base`."""
+    """The right row of out and of out_lse, f64: `v` [p, H, D], `s` [p, H], all in `base`."""
     at = groups.members[row]
     lse = contract.merge(v[at], s[at], base=base)[1]
     if sinks is None:

@@ -62,7 +62,7 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
 
 
 def same_rows(got: np.ndarray, want: np.ndarray, named: np.ndarray) -> None:
-    """Whether the rows that groups name are the wanted ones, and the others poison."""
+    """True if the rows that groups name are the wanted ones, and the others poison."""
     assert same_bits(got[~named], poison(got[~named].shape, got.dtype))
     np.testing.assert_array_equal(got[named].astype(F32), want[named].astype(F32))
 

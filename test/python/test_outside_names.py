@@ -1,4 +1,4 @@
-"""What a kernel takes from outside is what it was when the kernel was first used: another value is an error that names it, as
+"""Names from outside keep the values that they had when the kernel was first used: another value is an error that names it, as
 Triton's "Global variable X has changed since we compiled this kernel"."""
 
 from __future__ import annotations

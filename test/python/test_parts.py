@@ -202,7 +202,7 @@ def test_one_member_under_a_predicate(kernels: ModuleType, device: Device, rng: 
 @pytest.mark.parametrize("groups, size", [(2, 2), (1, 1), (4, 64), (64, 4), (3, 7), (7, 3), (2, 4096), (4096, 2), (100, 33)])
 def test_parts_wholes_and_elements_in_one_row(kernels: ModuleType, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
     x = rng.integers(-8, 8, (5, groups * size)).astype(np.float32)
-    # What is out of bounds reads as zero, and is not written.
+    # Elements out of bounds read as zero, and are not written.
     g, k = np.array([0, groups - 1, groups, -1, groups // 2], np.int32), np.array([0, size - 1, 0, size, size // 2], np.int32)
     got, total = device.put(x.copy()), device.poisoned((5,), F32)
     kernels.mixed.specialize(G=groups)(got, total, device.put(g), device.put(k))

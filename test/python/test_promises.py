@@ -1,4 +1,4 @@
-"""What an author promises, and what becomes of it: launches check conditions on sizes and scalars, the proofs believe the rest; fills
+"""An author's promises and their effect: launches check conditions on sizes and scalars, the proofs believe the rest; fills
 and bounds="prove"."""
 
 from __future__ import annotations

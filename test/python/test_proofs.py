@@ -1,4 +1,4 @@
-"""What is proved of a kernel, as Python shows it."""
+"""The proofs about a kernel, as Python shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What Python read is what runs, or an error: a kernel's file may change between its import and the kernel's first call."""
+"""The text that Python read is the text that runs, or an error: a kernel's file may change between its import and the kernel's first
+call."""
 
 from __future__ import annotations
 

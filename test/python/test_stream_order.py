@@ -21,7 +21,7 @@ each_pair = pytest.mark.parametrize("kinds", PAIRS, ids="-".join)
 @each_pair
 @pytest.mark.parametrize("grid", [1, 2, 3])
 def test_launches_that_follow_each_other_end(kinds: tuple[str, str], grid: int) -> None:
-    """Whether one fills the GPU, is larger than it, or leaves room."""
+    """A grid fills the GPU, is larger than it, or leaves room."""
     assert search(StreamModel(two(*kinds, grid))) > 10
     if grid < 3:
         assert search(StreamModel(two(*kinds, grid), ranks=3)) > 30

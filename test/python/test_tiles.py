@@ -154,7 +154,7 @@ def test_columns_of_several_dims_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_tiles_are_one_block_of_memory(tmp_path: Path) -> None:
-    """What lies between the columns and the next row's is other columns' of the tile."""
+    """The bytes between the columns and the next row's are other columns' of the tile."""
     block = np.zeros((128, 16), np.int32)
     with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
         made(tmp_path).numbers(block[:, :4], block[:, 8:12])

@@ -98,7 +98,7 @@ def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
 
 
 def layer(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any, live: Any) -> tuple[Any, Any]:
-    """What an engine's forward may do: allocate, merge, pad, merge many."""
+    """The operations of an engine's forward: allocate, merge, pad, merge many."""
     out, lse = ops.merge_attn_states(prefix * 1, prefix_lse, suffix, suffix_lse, context_rows=4)
     ops.fill_pad_rows(out, live, lse)
     both, both_lse = ops.merge_states_list([out, suffix], [lse, suffix_lse], lse_layout="hn", base="e")

@@ -96,7 +96,7 @@ def test_an_exported_program_runs_in_another_process(exported: Path, imports: st
 
 
 def answer(program: Program, tensors: Any) -> Any:
-    """What a program gives: shapes and dtypes, or ArgumentError."""
+    """The result of a program: shapes and dtypes, or ArgumentError."""
     try:
         return [(tuple(leaf.shape), leaf.dtype, leaf.stride()) for leaf in leaves(program.run(*tensors))]
     except mlafix.ArgumentError:

@@ -1,4 +1,4 @@
-"""What the compiler warns of, as Python's warnings."""
+"""The compiler's warnings as Python's warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch sees of calls."""
+"""The calls that torch sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken for granted of the functions that a solver does not know.
+"""Axioms about the functions that a solver does not know.
 
 `ex2`, `lg2` and `rcp` are the GPU's approximations, which PTX's manual describes by a bound of their error and a table of
 special values. A solver sees uninterpreted functions: one value for one operand, and the facts below. Each is weaker than

@@ -29,7 +29,7 @@ class Row:
         self.floats = floats
         self.payloads = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for (name, at), _ in call.states]
         self.lses = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for _, (name, at) in call.states]
-        # What is not written stays, which is only right in place.
+        # Elements that are not written stay, which is only right in place.
         self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
         self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
 

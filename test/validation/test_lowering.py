@@ -1,4 +1,4 @@
-"""What the compiler makes of the library's merges obeys the contract, for all floats: LLVM IR after all optimisation.
+"""The generated code of the library's merges obeys the contract, for all floats: LLVM IR after all optimisation.
 
 The dead-payload, NaN and identity rules (N1 to N6) are proved in f32. That finite states never give NaN is proved in a
 format of 16 bits in place of f32, which ends in minutes rather than hours, and only with MLAFIX_SLOW_PROOFS=1.

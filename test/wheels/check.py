@@ -1,4 +1,4 @@
-"""What an installed wheel must do; scripts/test-wheels runs it in bare systems, with the Python that has the wheel.
+"""Tests of an installed wheel; scripts/test-wheels runs it in bare systems, with the Python that has the wheel.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
     check.py compiler    with mlafix-compiler as well

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the tools need of the driver and launches do not: memory, streams,
+// The driver functions that tools need and launches do not: memory, streams,
 // graphs, events. Each function is looked up (mlafix_cuda_function) when it is
 // first called, so that a tool needs only those that it calls.
 //

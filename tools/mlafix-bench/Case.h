@@ -23,7 +23,7 @@
 
 namespace mlafix::bench {
 
-/// What a buffer holds before anything runs.
+/// The contents of a buffer before anything runs.
 enum class Content {
   Payload, ///< random, magnitude 0.25 to 4, any sign
   Lse,     ///< random, -3 to 3

@@ -148,8 +148,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
-/// What makes `count` numbers another permutation of themselves: every
-/// `kStride`-th, which no count here is a multiple of.
+/// The stride of a permutation of `count` numbers: every `kStride`-th, of which
+/// no count here is a multiple.
 constexpr int64_t kStride = 7919;
 
 std::vector<double> scattered(int64_t count) {

@@ -88,7 +88,7 @@ Case makeFixup(const std::string &name,
                           {"mlafix, dependent", false, true, "", {ours}},
                           {"cuda, scan", true, false, "mlafix", {scan}},
                           {"cuda, grid", true, false, "mlafix", {grid}}};
-  // What the grid's blocks cost grows with the longest sequence: left out
+  // The cost of the grid's blocks grows with the longest sequence: left out
   // where that alone would be most of the run.
   if (batch.longest * count > 8 << 20)
     work.implementations.pop_back();
@@ -102,8 +102,8 @@ Case makeFixup(const std::string &name,
   return work;
 }
 
-/// What a layer of chunked prefill does: blank the chunk's rows without keys,
-/// then merge the chunk into what came before.
+/// A layer of chunked prefill: blank the chunk's rows without keys, then merge
+/// the chunk into what came before.
 Case makeChain(int64_t n) {
   constexpr int64_t length = 4;
   std::vector<Sequence> sequences;

@@ -88,7 +88,7 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
         outcome.after(expected.rows.buffer, expected.rows.index({t, h, d}));
     // N10; where terms cancel, the error is relative to them.
     double allowed = unitInLastPlace(expected.type, want) + 4e-6 * size;
-    // What came between is no larger than its terms are.
+    // The intermediate result is no larger than its terms are.
     allowed += outcome.roundings * unitInLastPlace(expected.type, size);
     if (!(std::fabs(want - got) <= allowed))
       return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,

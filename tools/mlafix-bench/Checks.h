@@ -33,7 +33,7 @@ struct MergeCheck {
   View rows;               ///< the result, [n, H, D]
   std::optional<View> lse; ///< [n, H]
   std::vector<States> inputs;
-  /// Whether input `index` counts in the rows of token t; all do if empty.
+  /// True if input `index` counts in the rows of token t; all do if empty.
   std::function<bool(size_t index, int64_t t)> isLive;
   double scale = 1; ///< results are divided by it
 };

@@ -75,7 +75,7 @@ public:
   virtual void copy(void *to, const void *from, int64_t bytes) = 0;
   virtual void fill(void *to, unsigned char byte, int64_t bytes) = 0;
 
-  /// What to launch on: null on the CPU.
+  /// The stream to launch on: null on the CPU.
   virtual void *stream() const = 0;
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Replay> record(std::function<void()> launches) = 0;
@@ -83,7 +83,7 @@ public:
   /// The forms a stream kernel comes in: the roof is the best of them.
   virtual StreamForms streamForms(int reads, bool isDependent) const = 0;
   virtual void runStream(const Stream &stream, const StreamForm &form) = 0;
-  /// Whether a launch may begin while the preceding one ends.
+  /// True if a launch may begin while the preceding one ends.
   virtual bool hasDependentLaunch() const { return false; }
   /// A kernel that does nothing, where launches have a cost of their own.
   virtual bool hasEmptyLaunch() const { return false; }

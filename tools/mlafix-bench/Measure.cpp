@@ -37,7 +37,7 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// What is timed in each round: so clocks drift for all of them alike.
+/// The timings of each round, so that clocks drift for all of them alike.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)
@@ -86,7 +86,7 @@ double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
   return summarize(times).median;
 }
 
-/// What the streams of one set of buffers cover.
+/// The bytes that the streams of one set of buffers cover.
 static int64_t bytesOf(const Stream &stream) {
   return stream.bytes * (stream.reads + 1);
 }

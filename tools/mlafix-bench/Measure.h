@@ -88,7 +88,7 @@ private:
   std::map<std::tuple<int, int64_t, bool>, StreamForm> roofForms;
 };
 
-/// What a launch costs the host, in microseconds.
+/// The host's time for a launch, in microseconds.
 struct HostResult {
   std::string name;
   Summary time;

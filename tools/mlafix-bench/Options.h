@@ -30,7 +30,7 @@ struct Options {
 /// Throws std::runtime_error for anything it does not understand.
 Options parseOptions(int argc, const char *const *argv);
 
-/// What --help prints.
+/// The text that --help prints.
 extern const char *const usage;
 
 } // namespace mlafix::bench

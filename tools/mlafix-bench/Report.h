@@ -12,7 +12,7 @@
 
 namespace mlafix::bench {
 
-/// What a run was: the head of the JSON.
+/// The description of a run: the head of the JSON.
 struct RunInfo {
   std::string device; ///< "cpu" or "cuda:0"
   std::string machine;

@@ -138,7 +138,7 @@ private:
         writeAddress(p, r);
   }
 
-  /// What the first blocks read, as far as it has an address.
+  /// The rows that the first blocks read, as far as they have an address.
   void writePrefetch() {
     if (!reads)
       return;
@@ -208,7 +208,8 @@ std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
 
 std::vector<StreamSchedule> mlafix::bench::streamSchedules(int reads) {
   std::vector<StreamSchedule> schedules;
-  // What memory has time for while the preceding grid ends; none; everything.
+  // As much as memory has time for while the preceding grid ends; nothing;
+  // everything.
   for (int64_t prefetched : {int64_t(3) << 20, int64_t(0), INT64_MAX})
     for (Trigger trigger : triggers)
       if (reads || prefetched == 0)
@@ -232,7 +233,7 @@ std::string mlafix::bench::toString(const StreamSchedule &schedule) {
 
 int64_t mlafix::bench::prefetchedPacks(const StreamSchedule &schedule,
                                        int reads, int packs) {
-  // What is shifted to bytes must not wrap.
+  // A shift to bytes must not wrap.
   int64_t most = INT64_MAX >> 8;
   return std::min(schedule.prefetched / 16 / countEarlyStreams(reads, packs),
                   most);

@@ -36,7 +36,7 @@ private:
 class Ready {
 public:
   void run(Machine &machine, int64_t set) const;
-  /// Whether a launch of ours carries the attribute of dependent launch.
+  /// True if a launch of ours carries the attribute of dependent launch.
   bool hasDependentLaunch() const;
 
 private:
@@ -69,7 +69,7 @@ public:
                                const Implementation &implementation,
                                uint32_t threads, std::string &why);
 
-  /// What one of our launches is called with.
+  /// The arguments of one of our launches.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
   /// The case's check, on what the implementation has left in set 0.

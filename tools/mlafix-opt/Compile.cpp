@@ -27,7 +27,7 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
-/// What becomes of an access that is not proved to be in bounds.
+/// The treatment of an access that is not proved to be in bounds.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {

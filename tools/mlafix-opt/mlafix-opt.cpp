@@ -32,7 +32,7 @@
 
 using namespace llvm;
 
-/// Whether the command line, which has been parsed, names passes to run.
+/// True if the command line, which has been parsed, names passes to run.
 static bool arePassesGiven() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::PassManager passes(&context);
@@ -40,7 +40,7 @@ static bool arePassesGiven() {
   return failed(config.setupPassPipeline(passes)) || !passes.empty();
 }
 
-/// Whether the parser can read `text` without more stack or time than there is;
+/// True if the parser can read `text` without more stack or time than there is;
 /// an error else.
 static bool isReadable(const MemoryBuffer &text) {
   std::optional<mlafix::TextError> error;
@@ -87,7 +87,8 @@ static void hideLibraryOptions() {
 }
 
 #ifndef NDEBUG
-/// What LLVM's own --debug-only does, which an LLVM without assertions lacks.
+/// The effect of LLVM's own --debug-only, which an LLVM without assertions
+/// lacks.
 static cl::list<std::string> debugged(
     "mlafix-debug", cl::CommaSeparated, cl::value_desc("pass,…"),
     cl::desc("Print what these passes note for the compiler's authors (LDBG)"));

@@ -128,7 +128,7 @@ public:
   }
 
   /// Prints which elements came back as they were here and in `second`, in
-  /// which outputs began as another value. Whether there are any.
+  /// which outputs began as another value. True if there are any.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -274,7 +274,7 @@ private:
     return shape;
   }
 
-  /// Whether an element of an output holds what it began as.
+  /// True if an element of an output holds what it began as.
   bool isAsFilled(uint32_t index, size_t at, size_t size) const {
     const auto &bytes = arrays[index].bytes;
     for (size_t i = 0; i < size; ++i)

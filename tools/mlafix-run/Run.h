@@ -20,13 +20,13 @@ namespace mlafix::run {
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
-/// What debugging does first, with the kernel's name and the launch's
-/// arguments: prints what the rows do. Whether it found nothing wrong. Throws
+/// The first step of debugging, with the kernel's name and the launch's
+/// arguments: prints what the rows do. True if it found nothing wrong. Throws
 /// std::runtime_error.
 using Follow = std::function<bool(const std::string &kernel,
                                   const std::vector<LaunchValue> &values)>;
 
-/// Reads the inputs, runs the kernel, writes the outputs. Whether that is all
+/// Reads the inputs, runs the kernel, writes the outputs. True if that is all
 /// there is to say: false where `options.debug` finds elements of an output
 /// that are unwritten, or `follow`, if there is one, a fault. Throws
 /// std::runtime_error.

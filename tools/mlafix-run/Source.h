@@ -31,7 +31,7 @@ struct LaunchValue {
   std::string scalar;
 };
 
-/// What rows do, one text each, with its place in the source.
+/// The faults of rows, one text each, with its location in the source.
 struct FollowedRows {
   std::vector<std::string> printed, faults;
 };

@@ -30,7 +30,7 @@ static Unit openUnit(const Options &options) {
   return Unit::load(bytes.data(), bytes.size());
 }
 
-/// Prints what the rows do. Whether they do nothing wrong.
+/// Prints what the rows do. True if they do nothing wrong.
 static bool follow(const Options &options, const std::string &kernel,
                    const std::vector<LaunchValue> &values) {
   FollowedRows followed;

@@ -1,5 +1,5 @@
-"""What decodes do in three launches, in one: rows of sequences without keys count for nothing, the rest is merged, and the
-result is quantised to fp8.
+"""Three launches of a decode in one: rows of sequences without keys count for nothing, the rest is merged, and the result is quantised to
+fp8.
 
 The mask is a predicate of the load: rows of a sequence without keys are not even read, and nothing blanks them before.
 What it costs is the bytes of the two states, read once, and of the result, and a few loads from the caches for each row.

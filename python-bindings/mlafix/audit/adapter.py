@@ -48,7 +48,7 @@ def optional(parameters: Any) -> tuple[str, ...]:
 
 
 def takes_any(parameters: Any) -> bool:
-    """Whether a function has **keywords."""
+    """True if a function has **keywords."""
     return any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values())
 
 

@@ -9,12 +9,12 @@ from .cases import Adapter, Fault
 
 
 def is_broken(text: str) -> bool:
-    """Whether a message says that the device's context is lost."""
+    """True if a message says that the device's context is lost."""
     return any(words in text for words in ("CUDA error", "device-side assert", "illegal memory access", "AcceleratorError"))
 
 
 def attempt(faults: Callable[[Any, Adapter], list[Fault]], case: Any, adapter: Adapter) -> list[Fault]:
-    """What is wrong with a case. A backend that says no is one that a caller can live with; one that breaks the device is not."""
+    """The fault that a case found. A backend that says no is one that a caller can live with; one that breaks the device is not."""
     try:
         return faults(case, adapter)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What one call of a backend is made of. Plain data and torch: scripts that show a finding contain these lines."""
+"""The parts of one call of a backend. Plain data and torch: scripts that show a finding contain these lines."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Values:
 
 @dataclass
 class Got:
-    """What a call left: rows of all tokens in their order, those of padding last."""
+    """The results of a call: rows of all tokens in their order, those of padding last."""
 
     out: torch.Tensor  # [n, H, Dv], as stored
     lse: torch.Tensor | None  # [n, H], as stored

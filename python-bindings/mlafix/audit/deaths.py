@@ -11,7 +11,7 @@ from .cases import Fault
 
 
 def how_it_ended(status: int) -> str:
-    """What a status of waitpid says, or "" if all is well."""
+    """A status of waitpid in words, or "" if all is well."""
     if os.WIFSIGNALED(status):
         return f"the process died of {signal.Signals(os.WTERMSIG(status)).name}"
     return f"the process ended with status {os.WEXITSTATUS(status)}" if os.WEXITSTATUS(status) else ""

@@ -1,4 +1,4 @@
-"""What an audit finds: data that goes between processes and into files."""
+"""The findings of an audit: data that goes between processes and into files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Finding:
 
 @dataclass
 class Outcome:
-    """What came of one check."""
+    """The outcome of one check."""
 
     check: str
     title: str

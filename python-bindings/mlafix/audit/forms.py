@@ -46,7 +46,7 @@ class Memory:
         return tensor
 
     def touched(self) -> list[str]:
-        """What was changed and must not have been. NaN is compared by its bits."""
+        """The elements that changed and must not have changed. NaN is compared by its bits."""
         return [what for what, tensor, held in self.kept if not same_bits(tensor, held)]
 
     def far(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
@@ -99,7 +99,7 @@ class Memory:
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one dtype hold the same bits."""
+    """True if two tensors of one dtype hold the same bits."""
     return a.shape == b.shape and torch.equal(a.contiguous().view(torch.uint8), b.contiguous().view(torch.uint8))
 
 

@@ -1,4 +1,4 @@
-"""What a call left, against the reference. Plain functions and torch: scripts that show a finding contain them."""
+"""The results of a call against the reference. Plain functions and torch: scripts that show a finding contain them."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ UNIT = 2.0**-23
 
 @dataclass
 class Want:
-    """What rows must hold, in f64 and base e, and within which bounds."""
+    """The values that rows must have, in f64 and base e, and their bounds."""
 
     out: torch.Tensor  # [n, H, Dv]
     lse: torch.Tensor  # [n, H]

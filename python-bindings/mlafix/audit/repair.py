@@ -30,7 +30,7 @@ class Repair:
 
 @dataclass
 class Repaired:
-    """What came of a repair."""
+    """The outcome of a repair."""
 
     call: str
     status: str  # "gone", "still there", or "not run: …"

@@ -15,7 +15,7 @@ VERSION = 1
 
 @dataclass
 class Report:
-    """What an audit found."""
+    """The result of an audit."""
 
     backend: str
     adapter: dict[str, Any]
@@ -77,7 +77,7 @@ class Report:
 
 
 def words(outcome: Outcome) -> str:
-    """What a line of the card says of a check."""
+    """The words about a check on a line of the card."""
     kinds = [finding.kind for finding in outcome.findings]
     if kinds:
         return shorten("; ".join(kinds), 100, placeholder=" …")
@@ -101,7 +101,7 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def compare(old: Report, new: Report) -> list[str]:
-    """What differs between two reports of a backend, a line each; nothing if nothing does."""
+    """The differences between two reports of a backend, a line each."""
     lines = []
     for name in sorted({*old.machine, *new.machine}):
         before, after = old.machine.get(name, "none"), new.machine.get(name, "none")
@@ -120,7 +120,7 @@ def compare(old: Report, new: Report) -> list[str]:
 
 
 def is_worse(old: Report, new: Report) -> bool:
-    """Whether a check that held does not any more, or there is a new finding."""
+    """True if a check that held does not any more, or there is a new finding."""
     known = {(finding.check, finding.kind) for finding in old.findings}
     return any((finding.check, finding.kind) not in known for finding in new.findings)
 

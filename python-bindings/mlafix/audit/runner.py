@@ -25,7 +25,7 @@ from .server import run_job
 from .shrink import shrink
 from .worker import Limits, finding_of, packed, unpacked
 
-# What dies again and again is no longer asked; a hang costs its time limit, more than once.
+# A backend that dies again and again is not asked any more; a hang costs its time limit, more than once.
 MOST_DEATHS, MOST_HANGS = 6, 3
 SHRINK_SECONDS = 2.0  # for the cases of a crash, each in a process
 
@@ -108,7 +108,7 @@ class Run:
         return [outcomes[number] for number in numbers if number in outcomes]
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """What an event of the checks says."""
+        """The words of an event of the checks."""
         self.measured |= event.get("measured", {})
         if "at" in event:
             at[:] = event["at"]
@@ -153,11 +153,11 @@ class Run:
         return outcome
 
     def dies(self, number: str, case: Any) -> bool:
-        """Whether a case kills its process, too."""
+        """True if a case kills its process, too."""
         return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
 
     def script_status(self, finding: Finding) -> str:
-        """What a finding's script does in a process of its own."""
+        """The outcome of a finding's script in a process of its own."""
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
         answers: list[Event] = []

@@ -103,7 +103,7 @@ def wait_for_ranks(children: list[int], folder: str) -> None:
 
 
 def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, out: torch.Tensor, lse: torch.Tensor) -> None:
-    """What a rank does; its result goes to a file."""
+    """The work of a rank; its result goes to a file."""
     import torch.distributed as dist
 
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # no look-up of the host's name

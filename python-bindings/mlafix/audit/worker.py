@@ -1,4 +1,4 @@
-"""What runs in the process of the backend: the checks, one after the other. It says what it is about to do, in case it dies."""
+"""The process of the backend, which runs the checks one after the other. It says what it is about to do, in case it dies."""
 
 from __future__ import annotations
 

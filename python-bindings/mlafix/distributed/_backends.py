@@ -121,7 +121,7 @@ def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink
 
 
 def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:
-    """Whether the merge may refuse a call's outputs: tensors of their own whose elements follow each other it never does."""
+    """True if the merge may refuse a call's outputs: tensors of their own whose elements follow each other it never does."""
     outputs = [tensor for tensor in (call.out, call.out_lse) if tensor is not None]
     if not all(tensor.is_contiguous() and not tensor.requires_grad for tensor in outputs):
         return True

@@ -35,7 +35,7 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
 
 
 class Staged(NamedTuple):
-    """What the ranks store to for a number of tokens, of each rank: `[2, ranks, tokens, heads, ...]`."""
+    """The memory of each rank that the ranks store to, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
 
     rows: PeerTensors
     lses: PeerTensors

@@ -131,7 +131,8 @@ class Reducer:
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _backend_for(self, tokens: int) -> Backend:
-        """What moves the rows of a call: beyond max_tokens the group's collectives, in buffers that live as long as the call."""
+        """The backend that moves the rows of a call: beyond max_tokens the group's collectives, in buffers that live as long as the
+        call."""
         if tokens <= self.max_tokens:
             return self._backend
         return ExchangeBackend(self._ranks, self.cut, self._sink, head_dim=self.head_dim, wire_dtype=self.wire_dtype, max_tokens=tokens,
@@ -147,7 +148,8 @@ class Reducer:
 
     @property
     def backend(self) -> str:
-        """What moves the rows: "symmetric", "nccl", "gloo", another name that torch gives a backend, or "engine"."""
+        """The name of the backend that moves the rows: "symmetric", "nccl", "gloo", another name that torch gives a backend, or
+        "engine"."""
         return self._backend.name
 
     @property

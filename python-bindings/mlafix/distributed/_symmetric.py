@@ -29,7 +29,7 @@ _LINE = 128
 
 
 class Pulled(NamedTuple):
-    """What the kernel reads for a number of tokens: the rows that this rank merges, of each rank."""
+    """The memory that the kernel reads for a number of tokens: the rows that this rank merges, of each rank."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -143,7 +143,7 @@ class SymmetricBackend:
         self.group.check()
 
     def _pushes(self, tokens: int) -> Push | None:
-        """What pushes the rows of a call of so many tokens, the same on all ranks; None if they are pulled."""
+        """The object that pushes the rows of a call of so many tokens, the same on all ranks; None if they are pulled."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype).total
         return self._push if self._pushed[0] <= size <= self._pushed[1] else None
 
@@ -189,7 +189,7 @@ class SymmetricBackend:
         return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *more, self.sink, call.out_scale)
 
     def _is_there(self, call: Call) -> bool:
-        """Whether a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
+        """True if a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
         own = self._states[self.ranks.rank]
         same = all(
             given.data_ptr() == mine.data_ptr() and given.dtype == mine.dtype and given.shape[1:] == mine.shape[1:] and given.is_contiguous()
@@ -213,7 +213,7 @@ class SymmetricBackend:
 
 
 def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
-    """What a rank reads of all ranks' states."""
+    """The tensors that a rank reads of all ranks' states."""
     mine, heads = cut.owned(rank, tokens)
 
     def of_all(parts: list[torch.Tensor]) -> PeerTensors:
@@ -277,7 +277,7 @@ def _why_not(ranks: Ranks, device: torch.device) -> str:
 
 
 def _node() -> str:
-    """What the processes of one node have in common, and no others."""
+    """A text that the processes of one node share, and no others."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

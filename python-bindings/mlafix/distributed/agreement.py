@@ -1,4 +1,4 @@
-"""What all ranks of a group must have in common, compared before rows are sent."""
+"""The properties that all ranks of a group must share, compared before rows are sent."""
 
 from __future__ import annotations
 

@@ -12,18 +12,18 @@ from ..errors import ArgumentError
 
 
 class Expected(NamedTuple):
-    """What a tensor must be. None as a tensor is an argument that was omitted, and fits."""
+    """The requirements of a tensor. None as a tensor is an argument that was omitted, and fits."""
 
     name: str
     tensor: Any
     shape: tuple[int | None, ...]
     dtypes: tuple[torch.dtype, ...]
     row: bool = False
-    """Whether the last dim must be contiguous."""
+    """True if the last dim must be contiguous."""
 
 
 def first_problem(expected: list[Expected], device: torch.device) -> ArgumentError | None:
-    """What is wrong with the first tensor that does not fit; None where all do."""
+    """The fault of the first tensor that does not fit; None if all fit."""
     for one in expected:
         if one.tensor is not None and (found := _problem(one, device)) is not None:
             return found
@@ -47,7 +47,7 @@ def _problem(one: Expected, device: torch.device) -> ArgumentError | None:
 
 
 def lengths(seq_lens: Any, query_start_loc: Any) -> list[Expected]:
-    """What the lengths and offsets of a call must be."""
+    """The requirements of a call's lengths and offsets."""
     requests = seq_lens.shape[0] if isinstance(seq_lens, torch.Tensor) and seq_lens.dim() == 1 else None
     integers = (torch.int32, torch.int64)
     return [Expected("seq_lens", seq_lens, (requests,), integers),

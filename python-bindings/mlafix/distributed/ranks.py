@@ -204,7 +204,7 @@ def default_device(group: Any) -> torch.device:
 
 
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
-    """What ranks compare their arguments over, and the device of the tensors for it.
+    """The group over which ranks compare their arguments, and the device of the tensors for it.
 
     It depends on the group alone, so that ranks with different arguments meet: over gloo on the host where the group has that,
     which waits for no device. An engine's own group is not asked what it has: `device` then.

@@ -1,4 +1,4 @@
-"""What the arguments of a kernel are declared with, by the expressions beside their names."""
+"""The declarations of a kernel's arguments, read from the annotations."""
 
 from __future__ import annotations
 

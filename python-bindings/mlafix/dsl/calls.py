@@ -130,5 +130,5 @@ class Calls:
 
 
 def as_number_text(node: ast.expr) -> bool:
-    """Whether a literal is one of the texts that float() makes a constant of."""
+    """True if a literal is one of the texts that float() makes a constant of."""
     return isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")

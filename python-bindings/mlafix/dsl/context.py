@@ -1,4 +1,4 @@
-"""What the collaborators that read a kernel share: the builder, the text, what names stand for, and values made of constants."""
+"""The state that the readers of a kernel share: the builder, the text, what names stand for, and values made of constants."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Context:
 
     @contextlib.contextmanager
     def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
-        """What is evaluated inside counts only where the condition holds (or does not): memory is not touched
+        """Limits what is evaluated inside to rows where the condition holds (or does not): memory is not touched
         elsewhere."""
         self.guards.append((condition, negated))
         try:

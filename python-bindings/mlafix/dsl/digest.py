@@ -36,7 +36,7 @@ def digest(function: types.FunctionType, options: Options = Options()) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Whether two digests are of functions with one text; if they differ, then in what a name of theirs stands for."""
+    """True if two digests are of functions with one text; if they differ, then in what a name of theirs stands for."""
     return one[:_HALF] == other[:_HALF]
 
 
@@ -80,7 +80,7 @@ _WORD = "word "
 
 
 def _declared(source: Source) -> Iterator[str]:
-    """What the arguments of a kernel are declared with."""
+    """The declarations of a kernel's arguments."""
     for annotation in _annotations(source):
         with contextlib.suppress(CompileError):  # said when the kernel is compiled
             yield describe(annotations.value_of(source, annotation))
@@ -108,7 +108,7 @@ def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
 
 
 def is_inline_function(value: Any) -> bool:
-    """Whether a value is a function that kernels may call."""
+    """True if a value is a function that kernels may call."""
     return hasattr(value, "__mlafix_inline__")
 
 
@@ -117,7 +117,7 @@ def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
 
 
 def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
-    """What a kernel can use of a value, as text."""
+    """The part of a value that a kernel can use, as text."""
     number = as_number(value)
     if number is not None:
         # Python refuses to write integers of many digits in decimal.
@@ -143,7 +143,7 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
 
 
 def is_word(value: Any) -> bool:
-    """Whether a value is a word of the language or of Python: "grid", "f32", "range"."""
+    """True if a value is a word of the language or of Python: "grid", "f32", "range"."""
     return describe(value).startswith(_WORD)
 
 
@@ -156,7 +156,7 @@ def _describe_inline(value: Any, within: frozenset[int]) -> str:
 
 
 def describe_text(value: Any, within: frozenset[int] = frozenset()) -> str:
-    """What an inline function says, but for what its names stand for."""
+    """The text of an inline function, without the values of its names."""
     function = value.function
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
     return f"{_text(value.source().node)}\n{describe(defaults, within)}"

@@ -59,7 +59,7 @@ class Expressions:
         self.eval_Call = call
 
     def eval(self, node: ast.expr) -> Any:
-        """What an expression stands for."""
+        """The value of an expression."""
         method = getattr(self, f"eval_{type(node).__name__}", None)
         if method is None:
             kind = _KINDS.get(type(node), f"'{ast.unparse(node)}'")
@@ -107,7 +107,7 @@ class Expressions:
         return self.eval(node)
 
     def known(self, name: str) -> Any:
-        """What a name stands for, as it is kept; None where it has no value."""
+        """The value of a name, as it is stored; None if it has no value."""
         if name in self.ctx.env or name in self.ctx.source.own:
             return self.ctx.env.get(name)
         try:
@@ -135,7 +135,7 @@ class Expressions:
         return tuple(parts)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
-        """What a name outside the kernel stands for inside."""
+        """The value that a name from outside has in the kernel."""
         number = as_number(value)
         if number is not None:
             return number
@@ -199,7 +199,7 @@ class Expressions:
         return made
 
     def items(self, node: ast.expr) -> tuple[Any, ...]:
-        """What a comprehension runs over."""
+        """The items that a comprehension iterates over."""
         if isinstance(node, ast.Call) and self.eval(node.func) is range:
             bounds = self.constant_bounds(node)
             if bounds is not None and 0 < len(bounds) <= MOST_UNROLLED:

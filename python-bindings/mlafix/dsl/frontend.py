@@ -142,7 +142,7 @@ class Frontend:
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:
-        """What each number that a tensor may hold is in this row."""
+        """The values in this row of the numbers that a tensor may hold."""
         for name, (number, tensor) in self.numbers.items():
             here = self.context.lift(self.body.memory.present(tensor, node), node)
             held = self.body.memory.read(Element(tensor, [self.context.index(0, node)]), node)

@@ -80,7 +80,7 @@ def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
 
 
 def is_word(name: str) -> bool:
-    """Whether mlafix.dsl has a word for kernels that is called so."""
+    """True if mlafix.dsl has a word for kernels that is called so."""
     return isinstance(getattr(built_ins, name, None), built_ins.BuiltIn) or name in types.WORDS
 
 
@@ -154,7 +154,7 @@ def of_operand(value: Any) -> str:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a value is an array of numpy, or a tensor of torch."""
+    """True if a value is an array of numpy, or a tensor of torch."""
     return type(value).__module__.partition(".")[0] in ("numpy", "torch") and getattr(value, "shape", ()) != ()
 
 

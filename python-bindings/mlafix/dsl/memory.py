@@ -45,7 +45,7 @@ class Memory:
         return name
 
     def present(self, tensor: Tensor, node: ast.AST) -> Dyn | bool:
-        """Whether a tensor was given."""
+        """True if a tensor was given."""
         if not tensor.annotation.optional:
             return True
         return self.ctx.wrap(self.ctx.builder.present(tensor.value, self.ctx.at(node)))

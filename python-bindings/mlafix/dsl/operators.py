@@ -103,7 +103,7 @@ COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 class Operators:
-    """What operators do: constants are computed here, values by the builder."""
+    """The operators: constants are computed here, values by the builder."""
 
     def __init__(self, context: Context) -> None:
         self.ctx = context

@@ -1,10 +1,10 @@
-"""What ``@mlafix.kernel(…)`` says of a kernel besides its function."""
+"""The options of ``@mlafix.kernel(…)``."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# What the compiler warns of, as `allow` names it.
+# The kinds of warnings, as `allow` names them.
 WARNINGS = ("races", "bounds", "nan")
 
 

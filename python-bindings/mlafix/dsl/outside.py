@@ -1,4 +1,4 @@
-"""What a kernel takes from outside of its function, and whether it still is what the kernel was compiled for.
+"""The values that a kernel takes from outside of its function, and the check that they have not changed since it was compiled.
 
 A call compares the objects that names stand for (_runtime.Dispatcher.watch); where one is another object, `Outside` compares
 what it says.
@@ -46,7 +46,7 @@ class Outside:
             self.watched = self.renewed()
 
     def renewed(self) -> list[Watch]:
-        """What is to be watched from now on, some objects being others. Raises CompileError if one of them says another thing."""
+        """The names to watch from now on, after some objects were replaced. Raises CompileError if a replacement differs."""
         now = dict(_meanings(self._source))
         for (inside, name), (meaning, was) in self._meanings.items():
             other, got = now.get((inside, name), ("", "nothing"))

@@ -9,17 +9,17 @@ from typing import Any
 
 
 def find(module: str, name: str) -> Any:
-    """What a module has under a name ("Class.kernel"); None where it has nothing."""
+    """The object that a module has under a name ("Class.kernel"); None if it has none."""
     return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
 
 
 def is_reachable(made: Any) -> bool:
-    """Whether another process finds an object by the name of the function that it was made of."""
+    """True if another process finds an object by the name of the function that it was made of."""
     return find(made.__module__, made.__qualname__) is made
 
 
 def by_name(made: Any) -> str:
-    """What `__reduce__` returns for an object that a module has under its function's name. Raises PicklingError."""
+    """The result of `__reduce__` for an object that a module has under its function's name. Raises PicklingError."""
     if is_reachable(made):
         return str(made.__qualname__)
     found = find(made.__module__, made.__qualname__)

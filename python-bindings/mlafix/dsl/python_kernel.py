@@ -26,7 +26,7 @@ from .source import keep_text
 
 
 class PythonKernel(Kernel):
-    """What ``@mlafix.kernel`` makes of a function.
+    """A kernel that ``@mlafix.kernel`` made of a function.
 
     Args:
         function: written in the language (docs/Python.md).
@@ -154,13 +154,13 @@ class PythonVariants(TextlessVariants):
         return [f"{beside} in {self._python_file.parent}", f"any in {folders or 'a folder of MLAFIX_PREBUILT'}"]
 
     def nothing_ahead(self) -> str:
-        """What is wrong where a kernel was not compiled ahead, and nothing compiles here."""
+        """The error for a kernel that was not compiled ahead, in an installation without compiler."""
         places = " or ".join(self._places())
         reason = "this installation has no compiler (pip install mlafix[compiler])"
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
-        """What there is in place of a unit of this function."""
+        """The units that were found in place of one of this function, in words."""
         namesakes = self._namesakes()
         if namesakes:
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))

@@ -32,7 +32,7 @@ python = types.SimpleNamespace(**vars(builtins))
 
 
 def member(module: types.ModuleType, name: str) -> Any:
-    """What a name in a module stands for. Raises AttributeError."""
+    """The value of a name in a module. Raises AttributeError."""
     return getattr(python if module is builtins and hasattr(python, name) else module, name)
 
 
@@ -88,7 +88,7 @@ def _tokenized(lines: list[str]) -> list[str]:
 
 
 def _is_in_its_file(function: types.FunctionType) -> bool:
-    """Whether the text of a function's file makes its code. The whole file is compiled: imports in it bear on the code."""
+    """True if the text of a function's file makes its code. The whole file is compiled: imports in it bear on the code."""
     code = function.__code__
     try:
         with warnings.catch_warnings():
@@ -107,13 +107,13 @@ def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _facts(code: types.CodeType) -> tuple[object, ...]:
-    """What code is, and where its function begins."""
+    """The text of a function's code, and the line where it begins."""
     constants = [_facts(one) if isinstance(one, types.CodeType) else f"{type(one)}{one!r}" for one in code.co_consts]
     return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
 
 
 def _may_have_changed(file: str) -> bool:
-    """Whether a file is younger than this process, so that Python may have read another text before."""
+    """True if a file is younger than this process, so that Python may have read another text before."""
     try:
         return os.stat(file).st_ctime > _began - 1  # clocks of file systems are behind
     except OSError:
@@ -199,7 +199,7 @@ class Source:
         return None
 
     def lookup(self, name: str) -> Any:
-        """What a name means outside the function: in what encloses it, in its module, in Python. Raises KeyError."""
+        """The value of a name outside the function: in what encloses it, in its module, in Python. Raises KeyError."""
         function, cell = self.function, self.cell(name)
         if cell is not None:
             try:
@@ -213,7 +213,7 @@ class Source:
         return vars(python)[name] if names is vars(builtins) and hasattr(python, name) else names[name]
 
     def value_of(self, node: ast.expr) -> Any:
-        """What a name, a name in a module, or a field of a record stands for. Raises KeyError or AttributeError where it stands for
+        """The value of a name, of a name in a module, or of a field of a record. Raises KeyError or AttributeError where it stands for
         nothing."""
         if isinstance(node, ast.Name):
             return self.lookup(node.id)

@@ -189,7 +189,7 @@ class Statements:
         return name in env and not isinstance(env[name], Gone)
 
     def branch_value(self, name: str, node: ast.AST, dtype: str = "") -> Dyn:
-        """What a name is at the end of a branch, as a value."""
+        """The value of a name at the end of a branch."""
         return self.carried(self.ctx.env[name], name, node, dtype)
 
     def carried(self, value: Any, name: str, node: ast.AST, dtype: str = "") -> Dyn:
@@ -282,13 +282,13 @@ class Statements:
             self.ctx.env[name] = self.ctx.wrap(result)
 
     def indexes_list(self, node: ast.For) -> bool:
-        """Whether the body names elements of a list, or of a tuple, by the loop's index."""
+        """True if the body names elements of a list, or of a tuple, by the loop's index."""
         index = node.target.id  # type: ignore[attr-defined]
         subscripts = [part for statement in node.body for part in ast.walk(statement) if self.has_elements(part)]
         return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
 
     def has_elements(self, node: ast.AST) -> bool:
-        """Whether a subscript is of a list or a tuple of values: of a name, or of a field of a record."""
+        """True if a subscript is of a list or a tuple of values: of a name, or of a field of a record."""
         if not isinstance(node, ast.Subscript):
             return False
         root = node.value
@@ -318,7 +318,7 @@ class Statements:
     # -- Inline functions --------------------------------------------------------------------------------------------
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
-        """What an inline function returns: its statements appear here."""
+        """The result of an inline function, whose statements are built here."""
         source = function.source()
         env = function.bind(self.ctx.source, node, arguments, keywords)
         body = list(source.node.body)

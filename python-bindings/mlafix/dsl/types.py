@@ -1,4 +1,4 @@
-"""What a kernel's arguments are declared with: dtypes, dtype variables, tensors, scalars, bases of the lse."""
+"""The types that a kernel's arguments are declared with: dtypes, dtype variables, tensors, scalars, bases of the lse."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class TensorType:
 
     @property
     def many(self) -> bool:
-        """Whether it is several tensors, of ranks or of a list, which the first dim counts."""
+        """True if it is several tensors, of ranks or of a list, which the first dim counts."""
         return self.peers or self.most > 0
 
     def __repr__(self) -> str:
@@ -336,10 +336,10 @@ def is_scalar_argument(annotation: object) -> bool:
 
 
 TENSOR_SUFFIX = "_at"
-"""What the tensor is called after a number that a call may pass as one: `rows_at` holds `rows`."""
+"""The name of the tensor that holds a number, if a call may pass it so: `rows_at` holds `rows`."""
 
 
-# What this module adds to the words of the language.
+# The names that this module adds to the language.
 WORDS = frozenset(
     name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers, _List)) or value in (DType, Base)
 )

@@ -57,7 +57,7 @@ class Tensor:
 
     @property
     def element(self) -> str:
-        """What an element is in a body."""
+        """The type of an element in a body."""
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return "i64" if dtype.is_integer else "f32"
@@ -65,7 +65,7 @@ class Tensor:
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """What a body may store as an element: integers of a dtype variable have any width, and bytes take any number."""
+        """The types that a body may store as an element: integers of a dtype variable have any width, and bytes take any number."""
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return ("i64", "i32") if dtype.is_integer else (self.element,)
@@ -152,17 +152,17 @@ class Gone:
 
 
 def is_record_type(value: object) -> bool:
-    """Whether calling a value makes records: a frozen dataclass, whose fields are all that its instances have."""
+    """True if calling a value makes records: a frozen dataclass, whose fields are all that its instances have."""
     return isinstance(value, type) and dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def is_record(value: object) -> bool:
-    """Whether a value is an instance of a frozen dataclass, and none of the language's own."""
+    """True if a value is an instance of a frozen dataclass, and none of the language's own."""
     return is_record_type(type(value)) and not type(value).__module__.startswith(__package__)
 
 
 def holds_arguments(made: Any) -> bool:
-    """Whether the fields of a dataclass's instances are what it is called with, and else their defaults."""
+    """True if the fields of a dataclass's instances are what it is called with, and else their defaults."""
     is_plain = made.__dataclass_params__.init and not hasattr(made, "__post_init__")
     return is_plain and all(field.init and field.default_factory is dataclasses.MISSING for field in dataclasses.fields(made))
 
@@ -185,7 +185,7 @@ def as_number(value: object) -> bool | int | float | None:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Whether values of two types may be one after a branch: of one type, but that one state may hold a sink."""
+    """True if values of two types may be one after a branch: of one type, but that one state may hold a sink."""
     return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
 
 

@@ -1,4 +1,4 @@
-"""What a page says: gathered from the compiler, or from a unit's file as far as it has it."""
+"""The facts on a page, from the compiler or, as far as it has them, from a unit's file."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Facts:
     canonical: list[Line] = field(default_factory=list)
     """The stage of which the accesses are read; empty where it is unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
-    """What ``--emit=report`` says, or as much of it as the unit does; empty where it is unknown."""
+    """The output of ``--emit=report``, or the part that the unit has; empty if it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)
-    """What is published of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
+    """Published numbers of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
     notes: list[str] = field(default_factory=list)
-    """What is unknown, and why."""
+    """The facts that are unknown, and why."""
 
 
 def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) -> Facts:
@@ -84,7 +84,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
 
 
 def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: str) -> Facts:
-    """What a unit's file holds: its kernels' arguments, code versions and PTX.
+    """The contents of a unit's file: its kernels' arguments, code versions and PTX.
 
     Args:
         path: the file.

@@ -42,7 +42,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Coalescing:
-    """What the first access of a block's first warp touches."""
+    """The memory that the first access of a block's first warp touches."""
 
     bytes: int
     """Distinct bytes that the lanes access."""
@@ -175,7 +175,7 @@ def pack_of(layout: Mapping[str, int], size: int) -> int:
 
 
 def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coalescing | None:
-    """What the first warp's first access touches, in tensors without gaps. Of one row alone where indices are no grid
+    """The memory that the first warp's first access touches, in tensors without gaps. Of one row alone where indices are no grid
     indices, or lane groups share a row; None if the access is of a scalar, too."""
     layout, geometry = version["layout"], version["geometry"]
     known = None not in access.indices and geometry["kind"] == "rows"

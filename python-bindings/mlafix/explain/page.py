@@ -73,7 +73,7 @@ def _code(lines: Sequence[Line], stage: str, hidden: bool, numbered: bool = Fals
     return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
 
 
-# What the stages are, shown where the pointer rests on their names.
+# The meanings of the stages, shown where the pointer rests on their names.
 _STAGES = {
     "mlafix dialect": "the kernel in the mlafix dialect, with its names bound and its constants computed",
     "rows and scalars": "the same without states: operations on rows, numbers and memory",
@@ -291,7 +291,7 @@ def _proofs(facts: Facts) -> str:
     return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
-# What else is said of an argument that is several tensors.
+# The remark about an argument that is several tensors.
 _MANY = {"peers": ["of each rank"], "list": ["each of a list"]}
 
 

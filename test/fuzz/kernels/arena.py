@@ -30,7 +30,7 @@ class View:
     tiles: bool = False
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
-        """What a call passes."""
+        """The arguments of a call."""
         size = NUMPY[self.dtype].itemsize
         return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
 

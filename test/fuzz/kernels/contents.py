@@ -1,4 +1,4 @@
-"""What tensors hold before a call: ordinary numbers, and all that is special."""
+"""The contents of tensors before a call: ordinary numbers, and all that is special."""
 
 from __future__ import annotations
 

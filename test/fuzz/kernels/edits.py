@@ -1,4 +1,4 @@
-"""What may go of a case, one thing at a time: the edits that the shrinker tries."""
+"""The parts that may be dropped from a case, one at a time: the edits that the shrinker tries."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarra
 
 
 def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
-    """What may be around true values (f64): a zero, an infinity and a NaN stay what they are."""
+    """The bounds around true values (f64): a zero, an infinity and a NaN stay what they are."""
     relative, absolute = error
     radius = np.abs(true) * relative + absolute
     is_nan = np.isnan(true)

@@ -139,7 +139,7 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
 
 
 def _kind(tensor: Tensor, rng: random.Random) -> str:
-    """What a tensor's contents are like; see contents.py."""
+    """The kind of a tensor's contents; see contents.py."""
     if tensor.dtype == "M":
         return rng.choice(["garbage", "any", "normal"])
     if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):

@@ -14,7 +14,7 @@ _MOST_INDEXING = 6  # tables that an index goes through
 
 
 def may_be_constant(node: Node) -> bool:
-    """Whether a bool may be known when the kernel is compiled."""
+    """True if a bool may be known when the kernel is compiled."""
     if node.op in ("lit", "call", "present"):  # a tensor that is optional now may have to be given in the end
         return True
     if node.op == "name":  # of a variable or a parameter; arguments and indices are none
@@ -89,7 +89,7 @@ class Loads:
         return tensor
 
     def element(self, tensor: Tensor) -> str:
-        """What an element is in a body."""
+        """The type of an element in a body."""
         if tensor.dtype in ("I", "J"):
             return "i64"
         return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8, FP4) else tensor.dtype
@@ -130,7 +130,7 @@ class Loads:
         return made
 
     def is_even(self, row_dim: str) -> bool:
-        """Whether rows along it, or their groups, have an even number of elements, and are no elements of groups."""
+        """True if rows along it, or their groups, have an even number of elements, and are no elements of groups."""
         text, fixed = parse_dim(factors(row_dim)[1] if factors(row_dim) else row_dim)
         size = int(text) if text.isdigit() else fixed or self.fixed_sizes.get(text, 1)
         return size % 2 == 0 and row_dim != "G"
@@ -190,7 +190,7 @@ class Loads:
         return self.places(dims, depth)
 
     def is_parted(self, tensor: Tensor) -> bool:
-        """Whether rows of a tensor are along the product: an element has an index for each factor."""
+        """True if rows of a tensor are along the product: an element has an index for each factor."""
         return bool(self.product) and bool(tensor.dims) and tensor.dims[-1] == self.product
 
     def places(self, dims: list[str], depth: int) -> tuple[list[Node], Node | None]:
@@ -245,7 +245,7 @@ class Loads:
         return Node("load", type, args, attrs)
 
     def own_load(self, type: Type) -> Node | None:
-        """What this row has, or may have, written itself."""
+        """The elements that this row has, or may have, written itself."""
         row_dim = type.dim if type.kind == "row" else ""
         if self.product and row_dim in (self.inner, "G") and self.chance(0.6):
             return self.own_part(type, "group" if row_dim == self.inner else "member")

@@ -39,7 +39,7 @@ class Statements(Expressions):
     """Draws statements; each may use the names in scope, and add to them."""
 
     def value_type(self) -> Type:
-        """What a variable may hold."""
+        """The values that a variable may hold."""
         options: dict[Type, float] = {F32: 3, I32: 2, I64: 0.7, INDEX: 0.7, BOOL: 1}
         for dim in self.row_dims:
             options[row(dim)] = 4 / len(self.row_dims)

@@ -1,4 +1,4 @@
-"""What a kernel means: all rows at once, in f64 with bounds, from docs/Python.md and docs/Dialect.md.
+"""The meaning of a kernel: all rows at once, in f64 with bounds, from docs/Python.md and docs/Dialect.md.
 
 A statement runs under two masks: the rows that surely run it and those that perhaps do. Rows of which an index or the end of a
 loop is not known are given up: what they may write may hold anything.
@@ -74,7 +74,7 @@ class Interpreter(Expressions):
         return list(mesh), np.array(surely, bool)
 
     def _spoil(self, indices: list[np.ndarray]) -> None:
-        """What a row that was given up may have written."""
+        """The elements that a row that was given up may have written."""
         names = dict(zip(self.kernel.grid.indices, indices))
         for row in np.flatnonzero(self.dead):
             for statement in all_statements(self.kernel.body):
@@ -115,7 +115,7 @@ class Interpreter(Expressions):
                 self.assign(name, value)
 
     def do_Exchange(self, statement: Any) -> None:
-        """What other ranks have stored is in the tensor already: its contents."""
+        """The rows that other ranks have stored are the tensor's contents already."""
 
     def do_Store(self, statement: Store) -> None:
         tensor = self.parted(self.tensor_name(statement.tensor), statement.part)

@@ -35,7 +35,7 @@ class Cells:
             self.lo, self.hi, self.nan = np.where(nan, np.inf, values), np.where(nan, -np.inf, values), nan
         else:
             self.v, self.unknown = values.astype(np.int64), np.zeros(self.shape, bool)
-        # Whether an element was surely, or perhaps, written.
+        # True for elements that were surely written, and for those that perhaps were.
         self.written = np.zeros(self.shape, bool)
         self.touched = np.zeros(self.shape, bool)
 
@@ -130,7 +130,7 @@ class Cells:
         return np.where(is_nan, self.nan, inside & ~((value == 0) & (below | above)))
 
     def expected(self, position: tuple[int, ...]) -> str:
-        """What an element may be, in words."""
+        """The values that an element may have, in words."""
         if not self.touched[position]:
             return f"untouched: bits {formats.bits(self.initial).reshape(self.shape)[position]:#x}"
         if not formats.is_float(self.dtype):

@@ -1,4 +1,4 @@
-"""What a run found, counted."""
+"""The findings of a run, counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 6
 
 
 def group(kind: str, message: str) -> str:
-    """What like failures have in common: the first line of a message without its numbers and places."""
+    """The key of similar failures: the first line of a message without its numbers and places."""
     if kind in ("ok", "wrong"):
         return kind
     text = message

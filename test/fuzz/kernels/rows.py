@@ -39,7 +39,7 @@ def written(kernel: Kernel) -> set[str]:
 
 
 def may_race(case: Case) -> bool:
-    """Whether a row may write what another one reads or writes. Rows keep apart where every access of a tensor that is written
+    """True if a row may write what another one reads or writes. Rows keep apart where every access of a tensor that is written
     has each index of the grid at one place; a tensor that a call passes as another one is that one."""
     kernel = case.kernel
     found = accesses(kernel)

@@ -28,7 +28,7 @@ _ANY_GPU = "sm_90"
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of a case.
+    """The outcome of a case.
 
     Args:
         kind: "ok", "wrong" (a result is not what it may be), "error" (an exception where none is due), "invalid" (the
@@ -61,7 +61,7 @@ class Device:
     may_exchange = False
 
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
-        """What a call takes of the tensors of all ranks, which `array` holds, in that turn. One that ranks store to is one tensor
+        """The tensors that a call takes of those of all ranks, which `array` holds, in that turn. One that ranks store to is one tensor
         (`without_ranks`)."""
         return array if tensor.access == "InOut" else list(array)
 
@@ -155,7 +155,7 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
 
 
 def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np.ndarray) -> str:
-    """What is wrong with the bytes after a call, or ""."""
+    """The fault in the bytes after a call, or ""."""
     lines: list[str] = []
     rest = after.copy()
     for name, view in arena.views.items():
@@ -173,7 +173,7 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 
 
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
-    """What a call's arguments bind, for a compilation ahead of it."""
+    """The bindings of a call's arguments, for a compilation ahead of it."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
     dims = {name for tensor in given for dim in tensor.dims for name in names_of(dim)}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}

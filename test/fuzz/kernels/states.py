@@ -135,7 +135,7 @@ def merge(*states: States) -> States:
 
 
 def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
-    """What is written: (payload, lse), both as f32; +0.0 and -inf of an empty state (N1)."""
+    """The values that are written: (payload, lse), both as f32; +0.0 and -inf of an empty state (N1)."""
     times = np.array([*state.terms.values(), np.zeros(state.shape[0])])
     count = times.sum(axis=0)
     unknown = state.unknown.copy()
@@ -190,14 +190,14 @@ def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
 
 
 def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
-    """What the terms make in rows with several of them; rows in which too little is known of their weights."""
+    """The merge of the terms in rows with several of them; rows in which too little is known of their weights."""
     there = (times[:-1] > 0) & rows
     per_bit = np.log2(np.e) if state.base == "e" else 1.0
     lo, hi, shift = (np.array([getattr(term, part) for term in state.terms]) for part in ("lo", "hi", "shift"))
     lo, hi, shift = (np.where(there, part, 0.0) for part in (lo, hi, shift))
     middle = np.where(there, lo / 2 + hi / 2, -INF)
     own = ((hi - lo) / 2).max(axis=0)
-    # What all terms are off together changes no weight.
+    # An error that all terms share changes no weight.
     slack = (own + np.where(_together(state, there), 0.0, shift.max(axis=0))) * per_bit
     top = np.where(rows, middle.max(axis=0), 0.0)
     gap = (middle - top) * per_bit

@@ -21,7 +21,7 @@ MOST_LISTED = 5  # tensors of a list, or of ranks
 
 @dataclasses.dataclass(frozen=True)
 class Type:
-    """What an expression gives.
+    """The type of an expression.
 
     Args:
         kind: "scalar", "row", "state", "list", or "sink", of one that takes its dim from the states it is merged with.
@@ -300,7 +300,7 @@ class Layout:
 
 @dataclasses.dataclass
 class Call:
-    """What a kernel is called with.
+    """The arguments of a kernel's call.
 
     Args:
         sizes: of dims; absent: optional tensors that are omitted; dtypes: of variables; bases: bound by specialize.

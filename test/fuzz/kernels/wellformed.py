@@ -1,4 +1,5 @@
-"""What the generator keeps to in every kernel, and the shrinker must: rows keep apart, a name has a value where it is used, and no
+"""The rules that the generator keeps in every kernel, and the shrinker must keep: rows keep apart, a name has a value where it is used, and
+no
 number is computed from numbers alone, which Python would do in its own arithmetic."""
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ FAILURE = re.compile(r": (?:remark|error): (\w+): ([a-z ]+): fails for ")
 
 
 class Result:
-    """What mlafix-opt says of one source: a verdict for each (argument, question), and which of these fail in a run."""
+    """The answers of mlafix-opt about one source: a verdict for each (argument, question), and which of these fail in a run."""
 
     def __init__(self, opt, source, sizes):
         command = [opt, "-", "--mlafix-make-total", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]

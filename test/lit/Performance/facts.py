@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What makes kernels fast, as far as no clock is needed to see it, held against facts.txt.
+"""Compares what makes kernels fast, as far as no clock is needed to see it, with facts.txt.
 
     facts.py --tool mlafix-opt --kernels DIR [--table FILE] [--registers] [--update] [KERNEL...]
     facts.py --ptx FILE        the facts of some PTX

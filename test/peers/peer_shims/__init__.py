@@ -29,7 +29,7 @@ class Elsewhere:
         return self._skip()
 
     def __getattr__(self, attribute: str) -> Any:
-        # What Python asks of any object, typing and inspect among it, is no use of it.
+        # Attributes that Python asks of any object (typing and inspect do) are no use of it.
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         return self._skip()

@@ -13,7 +13,7 @@ from . import checkout_module, module, package
 
 
 class GPUArchitectureError(RuntimeError):
-    """What the engine raises where a kernel is not for this GPU; nothing here does."""
+    """The engine's error for a kernel that is not for this GPU; nothing here raises it."""
 
 
 def install(checkout: Path) -> None:

@@ -90,7 +90,7 @@ protected:
   Kernel kernel = unit.kernel("add_bias");
   RawCall call{memory, memory + 1024};
 
-  /// Whether the call is like one that was made before.
+  /// True if the call is like one that was made before.
   bool isKnown(RawCall changed) {
     const runtime::PreparedKernel *prepared =
         runtime::preparedKernel(*kernel.get(), changed.device);

@@ -280,7 +280,7 @@ TEST_F(Check, a_first_size_of_arguments_that_cannot_be_is_refused) {
   EXPECT_TRUE(call.isUntouched());
 }
 
-/// Whether a text is UTF-8: the JSON library writes no other.
+/// True if a text is UTF-8: the JSON library writes no other.
 bool isUtf8(const std::string &text) {
   try {
     (void)json(text).dump();

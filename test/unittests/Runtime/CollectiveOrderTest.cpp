@@ -18,7 +18,7 @@ void *stream(uintptr_t number) {
 
 class CollectiveOrder : public Peers {
 protected:
-  /// What the driver is asked to do for a launch of group A, B, … on a stream.
+  /// The driver calls for a launch of group A, B, … on a stream.
   std::vector<std::string> work(char of, void *on, uint32_t rank = 2) {
     workspaces[0] = reinterpret_cast<void *>(uintptr_t(of) * 128);
     group.rank = rank;

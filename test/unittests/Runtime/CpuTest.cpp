@@ -171,7 +171,8 @@ UnitWriter unitFor(const std::vector<std::string> &baselines) {
   return writer;
 }
 
-/// What runs of a unit with code for all baselines where `asked` is asked for.
+/// The code that runs of a unit with code for all baselines if `asked` is asked
+/// for.
 std::string chosenFor(const char *asked) {
   setenv("MLAFIX_CPU_TARGET", asked, 1);
   runtime::reloadEnvironmentForTesting();
@@ -416,7 +417,7 @@ TEST(ThreadPool, several_threads_take_part) {
 
 TEST(ThreadPool, threads_have_a_stack_for_rows) {
   inFreshPool("2", [] {
-    // What glibc gives where the process's own stack is unlimited.
+    // The stack size of glibc if the process's own stack is unlimited.
     pthread_attr_t small;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 2 << 20);

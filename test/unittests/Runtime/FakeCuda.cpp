@@ -289,7 +289,8 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
-/// What only the tools call: the runtime's table is filled in without it.
+/// Functions that only the tools call: the runtime's table is filled without
+/// them.
 CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
                             int *) {
   const CudaDriver &table = fake().table();

@@ -26,7 +26,7 @@ namespace mlafix::test {
 
 class FakeCuda {
 public:
-  /// What one launch was.
+  /// The record of one launch.
   struct Launch {
     std::string entry, image;
     unsigned grid = 0, block = 0;

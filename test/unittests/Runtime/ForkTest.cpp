@@ -23,7 +23,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// Whether `body` returns true in a forked child, and does not hang there.
+/// True if `body` returns true in a forked child, and does not hang there.
 template <typename Body> bool holdsInChild(Body body) {
   pid_t child = fork();
   if (child == 0) {

@@ -29,7 +29,7 @@ TEST(LaunchChecks, a_launch_that_passes) {
   EXPECT_TRUE(call.isDone());
 }
 
-// What is no number is no argument: a pointer would become a bool.
+// Only numbers are arguments: a pointer would become a bool.
 static_assert(!std::is_convertible<const char *, Arg>::value, "");
 static_assert(!std::is_convertible<float *, Arg>::value, "");
 static_assert(!std::is_convertible<std::nullptr_t, Arg>::value, "");
@@ -150,7 +150,7 @@ TEST(LaunchChecks, steps_compute_what_the_table_says) {
   }
 }
 
-/// What is done to a check, and what the error must say.
+/// The change to a check, and the error that it must give.
 struct Spoilt {
   std::function<void(json &check)> spoil;
   std::vector<std::string> words;

@@ -37,7 +37,7 @@ protected:
     fake.allocations[hostMemory] = {size, 0, cu::memoryTypeHost, 0};
   }
 
-  /// What a launch says that writes and reads so.
+  /// The answer about a launch that writes and reads so.
   uint64_t launch(uint64_t out, uint64_t in) {
     fake.launches.clear();
     makeCall(out, in).launch(kernel);
@@ -72,7 +72,7 @@ TEST_F(LocalMemory, is_what_the_launch_reads_on_its_device) {
   EXPECT_EQ(launch(outMemory, peerMemory + size - 256), 0u);
   EXPECT_EQ(launch(outMemory, hostMemory), 0u);
   EXPECT_EQ(launch(outMemory, noMemory), 0u);
-  // What is only written is not prefetched.
+  // A tensor that is only written is not prefetched.
   EXPECT_EQ(launch(peerMemory, ownMemory), 1u);
   EXPECT_EQ(launch(outMemory, ownMemory), 1u);
 }

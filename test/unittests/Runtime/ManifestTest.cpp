@@ -15,7 +15,7 @@ using namespace mlafix::test;
 
 namespace {
 
-/// What is done to add_bias's manifest, and what the error must say.
+/// The change to add_bias's manifest, and the error that it must give.
 struct Spoilt {
   const char *name;
   std::function<void(json &kernel)> spoil;

@@ -195,7 +195,7 @@ TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
   EXPECT_EQ(fake.launches.size(), 1u);
 }
 
-/// Whether the runtime knows the call from one that it checked.
+/// True if the runtime knows the call from one that it checked.
 class KnownPeers : public Peers {
 protected:
   bool isKnown() {

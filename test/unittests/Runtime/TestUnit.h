@@ -80,7 +80,7 @@ struct AddBiasCall {
               uint32_t flags = 0) const {
     kernel.launch(args, device, stream, flags);
   }
-  /// Whether out = in + 0.5 in every row.
+  /// True if out = in + 0.5 in every row.
   ::testing::AssertionResult isDone() const {
     for (int64_t i = 0; i < 4 * rows; ++i)
       if (outData[i] != inData[i] + 0.5f)

@@ -110,7 +110,7 @@ TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
           if (turn == 0)
             first.push_back(got);
           EXPECT_EQ(got, first[index++]) << target << variant << size;
-          // What the passes know of the target: 32 bytes at once.
+          // The passes know the target's widest access: 32 bytes.
           if (isGpu && !*variant && size == std::string("128")) {
             EXPECT_EQ(got.find("ld.global.v8.b32") != std::string::npos,
                       target == std::string("sm_100"))

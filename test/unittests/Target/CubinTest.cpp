@@ -67,7 +67,7 @@ TEST(Cubin, cut_off_or_damaged_is_an_error_not_a_crash) {
     GTEST_SKIP() << "no assembler here";
   for (size_t size = 0; size < cubin.size(); size += 7) {
     auto resources = readResources(cubin.substr(0, size));
-    // What lies at the end is not needed.
+    // The bytes at the end are not needed.
     EXPECT_FALSE(resources && size < cubin.size() / 2) << size << " bytes";
     llvm::consumeError(resources.takeError());
   }

@@ -78,9 +78,9 @@ void forEachNear(uint32_t s, int c, unsigned shift, Check check) {
 
 } // namespace
 
-// What is rounded in the end differs from the quotient by less than 1.5 * 2^-24
-// units, and a quotient is |c| * 2^-25 units or more from halfway: beyond |c|
-// of 3 the difference cannot matter.
+// The number that is rounded in the end differs from the quotient by less than
+// 1.5 * 2^-24 units, and a quotient is |c| * 2^-25 units or more from halfway:
+// beyond |c| of 3 the difference cannot matter.
 TEST(ReciprocalTest,
      QuotientsNearHalfwayAreCorrectlyRoundedForAllSignificands) {
   uint64_t checked = 0, wrong = 0;

@@ -100,7 +100,7 @@ TEST(Unit, names_the_assembler_of_a_cubin_only) {
   EXPECT_EQ(StringRef(unit).count("assembler"), 1u);
 }
 
-/// What is said of a kernel beyond a limit.
+/// The message about a kernel beyond a limit.
 std::string faultOf(const UnitKernel &kernel) {
   Error error = checkLimits(kernel);
   return error ? toString(std::move(error)) : "";

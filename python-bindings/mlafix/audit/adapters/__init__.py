@@ -28,7 +28,7 @@ MODULES: tuple[tuple[str, str], ...] = (
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package or module is there, by what its parents say; it is not imported itself."""
+    """True if a package or module is there, by what its parents say; it is not imported itself."""
     try:
         return importlib.util.find_spec(package) is not None
     except ImportError:

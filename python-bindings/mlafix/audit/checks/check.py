@@ -1,4 +1,4 @@
-"""What a check is, and the cases that checks are made of."""
+"""The base class of checks, and the cases that they are made of."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Check:
     needs_gpu: bool = False
 
     def faults(self, adapter: Adapter) -> Callable[[Any, Adapter], list[Fault]]:
-        """What runs a case of the adapter's form, and says what is wrong."""
+        """The function that runs a case of the adapter's form and says what is wrong."""
         return self.of_states if adapter.form in STATES else self.of_attention
 
 

@@ -37,7 +37,7 @@ class Recorded:
 
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
-    """What replays of a graph that was captured with `case` are given: other values, fewer tokens, no keys, all again."""
+    """The inputs of replays of a graph that was captured with `case`: other values, fewer tokens, no keys, all again."""
     n, batch = sum(case.q_lens), len(case.q_lens)
     fewer = replace(case, ids=tuple(range(20, 20 + batch)), kv_lens=tuple(max(length // 3, 1) for length in case.kv_lens))
     if adapter.form == "ragged":

@@ -44,7 +44,7 @@ def wrap(example):
     before = STATES
     if "= mlafix.load %x" in example:
         return AROUND.format(before=before, example=example)
-    # What an example defines, its surroundings do not.
+    # The surroundings of an example define nothing that it defines.
     defined = re.findall(r"^\s*%(\w+) =", example, re.M)
     before = "\n".join(line for line in (before + ROWS).splitlines() if line.split()[0][1:] not in defined) + "\n"
     return AROUND.format(before=before, example=example)
