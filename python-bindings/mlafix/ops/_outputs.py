@@ -18,21 +18,21 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
 
     Args:
         like: an input, the argument called `name`.
-        out: None allocates it, in the format, or of `dtype` (None: that of `like`).
+        out: None allocates it, in the format, or of `dtype`.
         out_lse: None allocates it if `return_lse`.
         shape: of the rows, `[…, H, D]`; None for that of `like`, `[n, H, D]`.
-        lse_layout: of rows `[n, H, D]`, "nh" or "hn".
+        lse_layout: of rows with the shape of `like`, "nh" or "hn".
+        dtype: of rows of another shape; None for that of `like`.
     """
     if out_format is not None:
         check_format(out_format)
-    if out is None:
-        if out_format is not None or shape is not None:
-            if dtype is None and hasattr(like, "dtype"):
-                check_dtype(like, name)
-            rows = rows_of(like, name, ROWS) if shape is None else shape
-            out = empty(like, rows, dtype) if out_format is None else out_format.empty(like, tuple(rows))
-        else:
-            out = empty_rows(like, name, ROWS, dtype)
+    if out is None and out_format is None and shape is None:
+        out = empty_rows(like, name, ROWS)
+    elif out is None:
+        if dtype is None and hasattr(like, "dtype"):
+            check_dtype(like, name)
+        rows = tuple(rows_of(like, name, ROWS) if shape is None else shape)
+        out = empty(like, rows, dtype) if out_format is None else out_format.empty(like, rows)
     if out_lse is None and return_lse:
         out_lse = empty_lse(like, name, lse_layout) if shape is None else empty(like, tuple(shape[:-1]), "f32")
     return out, out_lse
