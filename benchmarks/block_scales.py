@@ -3,7 +3,7 @@
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-fused is merge_groups of the cookbook, library the merge of mlafix.ops with out_scales, words the same with four scales
+fused is merge_groups of the cookbook, library the merge of mlafix.ops into Fp8Groups, words the same with four scales
 that are powers of two in a word, column-major; pair is a merge into bf16 and then quantize_groups, two launches; merge
 is the first of these alone. fp4 is the library's merge into NVFP4, with scales in tiles of 128 x 4, fp4_pair a merge into
 bf16 and then quantize_fp4 of the cookbook. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
@@ -46,19 +46,19 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
         out, lse, q = torch.empty_like(a), torch.empty_like(a_lse), torch.empty_like(a, dtype=torch.float8_e4m3fn)
         scales = torch.empty(tokens, HEADS, groups, device=device)
         fused = merge_groups.bind(q, scales, lse, a, a_lse, b, b_lse)
-        quantize = ops.quantize_groups.bind(out.view(rows, dim), scales.view(rows, groups), out=q.view(rows, dim))
+        quantize = ops.quantize_groups.bind(out.view(rows, dim), ops.Fp8Groups(scales.view(rows, groups)), out=q.view(rows, dim))
         words = torch.empty(-(-HEADS * groups // 4), tokens, dtype=torch.int32, device=device).T
         scaled = functools.partial(ops.merge_attn_states.bind, a, a_lse, b, b_lse, out=q, out_lse=lse, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, out=out, out_lse=lse, lse_layout="nh")
         calls["fused"].append(fused)
-        calls["library"].append(scaled(out_scales=scales))
-        calls["words"].append(scaled(out_scales=words))
+        calls["library"].append(scaled(out_format=ops.Fp8Groups(scales)))
+        calls["words"].append(scaled(out_format=ops.Fp8Groups(words)))
         calls["merge"].append(merge)
         calls["pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
         halves = torch.empty(tokens, HEADS, dim // 2, dtype=torch.uint8, device=device)
         tiles = torch.zeros(-(-tokens // 128) * 128, HEADS * dim // FP4_GROUP, dtype=torch.float8_e4m3fn, device=device)
         scaled = functools.partial(scaled, out=halves)
-        calls["fp4"].append(scaled(out_scales=ops.BlockScales(tiles, number, "128x4")))
+        calls["fp4"].append(scaled(out_format=ops.NvFp4(tiles, number, tiles="128x4")))
         quantize = quantize_fp4.bind(halves, tiles.view(-1, HEADS, dim // FP4_GROUP), number, out, 0)
         calls["fp4_pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
     small = rows * (dim + 4 * groups)
@@ -83,7 +83,8 @@ def check(device: torch.device, dim: int) -> None:
         halves = torch.zeros(8, HEADS, dim // 2, dtype=torch.uint8, device=device)
         results.append((halves, torch.zeros(128, HEADS * dim // FP4_GROUP, dtype=torch.uint8, device=device)))
     (halves, tiles), (other, others) = results
-    ops.merge_attn_states(a, a_lse, b, b_lse, out=halves, lse_layout="nh", out_scales=ops.BlockScales(tiles, number, "128x4"), quantize_from="output")
+    where = ops.NvFp4(tiles, number, tiles="128x4", quantize_from="output")
+    ops.merge_attn_states(a, a_lse, b, b_lse, out=halves, lse_layout="nh", out_format=where)
     quantize_fp4(other, others.view(torch.float8_e4m3fn).view(128, HEADS, -1), number, want, 0)
     if not torch.equal(halves, other) or not torch.equal(tiles, others):
         raise SystemExit("expected the fused launch of NVFP4 to give what the pair gives, got something else")

@@ -44,14 +44,14 @@ class Buffers:
         inputs = (self.a, self.a_lse, self.b, self.b_lse)
         fixup = functools.partial(ops.fixup_zero_kv_rows, self.a, self.a_lse, self.kv_lens, self.starts, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, *inputs, out=self.out, out_lse=self.lse, lse_layout="nh")
-        merge_fp8 = functools.partial(ops.merge_attn_states, *inputs, out=self.q, out_lse=self.lse, out_scale=self.scale, lse_layout="nh")
+        merge_fp8 = functools.partial(ops.merge_attn_states, *inputs, out=self.q, out_lse=self.lse, out_format=ops.Fp8(self.scale), lse_layout="nh")
         whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
         static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
-        by_group = ops.quantize_groups.bind(whole[0], self.scales.view(rows, groups), out=whole[1])
+        by_group = ops.quantize_groups.bind(whole[0], ops.Fp8Groups(self.scales.view(rows, groups)), out=whole[1])
         chain = functools.partial(ops.fixup_merge_quantize.bind, *inputs, self.kv_lens, self.starts, out=self.q, out_lse=self.lse)
-        return {"static": chain(out_scale=self.scale),
+        return {"static": chain(out_format=ops.Fp8(self.scale)),
                 "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
-                "groups": chain(out_scales=self.scales),
+                "groups": chain(out_format=ops.Fp8Groups(self.scales)),
                 "groups, three": lambda: (fixup(), merge(), by_group())}
 
 

@@ -10,7 +10,7 @@ from .errors import ArgumentError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_ARGUMENT = re.compile(r'argument "(\w+)"')
+_ARGUMENT = re.compile(r'argument "([\w.]+)"')
 
 
 def wrong(argument: str, expected: str, got: object) -> ArgumentError:
@@ -25,7 +25,7 @@ def check_integer(name: str, value: object) -> None:
 
 
 def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """For a function whose arguments have other names than the kernel's: its errors then speak of its own."""
+    """For a function whose arguments have other names than what it calls has: its errors then speak of its own."""
 
     def own(match: re.Match[str]) -> str:
         return f'argument "{names.get(match[1], match[1])}"'

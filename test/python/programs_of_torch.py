@@ -90,12 +90,12 @@ def _statistics(n: int, H: int) -> torch.Tensor:
 
 def _grouped(x: torch.Tensor) -> Any:
     scales = x.new_empty((x.shape[0], x.shape[1], 1))
-    return ops.quantize_groups(x, scales).view(U8), scales
+    return ops.quantize_groups(x, ops.Fp8Groups(scales)).view(U8), scales
 
 
 def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
     memory = scales.clone()
-    out, _ = ops.merge_states(x[:, None], x.new_zeros((x.shape[0], 1, x.shape[1])), out_scales=ops.BlockScales(memory, 2.0, "128x4"))
+    out, _ = ops.merge_states(x[:, None], x.new_zeros((x.shape[0], 1, x.shape[1])), out_format=ops.NvFp4(memory, 2.0, tiles="128x4"))
     return out, memory
 
 
@@ -115,7 +115,7 @@ PROGRAMS = {
     "merge_attn_stats": Program(lambda *x: ops.merge_attn_stats(*x, 0.5),
                                 lambda n, H, D: (r(n, H, D), _statistics(n, H), r(n, H, D), _statistics(n, H))),
     "fixup_merge_quantize": Program(
-        lambda *x: [one.view(U8) for one in ops.fixup_merge_quantize(*x, out_scale=0.1)],
+        lambda *x: [one.view(U8) for one in ops.fixup_merge_quantize(*x, out_format=ops.Fp8(0.1))],
         lambda n, H, D: (*_two(n, H, D), ints(0, 1), ints(0, 2, n))),
     "apply_sink": Program(lambda *x: ops.apply_sink(*x), lambda n, H, D: (r(n, H, D), r(n, H), r(H))),
     "merge_states": Program(_in_tiles, lambda n, H, D: (r(n, H, D), torch.full((128, -(-H * D // 64) * 4), 255, dtype=U8).view(torch.float8_e4m3fn))),

@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from devices import TorchDevice
+from mlafix import ops
 from mlafix.distributed import Reducer
 from numerics import poison
 
@@ -86,8 +87,8 @@ def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch",
     before = part.partial.copy(), part.lse.copy()
     out = HOME.put(poison((*shape, part.partial.shape[2]), part.partial.dtype if out_dtype is None else out_dtype))
     out_lse = HOME.put(poison(shape, np.dtype(np.float32)))
-    out_scale = None if scale is None else torch.tensor([scale], device=HOME.where)
-    given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_scale, base=base)
+    out_format = None if scale is None else ops.Fp8(torch.tensor([scale], device=HOME.where))
+    given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_format, base=base)
     assert given[0] is out and given[1] is out_lse
     untouched = all(HOME.get(now).tobytes() == then.tobytes() for now, then in zip((partial, lse), before))
     return {"out": HOME.get(out), "lse": HOME.get(out_lse), "owned": (mine, heads), "untouched": untouched,
@@ -152,14 +153,16 @@ def construct(group: Any, options: dict[str, Any]) -> str:
 
 
 def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, Any]) -> list[int]:
-    """A call with bf16 zeros; `changes` replaces arguments by tensors made of (shape, dtype name, device). The shape of the result."""
+    """A call with bf16 zeros; `changes` replaces arguments, or the scale of a format, by tensors made of (shape, dtype name, device). The
+    shape of the result."""
     key = repr((options, dist.get_world_size(group)))
     if key not in _KEPT:
         _KEPT[key] = Reducer(group, **options)
     heads, dim = options["heads"], options["head_dim"]
     arguments: dict[str, Any] = {"partial": torch.zeros(tokens, heads, dim, dtype=torch.bfloat16), "lse": torch.zeros(tokens, heads)}
     for name, (shape, dtype, *device) in changes.items():
-        arguments[name] = torch.zeros(shape, dtype=getattr(torch, dtype), device=device[0] if device else None)
+        made = torch.zeros(shape, dtype=getattr(torch, dtype), device=device[0] if device else None)
+        arguments[name] = ops.Fp8(made) if name == "out_format" else made
     return list(_KEPT[key].reduce(**arguments)[0].shape)
 
 

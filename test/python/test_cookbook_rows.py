@@ -209,7 +209,7 @@ def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType],
     lse = device.poisoned((9, heads), F32)
     cookbook["merge_fp4"].merge_fp4(q, scales, lse, number, *given, first)
     merged, want_lse = ops.merge_attn_states(*given, lse_layout="nh")
-    ops.merge_attn_states(*given, out=want, out_scales=ops.BlockScales(want_tiles, number, "128x4", first, clear_padding=False), lse_layout="nh")
+    ops.merge_attn_states(*given, out=want, out_format=ops.NvFp4(want_tiles, number, tiles="128x4", first_row=first, clear_padding=False), lse_layout="nh")
     cookbook["merge_fp4"].quantize_fp4(alone, alone_scales, number, merged, first)
     device.synchronize()
     np.testing.assert_array_equal(device.get(q), device.get(want))

@@ -204,7 +204,7 @@ BAD_CALLS: list[tuple[int, dict[str, Any], str]] = [
     (2, {"out": ((2, 4, 16), "bfloat16")}, 'argument "out": expected shape [2, 2, 16], got [2, 4, 16]'),
     (2, {"out": ((2, 2, 16), "float8_e4m3fn")}, 'argument "out": expected dtype bfloat16 or float16 or float32, got float8_e4m3fn'),
     (2, {"out_lse": ((2, 4), "float32")}, 'argument "out_lse": expected shape [2, 2], got [2, 4]'),
-    (2, {"out_scale": ((2,), "float32")}, 'argument "out_scale": expected shape [1], got [2]'),
+    (2, {"out_format": ((2,), "float32")}, 'argument "Fp8.scale": expected shape [1], got [2]'),
 ]
 
 

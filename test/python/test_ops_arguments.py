@@ -42,7 +42,7 @@ def test_counts_may_be_numpys_integers(device: Device) -> None:
     out = device.poisoned((N, H, D), F32)
     right.call("merge_attn_states", out=out, context_rows=np.int64(2))
     assert np.isnan(device.get(out)).sum() == 0
-    assert right.call("merge_attn_states", out=device.poisoned((N, H, D), E4M3), out_scale=np.float32(2)) is not None
+    assert right.call("merge_attn_states", out=device.poisoned((N, H, D), E4M3), out_format=ops.Fp8(np.float32(2))) is not None
 
 
 class Producer:

@@ -72,8 +72,8 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
         scales, first = device.put(poisoned), 101 if layout == "words" else 0
         tiled = layout in ("tiles", "words")
         shaped = scales[:, None] if name == "split" and not tiled else scales
-        where = ops.BlockScales(shaped, GLOBAL, "128x4" if tiled else "", first)
-        q, q_lse = call(*given, out_scales=where, quantize_from=source)
+        where = ops.NvFp4(shaped, GLOBAL, tiles="128x4" if tiled else None, first_row=first, quantize_from=source)
+        q, q_lse = call(*given, out_format=where)
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         want, numbers = nvfp4(device.get(merged).reshape(N, H, D), GLOBAL)
@@ -84,7 +84,7 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
 def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     scales = device.put(np.full((N, H, G), POISON, np.uint8))
-    q, _ = call(*(device.put(array) for array in inputs), out_scales=ops.BlockScales(scales, GLOBAL))
+    q, _ = call(*(device.put(array) for array in inputs), out_format=ops.NvFp4(scales, GLOBAL))
     device.synchronize()
     q, scales = device.get(q), device.get(scales)
     assert (q[3] == 0).all() and (scales[3] == 0).all()
@@ -101,7 +101,7 @@ def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, n
     rows[:, 0, 5] = -largest
     lse, none = np.zeros((1, largest.size), F32), np.full((1, largest.size), -np.inf, F32)
     scales, given = device.put(np.full((largest.size, 1), POISON, np.uint8)), [device.put(x) for x in (rows, lse, rows, none)]
-    q, _ = ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales, number))
+    q, _ = ops.merge_attn_states(*given, out_format=ops.NvFp4(scales, number))
     device.synchronize()
     want, numbers = nvfp4(rows, number)
     np.testing.assert_array_equal(device.get(scales), numbers[:, 0])
@@ -114,7 +114,7 @@ def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generat
     results = []
     for number in (GLOBAL, device.put(np.full((1,), GLOBAL, F32)), device.put(np.full((1, 1), GLOBAL, F32))):
         scales = device.put(np.full((N, H, G), POISON, np.uint8))
-        q, _ = call(*given, out_scales=ops.BlockScales(scales, number), return_lse=False)
+        q, _ = call(*given, out_format=ops.NvFp4(scales, number), return_lse=False)
         device.synchronize()
         results.append((device.get(q), device.get(scales)))
     for q, scales in results[1:]:
@@ -130,7 +130,7 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
     memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
     a, b = device.put(rows), device.put(lse)
     merged, _ = ops.merge_attn_states(a, b, a, b)
-    q, _ = ops.merge_attn_states(a, b, a, b, out_scales=ops.BlockScales(memory, 2.0, "128x4", 3), quantize_from="output")
+    q, _ = ops.merge_attn_states(a, b, a, b, out_format=ops.NvFp4(memory, 2.0, tiles="128x4", first_row=3, quantize_from="output"))
     device.synchronize()
     want, numbers = nvfp4(device.get(merged), 2.0)
     np.testing.assert_array_equal(device.get(q), want)
@@ -149,14 +149,15 @@ def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Gen
     given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
     tokens, decode = 105, 37
     whole = device.put(np.full((128, H * G), POISON, np.uint8))
-    q, _ = ops.merge_attn_states(*map(device.put, given), out_scales=ops.BlockScales(whole, GLOBAL, "128x4", clear_padding=False))
+    q, _ = ops.merge_attn_states(*map(device.put, given), out_format=ops.NvFp4(whole, GLOBAL, tiles="128x4", clear_padding=False))
     for order in ((0, 1), (1, 0)):
         memory = device.put(np.full((128, H * G), POISON, np.uint8))
         parts = device.put(np.full((tokens, H, D // 2), POISON, np.uint8))
         for which in order:
             begin, end = ((0, tokens - decode), (tokens - decode, tokens))[which]
             some = [device.put(np.ascontiguousarray(x[begin:end] if x.ndim == 3 else x[:, begin:end])) for x in given]
-            ops.merge_attn_states(*some, out=parts[begin:end], out_scales=ops.BlockScales(memory, GLOBAL, "128x4", begin, clear_padding=False))
+            where = ops.NvFp4(memory, GLOBAL, tiles="128x4", first_row=begin, clear_padding=False)
+            ops.merge_attn_states(*some, out=parts[begin:end], out_format=where)
         device.synchronize()
         np.testing.assert_array_equal(device.get(memory), device.get(whole))
         np.testing.assert_array_equal(device.get(parts), device.get(q))
@@ -168,7 +169,7 @@ def test_mxfp8_scales_in_tiles(device: Device, rng: np.random.Generator) -> None
     given, columns = [device.put(array) for array in inputs], H * D // 32
     memory = device.put(np.full((128, columns), POISON, np.uint8).view(E8M0))
     merged, _ = call(*given)
-    q, _ = call(*given, out_scales=ops.BlockScales(memory, swizzle="128x4", first_row=20), quantize_from="output")
+    q, _ = call(*given, out_format=ops.MxFp8(memory, tiles="128x4", first_row=20, quantize_from="output"))
     device.synchronize()
     bits, powers = quantised(device.get(merged), D // 32, True)
     stored = rows_of(device.get(memory).view(np.uint8), columns)
@@ -177,6 +178,17 @@ def test_mxfp8_scales_in_tiles(device: Device, rng: np.random.Generator) -> None
     nan = np.isnan(bits.astype(F32))
     np.testing.assert_array_equal(device.get(q).view(np.uint8)[~nan], bits.view(np.uint8)[~nan])
     assert (stored[:20] == POISON).all() and (stored[20 + N :] == 0).all()
+
+
+def test_mxfp8_in_rows_has_the_bits_of_groups_of_32(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    given = [device.put(array) for array in inputs]
+    scales, groups = (device.put(np.full((N, H, D // 32), POISON, np.uint8).view(E8M0)) for _ in range(2))
+    q, _ = call(*given, out_format=ops.MxFp8(scales))
+    want, _ = call(*given, out_format=ops.Fp8Groups(groups))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(scales).view(np.uint8), device.get(groups).view(np.uint8))
+    np.testing.assert_array_equal(device.get(q).view(np.uint8), device.get(want).view(np.uint8))
 
 
 @pytest.mark.parametrize("n, heads, dim", [(5, 1, 80), (130, 3, 48), (128, 1, 64), (0, 1, 80)])
@@ -188,7 +200,7 @@ def test_vllm_45741_no_padding_of_tiles_is_left_unwritten(device: Device, n: int
     out = device.put(np.zeros((n, heads, dim // 2), np.uint8))
     for clears in (True, False):
         memory, others = (device.put(np.full(shape, 0xFF, np.uint8)) for _ in range(2))
-        scales = ops.BlockScales(memory, 2.0, "128x4", clear_padding=clears)
+        scales = ops.NvFp4(memory, 2.0, tiles="128x4", clear_padding=clears)
         if is_bound:
             bound = ops.quantize_groups.bind(x, scales, out=out)
             device.synchronize()
@@ -215,7 +227,7 @@ def test_the_kernel_that_clears_padding(device: Device) -> None:
 def test_new_memory_of_a_bound_call_is_cleared(device: Device) -> None:
     x, out, number = device.put(np.ones((5, 1, 80), F32)), device.put(np.zeros((5, 1, 40), np.uint8)), device.put(np.full(1, 2.0, F32))
     memories = [device.put(np.full((128, 8), 0xFF, np.uint8)) for _ in range(2)]
-    bound = ops.quantize_groups.bind(x, ops.BlockScales(memories[0], number, "128x4"), out=out)
+    bound = ops.quantize_groups.bind(x, ops.NvFp4(memories[0], number, tiles="128x4"), out=out)
     seen = memories[1].view(E4M3) if isinstance(memories[1], np.ndarray) else memories[1].view(sys.modules["torch"].float8_e4m3fn)
     bound.set_pointers((out, seen[:, :5].reshape(128, 1, 5), number, 0, x))
     bound()
@@ -227,7 +239,7 @@ def test_vllm_takes_uint8_outputs_with_both_scales(device: Device, rng: np.rando
     _, inputs = two(rng, BF16)
     given, number = [device.put(array) for array in inputs], device.put(np.full(1, GLOBAL, F32))
     want_scales = device.put(np.full((128, H * G), POISON, np.uint8))
-    want, lse = ops.merge_attn_states(*given, context_rows=5, copy_past_context=True, out_scales=ops.BlockScales(want_scales, number, "128x4"))
+    want, lse = ops.merge_attn_states(*given, context_rows=5, copy_past_context=True, out_format=ops.NvFp4(want_scales, number, tiles="128x4"))
     q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G // 4), 0x5A5A5A5A, np.int32))
     q_lse = device.poisoned((H, N), F32)
     vllm.merge_attn_states(q, *given, q_lse, 5, number, scales)
@@ -242,20 +254,32 @@ def made(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
 
 
 @pytest.mark.parametrize("where, message", [
-    (ops.BlockScales(made((N, H, 8)), 1.0), "out_scales.*G = D / 16 of D = 256"),
-    (ops.BlockScales(made((N, H, G), F32), 1.0), "out_scales.*float8_e4m3fn or uint8 beside a global scale, got float32"),
-    (ops.BlockScales(made((128, H * G), F32), 1.0, "128x4"), "out_scales.*float8_e4m3fn, uint8 or int32 in tiles, with a global scale, got float32"),
-    (ops.BlockScales(made((100, H * G)), 1.0, "128x4"), r"out_scales.*shape \[m, 96\], m a multiple of 128, in tiles for groups of 16 of 6 heads of 256"),
-    (ops.BlockScales(made((128, H * G)), 1.0, "32x4"), 'out_scales.*swizzle "128x4"'),
-    (ops.BlockScales(made((128, H * G)), 1.0, "128x4", 122), "out_scales.*a first_row from 0 to 121, for 7 tokens in 128 rows, got 122"),
-    (ops.BlockScales(made((N, H, G)), 1.0, "", 5), "out_scales.*first_row 0 without swizzle \"128x4\", got 5"),
-    (ops.BlockScales(made((128, H * G // 2), np.int32)[:, ::2], 1.0, "128x4"), "out_scales.*words next to each other in a row, in tiles, got stride 2"),
-    (ops.BlockScales(made((128, H * G)), 1.0, "128x4", -1), "out_scales.*a first_row from 0 to 121"),
+    (ops.NvFp4(made((N, H, 8)), 1.0), r"NvFp4\.scales.*G = D / 16 of D = 256"),
+    (ops.NvFp4(made((N, H, G), F32), 1.0), r"NvFp4\.scales.*float8_e4m3fn or uint8, got float32"),
+    (ops.NvFp4(made((128, H * G), F32), 1.0, tiles="128x4"), r"NvFp4\.scales.*float8_e4m3fn, uint8 or int32 in tiles, got float32"),
+    (ops.NvFp4(made((100, H * G)), 1.0, tiles="128x4"), r"NvFp4\.scales.*shape \[m, 96\], m a multiple of 128, in tiles for groups of 16 of 6 heads of 256"),
+    (ops.NvFp4(made((128, H * G)), 1.0, tiles="128x4", first_row=122), r"NvFp4\.first_row.*a row from 0 to 121, for 7 tokens in 128 rows, got 122"),
+    (ops.NvFp4(made((128, H * G // 2), np.int32)[:, ::2], 1.0, tiles="128x4"), r"NvFp4\.scales.*words next to each other in a row, in tiles, got stride 2"),
+    (ops.NvFp4(made((128, H * G)), 1.0, tiles="128x4", first_row=-1), r"NvFp4\.first_row.*a row from 0 to 121"),
+    (ops.NvFp4(made((N, H, G)), made((2,), F32)), r'argument "NvFp4\.global_scale": expected size 1 .*got 2'),
+    (ops.MxFp8(made((N, H, G), F32)), r"MxFp8\.scales.*float8_e8m0fnu or uint8, got float32"),
+    (ops.MxFp8(made((N, H, G))), r"MxFp8\.scales.*G = D / 32 of D = 256"),
 ])  # fmt: skip
 def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any, message: str) -> None:
     call, inputs = two(rng, BF16)
     with pytest.raises(ArgumentError, match=message):
-        call(*inputs, out_scales=where)
+        call(*inputs, out_format=where)
+
+
+@pytest.mark.parametrize("fields, message", [
+    (dict(tiles="32x4"), r"argument \"NvFp4\.tiles\": expected None or '128x4', got '32x4'"),
+    (dict(first_row=5), r'argument "NvFp4\.first_row": expected 0 without tiles="128x4", got 5'),
+    (dict(global_scale=None), r'argument "NvFp4\.global_scale": expected one f32 .*, got None'),
+    (dict(quantize_from="bf16"), r"argument \"NvFp4\.quantize_from\": expected 'f32' or 'output', got 'bf16'"),
+])  # fmt: skip
+def test_fields_that_do_not_fit_are_errors_of_the_constructor(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        ops.NvFp4(**{"scales": made((N, H, G)), "global_scale": 1.0, **fields})
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -268,8 +292,8 @@ def test_rows_of_one_word_in_tiles_have_any_stride(rng: np.random.Generator, lib
     if library == "torch":
         torch = pytest.importorskip("torch")
         given, scales = [torch.from_numpy(array) for array in inputs], torch.from_numpy(words)
-    ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales[:, ::4], GLOBAL, "128x4"))
-    ops.merge_attn_states(*inputs, out_scales=ops.BlockScales(want, GLOBAL, "128x4"))
+    ops.merge_attn_states(*given, out_format=ops.NvFp4(scales[:, ::4], GLOBAL, tiles="128x4"))
+    ops.merge_attn_states(*inputs, out_format=ops.NvFp4(want, GLOBAL, tiles="128x4"))
     got = rows_of(words.view(np.uint8), 16)
     np.testing.assert_array_equal(got[:N, :4], rows_of(want.view(np.uint8), 4)[:N])
     assert (got[:, 4:] == POISON).all() and (got[N:, :4] == 0).all()
@@ -280,8 +304,8 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     given = [device.put(array) for array in inputs]
     merged, _ = ops.merge_attn_states(*given)
     q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G), POISON, np.uint8))
-    where = ops.BlockScales(scales, GLOBAL, "128x4", 9)
-    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_scales=where, quantize_from="output")
+    where = ops.NvFp4(scales, GLOBAL, tiles="128x4", first_row=9, quantize_from="output")
+    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=where)
     bound(None)
     device.synchronize()
     want, numbers = nvfp4(device.get(merged), GLOBAL)
@@ -296,7 +320,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
     def merged(a: Any, b: Any) -> Any:
         scales = torch.zeros((128, 12), dtype=torch.uint8)
-        return ops.merge_attn_states(a, lse, b, lse, out_scales=ops.BlockScales(scales, 2.0, "128x4"))[0], scales
+        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.NvFp4(scales, 2.0, tiles="128x4"))[0], scales
 
     traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
     for got, want in zip(traced, merged(a, b)):

@@ -75,7 +75,7 @@ def test_fp8_output_is_scaled_saturated_and_keeps_nan(dtype: np.dtype, scale: fl
     states.s[:, 0] = 0.0
     scales = device.put(np.full(1, scale, np.float32))
     inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    out, lse = ops.merge_attn_states(*inputs, out_scale=scales.reshape(()) if rank == 0 else scales, context_rows=8, lse_layout="nh")
+    out, lse = ops.merge_attn_states(*inputs, out_format=ops.Fp8(scales.reshape(()) if rank == 0 else scales), context_rows=8, lse_layout="nh")
     got = device.get(out)
     assert got.dtype == E4M3
     want, want_lse = contract.merge_attn_states(states.v[0], states.s[0], states.v[1], states.s[1], 8, out_dtype=E4M3, scale=scale)
@@ -87,8 +87,8 @@ def test_fp8_output_is_scaled_saturated_and_keeps_nan(dtype: np.dtype, scale: fl
 def test_fp8_scale_may_be_a_float(device: Device, rng: np.random.Generator) -> None:
     states = make_states(rng, 2, 3, 4, 64, BF16)
     inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
-    given, _ = ops.merge_attn_states(*inputs, out_scale=device.put(np.full(1, 0.5, np.float32)), lse_layout="nh")
-    made, _ = ops.merge_attn_states(*inputs, out_scale=0.5, lse_layout="nh")
+    given, _ = ops.merge_attn_states(*inputs, out_format=ops.Fp8(device.put(np.full(1, 0.5, np.float32))), lse_layout="nh")
+    made, _ = ops.merge_attn_states(*inputs, out_format=ops.Fp8(0.5), lse_layout="nh")
     assert same_bits(device.get(given), device.get(made))
 
 

@@ -85,8 +85,8 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
         scales, first = device.put(poisoned), 101 if layout == "words" else 0
         tiled = layout in ("tiles", "words")
         shaped = scales[:, None] if name == "split" and not tiled else scales
-        where = ops.BlockScales(shaped, swizzle="128x4" if tiled else "", first_row=first, mxfp4=rule)
-        q, q_lse = call(*given, out_scales=where, quantize_from=source)
+        where = ops.MxFp4(shaped, rounding=rule, tiles="128x4" if tiled else None, first_row=first, quantize_from=source)
+        q, q_lse = call(*given, out_format=where)
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         want, numbers = mxfp4(device.get(merged).reshape(N, H, D), rule)
@@ -107,7 +107,7 @@ def test_every_binade_and_what_lies_next_to_where_scales_change(device: Device, 
     rows[:, 0, 5] = -np.abs(largest)
     lse, none = np.zeros((1, largest.size), F32), np.full((1, largest.size), -np.inf, F32)
     scales = device.put(np.full((largest.size, 1, 1), POISON, np.uint8))
-    q, _ = ops.merge_attn_states(*(device.put(array) for array in (rows, lse, rows, none)), out_scales=ops.BlockScales(scales, mxfp4=rule))
+    q, _ = ops.merge_attn_states(*(device.put(array) for array in (rows, lse, rows, none)), out_format=ops.MxFp4(scales, rounding=rule))
     device.synchronize()
     want, numbers = mxfp4(rows, rule)
     np.testing.assert_array_equal(device.get(scales), numbers)
@@ -117,7 +117,7 @@ def test_every_binade_and_what_lies_next_to_where_scales_change(device: Device, 
 def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     scales = device.put(np.full((N, H, G), POISON, np.uint8))
-    q, _ = call(*(device.put(array) for array in inputs), out_scales=ops.BlockScales(scales, mxfp4="floor"))
+    q, _ = call(*(device.put(array) for array in inputs), out_format=ops.MxFp4(scales))
     device.synchronize()
     q, scales = device.get(q), device.get(scales)
     assert (q[3] == 0).all() and (scales[3] == 0).all()
@@ -129,26 +129,26 @@ def made(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
 
 
 @pytest.mark.parametrize("where, message", [
-    (ops.BlockScales(made((N, H, 16)), mxfp4="floor"), "out_scales.*G = D / 32 of D = 256"),
-    (ops.BlockScales(made((N, H, G), F32), mxfp4="ceil"), "out_scales.*float8_e8m0fnu or uint8 beside mxfp4, got float32"),
-    (ops.BlockScales(made((N, H, G)), mxfp4="up"), "out_scales.*mxfp4 \"floor\", \"ceil\" or \"\", got 'up'"),
-    (ops.BlockScales(made((N, H, G)), 1.0, mxfp4="floor"), "out_scales.*a global_scale or mxfp4, got both"),
-    (ops.BlockScales(made((128, H * D // 16)), swizzle="128x4", mxfp4="floor"), r"out_scales.*shape \[m, 48\], m a multiple of 128, in tiles for groups of 32"),
+    (ops.MxFp4(made((N, H, 16))), r"MxFp4\.scales.*G = D / 32 of D = 256"),
+    (ops.MxFp4(made((N, H, G), F32), rounding="ceil"), r"MxFp4\.scales.*float8_e8m0fnu or uint8, got float32"),
+    (ops.MxFp4(made((128, H * D // 16)), tiles="128x4"), r"MxFp4\.scales.*shape \[m, 48\], m a multiple of 128, in tiles for groups of 32"),
 ])  # fmt: skip
 def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any, message: str) -> None:
     call, inputs = two(rng, BF16)
     with pytest.raises(ArgumentError, match=message):
-        call(*inputs, out_scales=where)
+        call(*inputs, out_format=where)
 
 
-@pytest.mark.parametrize("scaling", [{"mxfp4": "floor"}, {"global_scale": 1.0}], ids=str)
-def test_an_output_of_a_byte_an_element_is_named(rng: np.random.Generator, scaling: dict[str, Any]) -> None:
+def test_a_rounding_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(ArgumentError, match=r"argument \"MxFp4\.rounding\": expected 'floor' or 'ceil', got 'up'"):
+        ops.MxFp4(made((N, H, G)), rounding="up")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("where", [ops.MxFp4(made((N, H, D // 32))), ops.NvFp4(made((N, H, D // 16)), 1.0)], ids=["MxFp4", "NvFp4"])
+def test_an_output_of_a_byte_an_element_is_named(rng: np.random.Generator, where: Any) -> None:
     call, inputs = two(rng, BF16)
-    where = ops.BlockScales(made((N, H, D // (32 if "mxfp4" in scaling else 16))), **scaling)
     with pytest.raises(ArgumentError, match=r'"out": expected shape \[7, 6, 128\], two elements of f4e2m1 in a byte, got \(7, 6, 256\)'):
-        call(*inputs, out=made((N, H, D)), out_scales=where)
-    with pytest.raises(ArgumentError, match="round_scales.*False for scales in e4m3 and those of MXFP4"):
-        call(*inputs, out_scales=where, round_scales=True)
+        call(*inputs, out=made((N, H, D)), out_format=where)
 
 
 def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
@@ -158,7 +158,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
     def merged(a: Any, b: Any) -> Any:
         scales = torch.zeros((128, 8), dtype=torch.uint8)
-        return ops.merge_attn_states(a, lse, b, lse, out_scales=ops.BlockScales(scales, swizzle="128x4", mxfp4="ceil"))[0], scales
+        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.MxFp4(scales, rounding="ceil", tiles="128x4"))[0], scales
 
     traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
     for got, want in zip(traced, merged(a, b)):

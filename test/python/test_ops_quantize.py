@@ -43,10 +43,10 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
             given = device.put(x.reshape(N, -1) if flat else x)
             # Rows [n, D] have scales [n, G].
             shaped = scales.reshape((N, H * groups)) if flat and poisoned.ndim == 3 else scales
-            assert ops.quantize_groups(given, shaped, out=q) is q
+            assert ops.quantize_groups(given, ops.Fp8Groups(shaped), out=q) is q
             device.synchronize()
             check(device.get(q).reshape(x.shape), scales_in(device.get(scales), groups), x, groups, powers)
-            fresh = ops.quantize_groups(given, shaped)
+            fresh = ops.quantize_groups(given, ops.Fp8Groups(shaped))
             device.synchronize()
             assert same_bits(device.get(fresh), device.get(q))
 
@@ -57,7 +57,7 @@ def test_the_largest_numbers_and_infinities(device: Device) -> None:
     x[0, 0, 32:] = -1.5
     x[1, 0, 7], x[2, 0, 40] = np.inf, -np.inf
     q, scales = device.poisoned(x.shape, E4M3), device.poisoned((3, 1, 2), F32)
-    ops.quantize_groups(device.put(x), scales, out=q)
+    ops.quantize_groups(device.put(x), ops.Fp8Groups(scales), out=q)
     device.synchronize()
     check(device.get(q), device.get(scales), x, 2, powers=False)
 
@@ -67,7 +67,7 @@ def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str
     """And what lies between those of the output keeps its bytes."""
     x, out = rows(rng, BF16), lay_out(np.full((N, H, D), np.nan).astype(E4M3), layout)
     q, scales, before = device.put(out), device.poisoned((N, H, 2), F32), buffer_of(out).copy()
-    ops.quantize_groups(device.put(lay_out(x, layout)), scales, out=q)
+    ops.quantize_groups(device.put(lay_out(x, layout)), ops.Fp8Groups(scales), out=q)
     device.synchronize()
     check(device.get(q), device.get(scales), x, 2, powers=False)
     if isinstance(q, np.ndarray):
@@ -76,7 +76,7 @@ def test_rows_lie_anywhere(device: Device, rng: np.random.Generator, layout: str
 
 def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.random.Generator) -> None:
     x, scales = rows(rng, F16), device.poisoned((N, H, 4), F32)
-    q = ops.quantize_groups(device.put(x), scales, round_scales=True)
+    q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales, power_of_two=True))
     device.synchronize()
     check(device.get(q), device.get(scales), x, 4, powers=True)
 
@@ -87,7 +87,7 @@ def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dt
     want, numbers = nvfp4(x, GLOBAL)
     for layout, poisoned in memories_of_nvfp4().items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
-        where = ops.BlockScales(scales, GLOBAL, "128x4" if first else "", first)
+        where = ops.NvFp4(scales, GLOBAL, tiles="128x4" if first else None, first_row=first)
         q = ops.quantize_groups(device.put(x), where)
         device.synchronize()
         np.testing.assert_array_equal(nvfp4_in(device.get(scales), layout, first), numbers)
@@ -101,7 +101,8 @@ def test_mxfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, ru
     for layout, poisoned in memories_of_mxfp4().items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         q = device.put(np.full((N, H, D // 2), 0x5A, np.uint8))
-        ops.quantize_groups(device.put(x), ops.BlockScales(scales, None, "128x4" if first else "", first, rule), out=q)
+        where = ops.MxFp4(scales, rounding=rule, tiles="128x4" if first else None, first_row=first)  # type: ignore[arg-type]
+        ops.quantize_groups(device.put(x), where, out=q)
         device.synchronize()
         np.testing.assert_array_equal(mxfp4_in(device.get(scales), layout, first), numbers)
         np.testing.assert_array_equal(device.get(q), want)
@@ -110,7 +111,7 @@ def test_mxfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, ru
 def test_mxfp8_in_tiles_of_rows_without_heads(device: Device, rng: np.random.Generator) -> None:
     x = rows(rng, BF16, (130, 96))
     memory = device.put(np.full((256, 4), 0x5A, np.uint8))
-    q = ops.quantize_groups(device.put(x), ops.BlockScales(memory, swizzle="128x4", first_row=9))
+    q = ops.quantize_groups(device.put(x), ops.MxFp8(memory, tiles="128x4", first_row=9))
     device.synchronize()
     bits, powers = quantised(x, 3, True)
     stored = rows_of(device.get(memory), 4)
@@ -126,8 +127,8 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     x = rows(rng, BF16, (N, 10, 64))
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     scales, words = device.poisoned((N, 5), F32), device.put(np.full((2, 8), -1, np.int32)[:, :N].T)
-    q = ops.quantize_groups(device.put(x.reshape(N, 640)), scales)
-    powers = ops.quantize_groups(device.put(x.reshape(N, 640)), words)
+    q = ops.quantize_groups(device.put(x.reshape(N, 640)), ops.Fp8Groups(scales))
+    powers = ops.quantize_groups(device.put(x.reshape(N, 640)), ops.Fp8Groups(words))
     device.synchronize()
     np.testing.assert_array_equal(device.get(scales), numbers)
     np.testing.assert_array_equal(device.get(q).astype(F32), want.astype(F32))
@@ -138,23 +139,23 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     np.testing.assert_array_equal(device.get(powers).astype(F32), want.astype(F32))
     # Heads by themselves, of which two share a scale.
     scales = device.poisoned((N, 5), F32)
-    q = ops.quantize_groups(device.put(x), scales)
+    q = ops.quantize_groups(device.put(x), ops.Fp8Groups(scales))
     device.synchronize()
     want, numbers = quantised(x.reshape(N, 640), 5, False)
     np.testing.assert_array_equal(device.get(scales), numbers)
     np.testing.assert_array_equal(device.get(q).reshape(N, 640).astype(F32), want.astype(F32))
-    with pytest.raises(ArgumentError, match=r'argument "out_scales": expected shape .*G a divisor of 64, or .*8 whole heads, got \(\d+, 1\)'):
-        ops.quantize_groups(device.put(x), device.poisoned((N, 1), F32))
+    with pytest.raises(ArgumentError, match=r'argument "Fp8Groups.scales": expected shape .*G a divisor of 64, or .*8 whole heads, got \(\d+, 1\)'):
+        ops.quantize_groups(device.put(x), ops.Fp8Groups(device.poisoned((N, 1), F32)))
     with pytest.raises(ArgumentError, match="words hold 1, 2 or 4 groups of 128 of each head, got int32"):
-        ops.quantize_groups(device.put(x), device.put(np.zeros((N, 2), np.int32)))
+        ops.quantize_groups(device.put(x), ops.Fp8Groups(device.put(np.zeros((N, 2), np.int32))))
 
 
 def test_the_bits_of_a_merge_with_one_state(device: Device, rng: np.random.Generator) -> None:
     x = device.put(rows(rng, F32))
     scales, merged = device.poisoned((N, H, 2), F32), device.poisoned((N, H, 2), F32)
-    q = ops.quantize_groups(x, scales)
+    q = ops.quantize_groups(x, ops.Fp8Groups(scales))
     lse, none = (device.put(np.full((H, N), value, F32)) for value in (0, -np.inf))
-    want, _ = ops.merge_attn_states(x, lse, x, none, out_scales=merged)
+    want, _ = ops.merge_attn_states(x, lse, x, none, out_format=ops.Fp8Groups(merged))
     device.synchronize()
     assert same_bits(device.get(q), device.get(want)) and same_bits(device.get(scales), device.get(merged))
 
@@ -185,7 +186,7 @@ def test_one_scale_is_a_product_with_its_reciprocal(device: Device) -> None:
 @pytest.mark.parametrize("shape", [(0, 3, 128), (0, 128)])
 def test_there_may_be_no_rows(device: Device, shape: tuple[int, ...]) -> None:
     x = device.put(np.zeros(shape, F32))
-    q = ops.quantize_groups(x, device.put(np.zeros((*shape[:-1], 1), F32)))
+    q = ops.quantize_groups(x, ops.Fp8Groups(device.put(np.zeros((*shape[:-1], 1), F32))))
     assert tuple(q.shape) == shape
     if len(shape) == 3:
         assert tuple(ops.quantize_fp8_static(x, 1.0).shape) == shape
@@ -195,13 +196,13 @@ def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
     x = torch.from_numpy(rng.standard_normal((5, 512)).astype(F32))
     made = [(torch.zeros(5, 512, dtype=torch.float8_e4m3fn), torch.zeros(5, 4)) for _ in range(3)]
-    ops.quantize_groups(x, made[0][1], out=made[0][0])
-    torch.compile(lambda x, q, scales: ops.quantize_groups(x, scales, out=q), fullgraph=True, backend="eager")(x, *made[1])
-    ops.quantize_groups.bind(x, made[2][1], out=made[2][0])(None)
+    ops.quantize_groups(x, ops.Fp8Groups(made[0][1]), out=made[0][0])
+    torch.compile(lambda x, q, scales: ops.quantize_groups(x, ops.Fp8Groups(scales), out=q), fullgraph=True, backend="eager")(x, *made[1])
+    ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]), out=made[2][0])(None)
     for q, scales in made[1:]:
         assert torch.equal(q.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])
     with pytest.raises(ArgumentError, match='argument "out": expected an array, since a bound call returns none'):
-        ops.quantize_groups.bind(x, made[2][1])
+        ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]))
 
 
 WRONG = [
@@ -210,17 +211,17 @@ WRONG = [
     (dict(x=np.ones((5, 4, 64))), 'argument "x": expected dtype bf16 or f16 or f32, got float64'),
     (dict(x=np.ones((5, 4, 64), E4M3)), 'argument "x": expected dtype bf16 or f16 or f32, got float8_e4m3fn'),
     (dict(x=np.ones((5, 4, 128), F32)[..., ::2]), 'argument "x": expected stride 1 in dim 2.*got 2'),
-    (dict(x=np.ones((5, 256), F32)[:, ::2], out=np.ones((5, 128), E4M3), out_scales=np.ones((5, 1), np.int32)), 'argument "x": expected .*got 2'),
+    (dict(x=np.ones((5, 256), F32)[:, ::2], out=np.ones((5, 128), E4M3), out_format=ops.Fp8Groups(np.ones((5, 1), np.int32))), 'argument "x": expected .*got 2'),
     (dict(out=np.ones((5, 4, 64), F32)), 'argument "out": expected dtype f8e4m3fn.*got f32'),
     (dict(out=np.ones((5, 4, 32), E4M3)), r'argument "out": expected shape \[5, 4, 64\], got shape \[5, 4, 32\]'),
     (dict(out=[1.0]), r'argument "out": expected shape \[5, 4, 64\], got list'),
-    (dict(out_scales=None), 'argument "out_scales": expected an array or BlockScales, got None'),
-    (dict(out_scales=[1.0]), 'argument "out_scales": expected an array of numpy.s or torch.s, got list'),
-    (dict(out_scales=np.ones((5, 4, 3), F32)), 'argument "out_scales": expected .*G a divisor of 64'),
-    (dict(out_scales=np.ones((6, 4, 1), F32)), r'argument "out_scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
-    (dict(out_scales=np.ones((5, 4, 1))), 'argument "out_scales": expected dtype float32, float8_e8m0fnu or int32, got float64'),
-    (dict(out_scales=ops.BlockScales(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], got shape \[5, 4, 64\]'),
-    (dict(out_scales=ops.BlockScales(np.ones((5, 4, 4), np.uint8), 1.0), out=None, round_scales=True), 'argument "round_scales": expected False'),
+    (dict(out_format=None), 'argument "out_format": expected an instance of Fp8, .* or NvFp4, got NoneType'),
+    (dict(out_format=ops.Fp8(1.0)), 'argument "out_format": expected Fp8Groups, MxFp8, MxFp4 or NvFp4 .*quantize_fp8_static.*, got Fp8'),
+    (dict(out_format=ops.Fp8Groups([1.0])), 'argument "Fp8Groups.scales": expected an array of numpy.s or torch.s, got list'),  # type: ignore[arg-type]
+    (dict(out_format=ops.Fp8Groups(np.ones((5, 4, 3), F32))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),
+    (dict(out_format=ops.Fp8Groups(np.ones((6, 4, 1), F32))), r'argument "Fp8Groups.scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
+    (dict(out_format=ops.Fp8Groups(np.ones((5, 4, 1)))), 'argument "Fp8Groups.scales": expected dtype float32, float8_e8m0fnu or int32, got float64'),
+    (dict(out_format=ops.NvFp4(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], got shape \[5, 4, 64\]'),
 ]
 
 
@@ -237,8 +238,8 @@ def test_outputs_lie_apart_from_all_else() -> None:
     """N11: memory that a launch writes is no other argument's."""
     x = np.ones((5, 4, 64), F32)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from'):
-        ops.quantize_groups(x, np.ones((5, 4, 1), F32), out=x.view(E4M3)[..., :64])
-    with pytest.raises(ArgumentError, match='argument "out_scales": expected memory apart from .*"x"'):
-        ops.quantize_groups(x, x[..., :1])
+        ops.quantize_groups(x, ops.Fp8Groups(np.ones((5, 4, 1), F32)), out=x.view(E4M3)[..., :64])
+    with pytest.raises(ArgumentError, match='argument "Fp8Groups.scales": expected memory apart from .*"x"'):
+        ops.quantize_groups(x, ops.Fp8Groups(x[..., :1]))
     with pytest.raises(ArgumentError, match='argument "out": expected dtype f8e4m3fn.*got f32'):
         ops.quantize_fp8_static(x, 1.0, out=x)

@@ -12,8 +12,7 @@ from numerics import BF16, E4M3, E8M0, F16, F32
 
 from mlafix import ArgumentError, UnitError, ops
 from mlafix.compat import vllm
-from mlafix._arrays import empty
-from mlafix.ops._block_scales import empty_quantised, one_or_groups
+from mlafix.ops._outputs import outputs
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 from mlafix.kernels import merge  # noqa: E402
@@ -85,8 +84,7 @@ def mapped(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any
     parts = np.concatenate([rng.permutation(20), [-1, 40]]).astype(np.int32)
 
     def call(v: Any, s: Any, *maps: Any, out: Any = None, out_lse: Any = None, **given: Any) -> tuple[Any, Any]:
-        out = empty_quantised(v, "v", (N, H, D), one_or_groups(given.get("out_scale"), given.get("out_scales"))) if out is None else out
-        out_lse = empty(v, (N, H), "f32") if out_lse is None else out_lse
+        out, out_lse = outputs(v, "v", out, out_lse, True, given.get("out_format"), shape=(N, H, D))
         ops.merge_states_mapped(out, v, s, *maps, out_lse=out_lse, **given)
         return out, out_lse
 
@@ -144,7 +142,7 @@ def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_seque
             continue
         scales = device.put(poisoned)
         shaped = scales[:, None] if name == "split" else scales
-        q, q_lse = call(*given, out_scales=shaped, quantize_from=source)
+        q, q_lse = call(*given, out_format=ops.Fp8Groups(shaped, quantize_from=source))
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
@@ -166,7 +164,7 @@ def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: D
     groups = H // joined
     for poisoned in (np.full((N, groups), np.nan, F32), np.full((groups, 8), np.nan, F32)[:, :N].T, np.full((N, groups), 255, np.uint8).view(E8M0)):
         scales = device.put(poisoned)
-        q, q_lse = call(*given, out_scales=scales[:, None] if name == "split" else scales, quantize_from="output")
+        q, q_lse = call(*given, out_format=ops.Fp8Groups(scales[:, None] if name == "split" else scales, quantize_from="output"))
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         check_joined(device.get(q), device.get(scales), device.get(merged).reshape(N, H, D), joined, poisoned.dtype == E8M0)
@@ -180,7 +178,7 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
     merged, _ = ops.merge_attn_states(*[device.put(array.astype(F32)) for array in (a, a_lse, b, b_lse)])
     for rounds in (False, True):
         scales = device.poisoned((N, 8), F32)
-        q, _ = ops.merge_attn_states(*given, out_scales=scales, round_scales=rounds)
+        q, _ = ops.merge_attn_states(*given, out_format=ops.Fp8Groups(scales, power_of_two=rounds))
         device.synchronize()
         check_joined(device.get(q), device.get(scales), device.get(merged), 2, rounds)
 
@@ -188,7 +186,7 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
-    """A merge into f32, then a product with the reciprocal, then fp8: as `out_scale` of `merge_attn_states`."""
+    """A merge into f32, then a product with the reciprocal, then fp8: as `Fp8` of `merge_attn_states`."""
     call, inputs = CALLS[name](rng, dtype)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
@@ -199,7 +197,7 @@ def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: De
         scales = [scale] if scale > 1 else [device.put(np.full(1, scale, F32)).reshape(shape) for shape in ((), (1,), (1, 1))]
         for each in scales:
             out, out_lse = device.poisoned(want.shape, E4M3), device.poisoned(tuple(lse.shape), F32)
-            for q, q_lse in (call(*given, out_scale=each, out=out, out_lse=out_lse), call(*given, out_scale=each)):
+            for q, q_lse in (call(*given, out_format=ops.Fp8(each), out=out, out_lse=out_lse), call(*given, out_format=ops.Fp8(each))):
                 device.synchronize()
                 got, nan = device.get(q), np.isnan(want.astype(F32))
                 assert got.dtype == E4M3
@@ -211,10 +209,10 @@ def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: De
 def test_one_scale_in_bound_and_traced_calls(rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
     v, s, scale = torch.randn(5, 3, 2, 64), torch.randn(5, 3, 2), torch.full((1,), 0.02)
-    want, lse = ops.merge_states(v, s, out_scale=scale)
-    traced = torch.compile(lambda v, s: ops.merge_states(v, s, out_scale=scale), fullgraph=True, backend="eager")(v, s)
+    want, lse = ops.merge_states(v, s, out_format=ops.Fp8(scale))
+    traced = torch.compile(lambda v, s: ops.merge_states(v, s, out_format=ops.Fp8(scale)), fullgraph=True, backend="eager")(v, s)
     out, out_lse = torch.empty_like(want), torch.full_like(lse, torch.nan)
-    ops.merge_states.bind(v, s, out=out, out_lse=out_lse, out_scale=scale)(None)
+    ops.merge_states.bind(v, s, out=out, out_lse=out_lse, out_format=ops.Fp8(scale))(None)
     for got, got_lse in (traced, (out, out_lse)):
         assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
 
@@ -222,24 +220,22 @@ def test_one_scale_in_bound_and_traced_calls(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_calls_with_one_scale(rng: np.random.Generator, name: str) -> None:
     call, inputs = CALLS[name](rng, BF16)
-    with pytest.raises(ArgumentError, match='argument "out_scale": expected None beside out_scales, got both'):
-        call(*inputs, out_scale=1.0, out_scales=np.empty((N, H, 2), F32))
-    with pytest.raises(ArgumentError, match='argument "round_scales": expected False without out_scales'):
-        call(*inputs, out_scale=1.0, round_scales=True)
-    with pytest.raises(ArgumentError, match='argument "out_scale": expected .*size 1.*got 2'):
-        call(*inputs, out_scale=np.ones(2, F32))
+    with pytest.raises(ArgumentError, match='argument "out_format": expected an instance of Fp8, Fp8Groups, MxFp8, MxFp4 or NvFp4, got ndarray'):
+        call(*inputs, out_format=np.empty((N, H, 2), F32))
+    with pytest.raises(ArgumentError, match=r'argument "Fp8\.scale": expected .*size 1.*got 2'):
+        call(*inputs, out_format=ops.Fp8(np.ones(2, F32)))
     if name == "split":
-        with pytest.raises(ArgumentError, match='argument "out_dtype": expected f8e4m3fn or None beside out_scale, got f16'):
-            call(*inputs, out_scale=1.0, out_dtype="f16")
+        with pytest.raises(ArgumentError, match='argument "out_dtype": expected f8e4m3fn or None with Fp8, got f16'):
+            call(*inputs, out_format=ops.Fp8(1.0), out_dtype="f16")
     out, _ = call(*inputs)
     with pytest.raises(ArgumentError, match='argument "out": expected .*f8e4m3fn.*got bf16'):
-        call(*inputs, out_scale=1.0, out=out)
+        call(*inputs, out_format=ops.Fp8(1.0), out=out)
 
 
 def test_rows_of_empty_states_are_zeros_with_the_least_scale(device: Device, rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     scales = device.put(np.full((N, H, 2), np.nan, F32))
-    q, _ = call(*(device.put(array) for array in inputs), out_scales=scales)
+    q, _ = call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(scales))
     device.synchronize()
     assert (device.get(q)[3].view(np.uint8) == 0).all()
     assert (device.get(scales)[3] == F32.type(1e-10) / F32.type(448)).all()
@@ -249,7 +245,7 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
     call, inputs = two(rng, BF16)
     given, scales = [device.put(array) for array in inputs], device.put(np.full((N, H, 2), np.nan, F32))
     merged, _ = call(*given)
-    q, _ = call(*given, out_scales=scales, round_scales=True, quantize_from="output")
+    q, _ = call(*given, out_format=ops.Fp8Groups(scales, power_of_two=True, quantize_from="output"))
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=True)
 
@@ -258,7 +254,7 @@ def test_padding_between_columns_is_not_touched(device: Device, rng: np.random.G
     """TMA wants columns that begin at multiples of 16 bytes."""
     call, inputs = two(rng, BF16)
     memory = device.put(np.full((H * 2, 8), 3.5, F32))
-    call(*(device.put(array) for array in inputs), out_scales=memory[:, :N].T)
+    call(*(device.put(array) for array in inputs), out_format=ops.Fp8Groups(memory[:, :N].T))
     device.synchronize()
     assert (device.get(memory)[:, N:] == 3.5).all() and not (device.get(memory)[:, :N] == 3.5).any()
 
@@ -268,7 +264,7 @@ def test_other_layouts_and_bases_of_the_lse(device: Device, rng: np.random.Gener
     turned = [device.put(array if array.ndim == 3 else np.ascontiguousarray(array.T)) for array in inputs]
     scales = device.put(np.full((N, H, 2), np.nan, F32))
     merged, lse = call(*turned, lse_layout="nh", base="2")
-    q, q_lse = call(*turned, out_scales=scales, lse_layout="nh", base="2", quantize_from="output")
+    q, q_lse = call(*turned, out_format=ops.Fp8Groups(scales, quantize_from="output"), lse_layout="nh", base="2")
     device.synchronize()
     np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
@@ -288,29 +284,31 @@ def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.
 
 
 @pytest.mark.parametrize("scales, message", [
-    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256, or .*groups of up to 8 whole heads, got"),
-    (np.zeros((N, H - 1), F32), r"out_scales.*or \[7, P\], P groups of up to 8 whole heads, got \(7, 5\)"),
-    (np.zeros((N, 1, H // 2), F32), "out_scales.*shape"),
-    (np.zeros((N + 1, H, 2), F32), "out_scales.*shape"),
-    (np.zeros((N, 13), F32), "out_scales.*shape"),
-    (np.zeros((N, H, 2), np.float64), "out_scales.*float32, float8_e8m0fnu or int32, got float64"),
-    (np.zeros((N, 4), np.int32), "out_scales.*a word for each 4 groups"),
+    (np.zeros((N, H, 3), F32), r"Fp8Groups\.scales.*G a divisor of 256, or .*groups of up to 8 whole heads, got"),
+    (np.zeros((N, H - 1), F32), r"Fp8Groups\.scales.*or \[7, P\], P groups of up to 8 whole heads, got \(7, 5\)"),
+    (np.zeros((N, 1, H // 2), F32), r"Fp8Groups\.scales.*shape"),
+    (np.zeros((N + 1, H, 2), F32), r"Fp8Groups\.scales.*shape"),
+    (np.zeros((N, 13), F32), r"Fp8Groups\.scales.*shape"),
+    (np.zeros((N, H, 2), np.float64), r"Fp8Groups\.scales.*float32, float8_e8m0fnu or int32, got float64"),
+    (np.zeros((N, 4), np.int32), r"Fp8Groups\.scales.*a word for each 4 groups"),
 ])  # fmt: skip
 def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, scales: np.ndarray, message: str) -> None:
     call, inputs = two(rng, BF16)
     with pytest.raises(ArgumentError, match=message):
-        call(*inputs, out_scales=scales)
+        call(*inputs, out_format=ops.Fp8Groups(scales))
 
 
 def test_other_wrong_calls(rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     scales = np.zeros((N, H, 2), F32)
-    with pytest.raises(ArgumentError, match="out_scale.*None beside out_scales"):
-        call(*inputs, out_scales=scales, out_scale=1.0)
-    with pytest.raises(ArgumentError, match="quantize_from.*'f32' or 'output'"):
-        call(*inputs, out_scales=scales, quantize_from="bf16")
+    with pytest.raises(ArgumentError, match=r"argument \"Fp8Groups\.quantize_from\": expected 'f32' or 'output', got 'bf16'"):
+        ops.Fp8Groups(scales, quantize_from="bf16")  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r'argument "Fp8Groups\.power_of_two": expected False or True, got 2'):
+        ops.Fp8Groups(scales, power_of_two=2)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r'argument "Fp8\.scale": expected one f32 .*, got None'):
+        ops.Fp8(None)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="lse_layout"):
-        call(*inputs, out_scales=scales, lse_layout="xy")
+        call(*inputs, out_format=ops.Fp8Groups(scales), lse_layout="xy")
 
 
 def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
@@ -318,7 +316,7 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     given = [device.put(array) for array in inputs]
     merged, _ = ops.merge_attn_states(*given)
     q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((N, H, 2), np.nan, F32))
-    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_scales=scales, quantize_from="output")
+    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(scales, quantize_from="output"))
     bound(None)
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
@@ -335,13 +333,13 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
     monkeypatch.setenv("MLAFIX_STRICT", "1")
     inputs, out, scales = arrays(1)
     with pytest.raises(UnitError, match="MLAFIX_STRICT forbids compiling it"):
-        ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+        ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_format=ops.Fp8Groups(scales))
     monkeypatch.delenv("MLAFIX_STRICT")
-    ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+    ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_format=ops.Fp8Groups(scales))
     assert np.isnan(scales).all()
     monkeypatch.setenv("MLAFIX_STRICT", "1")
     inputs, out, scales = arrays(N)
-    ops.merge_attn_states(*inputs, out=out, return_lse=False, out_scales=scales)
+    ops.merge_attn_states(*inputs, out=out, return_lse=False, out_format=ops.Fp8Groups(scales))
     check(out, scales, inputs[0].astype(F32), 3, powers=False)
 
 
@@ -367,7 +365,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 
     def merged(a: Any, b: Any) -> Any:
         scales = a.new_empty((5, 3, 3))
-        return ops.merge_attn_states(a, lse, b, lse, out_scales=scales, base="2", round_scales=True)[0].view(torch.uint8), scales
+        return ops.merge_attn_states(a, lse, b, lse, out_format=ops.Fp8Groups(scales, power_of_two=True), base="2")[0].view(torch.uint8), scales
 
     traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
     for got, want in zip(traced, merged(a, b)):

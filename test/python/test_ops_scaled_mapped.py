@@ -50,11 +50,11 @@ def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Dev
     assert 0 < named.sum() < groups.rows
     for source in ("f32", "output"):
         rows, lse = unfused(groups, device, given, more, F32 if source == "f32" else BF16)
-        told = {} if source == "f32" else {"quantize_from": "output", "out_dtype": "bf16"}
+        told = {} if source == "f32" else {"out_dtype": "bf16"}
         want, want_scales = quantised(rows, 2, False)
         q, scales, q_lse = (device.poisoned(shape, kind) for shape, kind in (
             ((groups.rows, HEADS, DIM), E4M3), ((groups.rows, HEADS, 2), F32), ((groups.rows, HEADS), F32)))
-        ops.merge_states_mapped(q, *given, out_lse=q_lse, out_scales=scales, **more, **told)
+        ops.merge_states_mapped(q, *given, out_lse=q_lse, out_format=ops.Fp8Groups(scales, quantize_from=source), **more, **told)
         device.synchronize()
         same_rows(device.get(q), want, named)
         same_rows(device.get(scales), want_scales, named)
@@ -73,7 +73,7 @@ def test_one_scale_is_given(device: Device, rng: np.random.Generator) -> None:
     rows, lse = unfused(groups, device, given, more, F32)
     named = np.isin(np.arange(groups.rows), list(groups.members))
     q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
-    ops.merge_states_mapped(q, *given, out_lse=q_lse, out_scale=0.03, **more)
+    ops.merge_states_mapped(q, *given, out_lse=q_lse, out_format=ops.Fp8(0.03), **more)
     device.synchronize()
     same_rows(device.get(q), np.clip(rows * (F32.type(1) / F32.type(0.03)), -448, 448).astype(E4M3), named)
     same_rows(device.get(q_lse), lse, named)
@@ -86,7 +86,7 @@ def test_words_of_scales_and_their_padding(device: Device, rng: np.random.Genera
     rows, _ = unfused(groups, device, given, more, F32)
     named = np.isin(np.arange(groups.rows), list(groups.members))
     q, words = device.poisoned(rows.shape, E4M3), device.poisoned((groups.rows, 1), np.int32)
-    ops.merge_states_mapped(q, *given, out_scales=words, **more)
+    ops.merge_states_mapped(q, *given, out_format=ops.Fp8Groups(words), **more)
     device.synchronize()
     want, scales = quantised(rows, 1, True)
     powers = np.where(np.isnan(scales[..., 0]), 255, np.frexp(scales[..., 0])[1] - 1 + 127)
@@ -103,9 +103,9 @@ def test_fp4_in_tiles(device: Device, rng: np.random.Generator) -> None:
     named = np.isin(np.arange(groups.rows), list(groups.members))
     q = device.put(np.full((groups.rows, HEADS, DIM // 2), 0xA5, np.uint8))
     flat, tiles = device.put(np.full((groups.rows, HEADS * DIM // 16), 0xA5, np.uint8)), device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
-    ops.merge_states_mapped(q, *given, out_scales=ops.BlockScales(flat, GLOBAL), **more)
+    ops.merge_states_mapped(q, *given, out_format=ops.NvFp4(flat, GLOBAL), **more)
     first = device.get(q).copy()
-    ops.merge_states_mapped(q, *given, out_scales=ops.BlockScales(tiles, GLOBAL, "128x4", 7, clear_padding=False), **more)
+    ops.merge_states_mapped(q, *given, out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=7, clear_padding=False), **more)
     device.synchronize()
     want, scales = nvfp4(rows, GLOBAL)
     for got, one in ((first, want), (device.get(q), want), (device.get(flat).reshape(scales.shape), scales)):
@@ -127,7 +127,7 @@ def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random
     rows, _ = unfused(made, device, given, more, F32)
     named = np.isin(np.arange(made.rows), list(made.members))
     q, scales = device.poisoned(rows.shape, E4M3), device.poisoned((made.rows, HEADS, 1), F32)
-    ops.merge_states_mapped(q, *given, out_scales=scales, **more)
+    ops.merge_states_mapped(q, *given, out_format=ops.Fp8Groups(scales), **more)
     device.synchronize()
     want, want_scales = quantised(rows, 1, False)
     same_rows(device.get(q), want, named)
@@ -138,36 +138,40 @@ def test_parts_of_no_weight_hold_anything(device: Device, rng: np.random.Generat
     """Rows of empty states are zeros with the least scale, whatever the payload."""
     parts, lses = garbage(rng, (4, 1, 64), BF16), np.array([-np.inf, np.inf, -np.inf, np.inf], F32)[:, None]
     q, scales = device.poisoned((2, 1, 64), E4M3), device.poisoned((2, 1, 1), F32)
-    ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_scales=scales)
+    ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_format=ops.Fp8Groups(scales))
     device.synchronize()
     assert not device.get(q).view(np.uint8).any() and (device.get(scales) == F32.type(1e-10) / F32.type(448)).all()
 
 
+def groups_in(shape: tuple[int, ...], **more: Any) -> ops.Fp8Groups:
+    return ops.Fp8Groups(np.ones(shape, F32), **more)
+
+
 @pytest.mark.parametrize("changed, message", [
-    (dict(out_scale=1.0, out_scales=np.ones((5, 4, 1), F32)), 'argument "out_scale": expected None beside out_scales, got both'),
-    (dict(round_scales=True), 'argument "round_scales": expected False without out_scales, got True'),
-    (dict(out_scale=1.0, quantize_from="output"), "argument \"quantize_from\": expected 'f32' without out_scales, got 'output'"),
-    (dict(out_scales=np.ones((5, 4, 1), F32), out_dtype="bf16"), "argument \"out_dtype\": expected None where quantize_from is 'f32', got 'bf16'"),
-    (dict(out_scales=np.ones((5, 4, 1), F32), quantize_from="output", out_dtype="i32"), 'argument "quantize_from": expected .*no bf16, f16 or f32'),
-    (dict(out_scales=np.ones((6, 4, 1), F32)), r'argument "out_scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
-    (dict(out_scales=np.ones((5, 4, 3), F32)), 'argument "out_scales": expected .*G a divisor of 64'),
-    (dict(out_scales=np.ones((5, 4, 1), np.float64)), 'argument "out_scales": expected dtype float32.*got float64'),
-    (dict(out_scales=[1.0]), 'argument "out_scales": expected an array of numpy.s or torch.s, got list'),
-    (dict(out_scale=np.ones(2, F32)), 'argument "out_scale": expected size 1 .*got 2'),
-    (dict(out_scale=1.0, out=np.ones((5, 4, 64), F32)), 'argument "out": expected dtype f8e4m3fn.*got f32'),
-    (dict(out_scale=1.0, out=np.ones((5, 4, 65), E4M3)), 'argument "(out|parts)": expected size .*got'),
-    (dict(out_scale=1.0, out=None), 'argument "out": expected an array, got NoneType'),
-    (dict(out_scale=1.0, parts=np.ones((7, 64), F32)), r'argument "parts": expected 3 dims \[p, H, D\], got 2'),
-    (dict(out_scale=1.0, part_map=np.ones(3, np.int64)), 'argument "part_map": expected dtype i32.*got i64'),
-    (dict(out_scale=1.0, base="x"), "argument \"base\": expected 'e' or '2', got 'x'"),
-    (dict(out_scales=ops.BlockScales(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], two elements'),
+    (dict(out_format=np.ones((5, 4, 1), F32)), 'argument "out_format": expected an instance of Fp8, .*got ndarray'),
+    (dict(out_format=None, out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose quantize_from is 'output', got 'bf16'"),
+    (dict(out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose quantize_from is 'output', got 'bf16'"),
+    (dict(out_format=groups_in((5, 4, 1)), out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose .*, got 'bf16'"),
+    (dict(out_format=groups_in((5, 4, 1), quantize_from="output"), out_dtype="i32"), 'argument "Fp8Groups.quantize_from": expected .*no bf16, f16 or f32'),
+    (dict(out_format=groups_in((6, 4, 1))), r'argument "Fp8Groups.scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
+    (dict(out_format=groups_in((5, 4, 3))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),
+    (dict(out_format=ops.Fp8Groups(np.ones((5, 4, 1), np.float64))), 'argument "Fp8Groups.scales": expected dtype float32.*got float64'),
+    (dict(out_format=ops.Fp8Groups([1.0])), 'argument "Fp8Groups.scales": expected an array of numpy.s or torch.s, got list'),
+    (dict(out_format=ops.Fp8(np.ones(2, F32))), 'argument "Fp8.scale": expected size 1 .*got 2'),
+    (dict(out=np.ones((5, 4, 64), F32)), 'argument "out": expected dtype f8e4m3fn.*got f32'),
+    (dict(out=np.ones((5, 4, 65), E4M3)), 'argument "(out|parts)": expected size .*got'),
+    (dict(out=None), 'argument "out": expected an array, got NoneType'),
+    (dict(parts=np.ones((7, 64), F32)), r'argument "parts": expected 3 dims \[p, H, D\], got 2'),
+    (dict(part_map=np.ones(3, np.int64)), 'argument "part_map": expected dtype i32.*got i64'),
+    (dict(base="x"), "argument \"base\": expected 'e' or '2', got 'x'"),
+    (dict(out_format=ops.NvFp4(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], two elements'),
 ])  # fmt: skip
 def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
     right = Right(Device())
-    given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3)}
+    given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3), "out_format": ops.Fp8(1.0)}
     with pytest.raises(ArgumentError, match=message):
         ops.merge_states_mapped(**{**given, **changed})
-    ops.merge_states_mapped(**given, out_scale=1.0)
+    ops.merge_states_mapped(**given)
 
 
 def test_scales_lie_apart_from_all_else() -> None:
@@ -176,8 +180,8 @@ def test_scales_lie_apart_from_all_else() -> None:
     given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3)}
     whole = np.ones((7, 4), F32)
     given["lses"] = whole
-    with pytest.raises(ArgumentError, match='argument "out_scales": expected memory apart from .*"lses"'):
-        ops.merge_states_mapped(**given, out_scales=whole[:5])
+    with pytest.raises(ArgumentError, match='argument "Fp8Groups.scales": expected memory apart from .*"lses"'):
+        ops.merge_states_mapped(**given, out_format=ops.Fp8Groups(whole[:5]))
 
 
 def test_a_bound_call_and_a_traced_one(rng: np.random.Generator) -> None:
@@ -186,10 +190,10 @@ def test_a_bound_call_and_a_traced_one(rng: np.random.Generator) -> None:
     made = [(torch.zeros(2, 2, 64, dtype=torch.float8_e4m3fn), torch.zeros(2, 2, 2)) for _ in range(3)]
 
     def call(out: Any, scales: Any) -> None:
-        ops.merge_states_mapped(out, parts, lses, indptr, out_scales=scales, base="2", out_base="e")
+        ops.merge_states_mapped(out, parts, lses, indptr, out_format=ops.Fp8Groups(scales), base="2", out_base="e")
 
     call(*made[0])
     torch.compile(call, fullgraph=True, backend="eager")(*made[1])
-    ops.merge_states_mapped.bind(made[2][0], parts, lses, indptr, out_scales=made[2][1], base="2", out_base="e")(None)
+    ops.merge_states_mapped.bind(made[2][0], parts, lses, indptr, out_format=ops.Fp8Groups(made[2][1]), base="2", out_base="e")(None)
     for out, scales in made[1:]:
         assert torch.equal(out.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])

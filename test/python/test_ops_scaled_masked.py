@@ -65,13 +65,13 @@ def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: 
     for base in ("e", "2"):
         given, scale = batch.on(device), device.put(np.full(1, 0.07, F32))
         q, lse = device.poisoned((batch.rows, HEADS, DIM), E4M3), device.poisoned((batch.rows, HEADS), F32)
-        assert ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_scale=scale, base=base) == (q, lse)  # type: ignore[arg-type]
+        assert ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
         device.synchronize()
         assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # which are only read
         prefix, prefix_lse, suffix, suffix_lse = batch.on(device)[:4]
         fixed, fixed_lse = device.put(batch.states[0].copy()), device.put(batch.states[1].copy())
         ops.fixup_zero_kv_rows(fixed, fixed_lse, *given[4:], lse_layout="nh")
-        want, want_lse = ops.merge_attn_states(fixed, fixed_lse, suffix, suffix_lse, out_scale=scale, lse_layout="nh", base=base)  # type: ignore[arg-type]
+        want, want_lse = ops.merge_attn_states(fixed, fixed_lse, suffix, suffix_lse, out_format=ops.Fp8(scale), lse_layout="nh", base=base)  # type: ignore[arg-type]
         device.synchronize()
         batch.check(device.get(q), device.get(want))
         batch.check(device.get(lse), device.get(want_lse))
@@ -87,7 +87,7 @@ def test_a_group_of_all_heads(device: Device, rng: np.random.Generator, lengths:
     batch = Batch(rng, lengths, before, after, BF16)
     rows, lse = batch.unfused(device, F32)
     q, q_lse, scales = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32), device.poisoned((batch.rows, 1), F32)
-    ops.fixup_merge_quantize(*batch.on(device), out=q, out_lse=q_lse, out_scales=scales)
+    ops.fixup_merge_quantize(*batch.on(device), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales))
     device.synchronize()
     want, numbers = quantised(rows.reshape(batch.rows, HEADS * DIM), 1, False)
     batch.check(device.get(q), want.reshape(rows.shape))
@@ -105,7 +105,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
     for groups, columns in ((1, False), (4, True)):
         memory = device.poisoned((HEADS * groups, n) if columns else (n, HEADS, groups), F32)
         q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
-        ops.fixup_merge_quantize(*given, out=q, out_lse=q_lse, out_scales=memory.T if columns else memory, quantize_from=source)
+        ops.fixup_merge_quantize(*given, out=q, out_lse=q_lse, out_format=ops.Fp8Groups(memory.T if columns else memory, quantize_from=source))
         device.synchronize()
         want, numbers = quantised(rows, groups, False)
         batch.check(device.get(q), want)
@@ -113,16 +113,19 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
         stored = device.get(memory)
         batch.check((np.ascontiguousarray(stored.T) if columns else stored).reshape(n, HEADS, groups), numbers)
     q, words = device.poisoned(rows.shape, E4M3), device.poisoned((n, 1), np.int32)
-    ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_scales=words, quantize_from=source)
+    ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(words, quantize_from=source))
     device.synchronize()
     want, numbers = quantised(rows, 1, True)
     batch.check(device.get(q), want)
     each = device.get(words).view(np.uint8)
     assert (each[batch.inside, 3] == 0).all() and (each[~batch.inside] == 255).all()
     np.testing.assert_array_equal(each[batch.inside, :3].view(E8M0).astype(F32), numbers[batch.inside, :, 0])
-    for make, size, how in ((lambda x: nvfp4(x, GLOBAL), 16, {"global_scale": GLOBAL}), (lambda x: mxfp4(x, "ceil"), 32, {"mxfp4": "ceil"})):
+    for make, size, form in (
+        (lambda x: nvfp4(x, GLOBAL), 16, lambda scales: ops.NvFp4(scales, GLOBAL, quantize_from=source)),
+        (lambda x: mxfp4(x, "ceil"), 32, lambda scales: ops.MxFp4(scales, rounding="ceil", quantize_from=source)),
+    ):
         q, stored = (device.put(np.full(shape, 255, np.uint8)) for shape in ((n, HEADS, DIM // 2), (n, HEADS, DIM // size)))
-        ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_scales=ops.BlockScales(stored, **how), quantize_from=source)
+        ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_format=form(stored))
         device.synchronize()
         for got, one in zip((q, stored), make(rows) if n else (device.get(q), device.get(stored))):
             batch.check(device.get(got), one)
@@ -133,7 +136,7 @@ def test_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
     batch = Batch(rng, *BATCHES[0], BF16)
     rows, _ = batch.unfused(device, F32)
     tiles = device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
-    ops.fixup_merge_quantize(*batch.on(device), out_scales=ops.BlockScales(tiles, GLOBAL, "128x4", 50, clear_padding=False))
+    ops.fixup_merge_quantize(*batch.on(device), out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=50, clear_padding=False))
     device.synchronize()
     stored, (_, numbers) = rows_of(device.get(tiles), HEADS * DIM // 16), nvfp4(rows, GLOBAL)
     at = 50 + np.flatnonzero(batch.inside)
@@ -151,7 +154,7 @@ def test_arrays_lie_anywhere(device: Device, rng: np.random.Generator, layout: s
     a, s, b, t = (lay_out(x if x.ndim == 3 else turn(x), layout) for x in batch.states)
     outs = [lay_out(poison(shape, kind), layout) for shape, kind in ((rows.shape, E4M3), (turn(lse).shape, F32), (numbers.shape, F32))]
     before, (q, q_lse, scales) = [buffer_of(x).copy() for x in outs], [device.put(x) for x in outs]
-    ops.fixup_merge_quantize(*(device.put(x) for x in (a, s, b, t, batch.lens, batch.starts)), out=q, out_lse=q_lse, out_scales=scales, lse_layout=lse_layout)
+    ops.fixup_merge_quantize(*(device.put(x) for x in (a, s, b, t, batch.lens, batch.starts)), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales), lse_layout=lse_layout)
     device.synchronize()
     for got, one in ((q, want), (scales, numbers)):
         batch.check(device.get(got), one)
@@ -162,10 +165,10 @@ def test_arrays_lie_anywhere(device: Device, rng: np.random.Generator, layout: s
 
 def test_the_lse_may_be_an_input(device: Device, rng: np.random.Generator) -> None:
     batch = Batch(rng, *BATCHES[0], BF16)
-    want, want_lse = ops.fixup_merge_quantize(*batch.on(device), out_scale=0.1)
+    want, want_lse = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
     for which in (1, 3):
         given = [device.put(x.copy()) for x in (*batch.states, batch.lens, batch.starts)]
-        q, lse = ops.fixup_merge_quantize(*given, out_scale=0.1, out_lse=given[which])
+        q, lse = ops.fixup_merge_quantize(*given, out_format=ops.Fp8(0.1), out_lse=given[which])
         device.synchronize()
         assert lse is given[which] and same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
         assert same_bits(device.get(lse)[batch.inside], device.get(want_lse)[batch.inside])
@@ -180,10 +183,10 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
     given = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1], np.array([0, 1], np.int32), np.array(starts, np.int32))]
     scale = device.put(np.ones(1, F32))
     q, lse = device.poisoned((n, 1, 32), E4M3), device.poisoned((n, 1), F32)
-    ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_scale=scale)
-    merged = ops.merge_attn_states(*given[:4], out_scale=scale, lse_layout="nh")
+    ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale))
+    merged = ops.merge_attn_states(*given[:4], out_format=ops.Fp8(scale), lse_layout="nh")
     none = device.put(np.full((n, 1), -np.inf, F32))
-    alone = ops.merge_attn_states(given[0], none, *given[2:4], out_scale=scale, lse_layout="nh")
+    alone = ops.merge_attn_states(given[0], none, *given[2:4], out_format=ops.Fp8(scale), lse_layout="nh")
     device.synchronize()
     made = [(device.get(q).view(np.uint8), device.get(lse)) for q, lse in ((q, lse), merged, alone)]
     made.append((poison((n, 1, 32), np.dtype(np.uint8)), poison((n, 1), F32)))
@@ -194,12 +197,12 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
 def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.Generator) -> None:
     """A padded batch: lengths past the last sequence count for nothing."""
     batch = Batch(rng, *BATCHES[0], BF16)
-    want, _ = ops.fixup_merge_quantize(*batch.on(device), out_scale=0.1)
+    want, _ = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
     batch.lens = np.concatenate([batch.lens, [0, -1, 7]]).astype(np.int32)
-    q, _ = ops.fixup_merge_quantize(*batch.on(device), out_scale=0.1)
+    q, _ = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
     device.synchronize()
     assert same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
-    q, lse = ops.fixup_merge_quantize(*Batch(rng, [0, 0], 0, 0, BF16).on(device), out_scale=0.1)
+    q, lse = ops.fixup_merge_quantize(*Batch(rng, [0, 0], 0, 0, BF16).on(device), out_format=ops.Fp8(0.1))
     assert tuple(q.shape) == (0, HEADS, DIM) and tuple(lse.shape) == (0, HEADS)
 
 
@@ -209,7 +212,7 @@ def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
     lens, starts = torch.tensor([0, 2], dtype=torch.int32), torch.tensor([0, 2, 6], dtype=torch.int32)
 
     def call(v: Any, s: Any, how: Any = ops.fixup_merge_quantize, **more: Any) -> Any:
-        return how(v[0], s[0], v[1], s[1], lens, starts, out_scale=0.02, **more)
+        return how(v[0], s[0], v[1], s[1], lens, starts, out_format=ops.Fp8(0.02), **more)
 
     want, lse = call(v, s)
     traced = torch.compile(lambda v, s: call(v, s), fullgraph=True, backend="eager")(v, s)
@@ -220,12 +223,10 @@ def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
 
 
 WRONG = [
-    (dict(out_scale=None), 'argument "out_scale": expected a scale, or out_scales, got None'),
-    (dict(out_scales=np.ones((N, H, 1), F32)), 'argument "out_scale": expected None beside out_scales, got both'),
-    (dict(round_scales=True), 'argument "round_scales": expected False without out_scales, got True'),
-    (dict(out_scale=None, out_scales=np.ones((N, H, 1), F32), quantize_from="x"), "argument \"quantize_from\": expected 'f32' or 'output', got 'x'"),
-    (dict(out_scale=None, out_scales=np.ones((N, H, 3), F32)), 'argument "out_scales": expected .*G a divisor of 64'),
-    (dict(out_scale=np.ones(2, F32)), 'argument "out_scale": expected size 1 .*got 2'),
+    (dict(out_format=None), 'argument "out_format": expected an instance of Fp8, .*got NoneType'),
+    (dict(out_format=np.ones((N, H, 1), F32)), 'argument "out_format": expected an instance of Fp8, .*got ndarray'),
+    (dict(out_format=ops.Fp8Groups(np.ones((N, H, 3), F32))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),
+    (dict(out_format=ops.Fp8(np.ones(2, F32))), 'argument "Fp8.scale": expected size 1 .*got 2'),
     (dict(prefix=np.ones((N, D), F32)), r'argument "prefix": expected 3 dims \[n, H, D\], got 2'),
     (dict(prefix=np.ones((N, H, D)), out=None), 'argument "prefix": expected dtype bf16 or f16 or f32, got float64'),
     (dict(suffix=np.ones((N, H, D), F16)), 'argument "suffix": expected dtype f32.*got f16'),
@@ -261,5 +262,5 @@ def test_outputs_lie_apart_from_all_else() -> None:
         right.call("fixup_merge_quantize", prefix=rows, out=rows.view(E4M3)[..., :D])
     with pytest.raises(ArgumentError, match='argument "out_lse": expected memory apart from .*"prefix_lse"'):
         right.call("fixup_merge_quantize", prefix_lse=lses[1:], out_lse=lses[:-1])
-    with pytest.raises(ArgumentError, match='argument "out_scales": expected memory apart from .*"suffix_lse"'):
-        right.call("fixup_merge_quantize", suffix_lse=lses[1:], out_scale=None, out_scales=lses[:-1])
+    with pytest.raises(ArgumentError, match='argument "Fp8Groups.scales": expected memory apart from .*"suffix_lse"'):
+        right.call("fixup_merge_quantize", suffix_lse=lses[1:], out_format=ops.Fp8Groups(lses[:-1]))

@@ -59,7 +59,7 @@ def layer(parts: Any, lses: Any) -> tuple[Any, Any]:
 
 def scaled(parts: Any, lses: Any) -> tuple[Any, Any, Any]:
     scales = parts[0].new_empty((N, H, 2), dtype=torch.float32)
-    out, lse = ops.merge_states_list([one * 2 for one in parts], lses, out_scales=scales)
+    out, lse = ops.merge_states_list([one * 2 for one in parts], lses, out_format=ops.Fp8Groups(scales))
     return out.view(torch.uint8), lse, scales
 
 

@@ -20,6 +20,7 @@ from calls import CALLS, FUNCTION_OF, FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import _torch, ops  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
+from mlafix.ops.formats import FORMATS  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
 from watching import seen_by_torch  # noqa: E402
@@ -62,16 +63,17 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 def test_schema_is_made_of_the_signature() -> None:
     assert OPERATORS["merge_states_list"].schema == (
         "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, "
-        "Tensor? out_scale, Scalar? out_scale_number, Tensor(c!)? out_scales, bool out_scales_is_block, Tensor? out_scales_global, "
-        "Scalar? out_scales_global_number, str out_scales_swizzle, SymInt out_scales_first_row, str out_scales_mxfp4, "
-        "bool out_scales_clear_padding, bool round_scales, str quantize_from) -> (Tensor, Tensor)")  # fmt: skip
+        "str? out_format, Tensor(c!)? out_format_scales, Tensor? out_format_scale, Scalar? out_format_scale_number, "
+        "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
+        "bool out_format_clear_padding, str out_format_quantize_from) -> (Tensor, Tensor)")  # fmt: skip
     assert OPERATORS["fill_pad_rows"].schema == (
         "fill_pad_rows(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, Tensor(b!)? lse, str lse_layout) -> ()")  # fmt: skip
 
 
 def test_every_function_is_an_operator() -> None:
     """But for those that call one, or work on the host."""
-    assert set(ops.__all__) - set(OPERATORS) == {"Array", "Base", "BlockScales", "Bound", "LseLayout", "Stream", "chunks_with_zero_kv", "is_prefilling"}
+    assert set(ops.__all__) - set(OPERATORS) == {
+        "Array", "Base", "Bound", "LseLayout", "OutFormat", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
 
 

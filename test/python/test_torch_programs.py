@@ -151,12 +151,12 @@ def test_gradients_are_refused_by_an_exported_program() -> None:
 
 X, STATES = torch.randn(4, 64), [torch.randn(4, 2, 64), torch.randn(4, 2)] * 2
 FLOATS = {
-    "a scale of the result": lambda v: ops.merge_attn_states(*STATES, lse_layout="nh", out_scale=v)[0].view(torch.uint8),
+    "a scale of the result": lambda v: ops.merge_attn_states(*STATES, lse_layout="nh", out_format=ops.Fp8(v))[0].view(torch.uint8),
     "softmax": lambda v: ops.softmax(X, v),
     "rmsnorm": lambda v: ops.rmsnorm(X, X[0], v),
     "quantize_fp8_static": lambda v: ops.quantize_fp8_static(X, v).view(torch.uint8),
     "pack_rows": lambda v: ops.pack_rows(X, torch.tensor([0, 1, 4], dtype=torch.int32), 5, pad=v),
-    "a global scale": lambda v: ops.quantize_groups(X, ops.BlockScales(torch.empty(4, 4, dtype=torch.uint8), v)),
+    "a global scale": lambda v: ops.quantize_groups(X, ops.NvFp4(torch.empty(4, 4, dtype=torch.uint8), v)),
 }  # fmt: skip
 
 

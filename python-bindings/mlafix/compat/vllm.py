@@ -20,7 +20,8 @@ from ._views import as_f32, bytes_as_fp8, in_rows, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
-         context_rows="prefill_tokens_with_context", out_scale="output_scale", global_scale="output_scale", out_scales="output_block_scale")
+         context_rows="prefill_tokens_with_context", **{"Fp8.scale": "output_scale", "NvFp4.global_scale": "output_scale"},
+         **{"Fp8Groups.scales": "output_block_scale", "NvFp4.scales": "output_block_scale"})
 def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                       output_lse: Array | None = None, prefill_tokens_with_context: int | None = None,
                       output_scale: Array | None = None, output_block_scale: Array | None = None) -> None:
@@ -45,27 +46,35 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8 where
             output_block_scale is None, and for NVFP4.
         output_block_scale: written: a scale for each group of K elements of a head, whose layout it decides by itself as
-            `out_scales` does (`mlafix.ops.merge_attn_states`): f32 `[N, H * D / K]`, K of 64 or 128, say, row-major or
+            that of `mlafix.ops.Fp8Groups` does: f32 `[N, H * D / K]`, K of 64 or 128, say, row-major or
             column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is f8e4m3fn then, with the
             bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32. For an output of uint8
             `[N, H, D / 2]` with `output_scale` as the global scale it is NVFP4: scales in tiles of 128 x 4, float8_e4m3fn
-            or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128 (`mlafix.ops.BlockScales`).
+            or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128 (`mlafix.ops.NvFp4`).
             Padding of tiles becomes zeros.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    is_fp4 = output_block_scale is not None and output_scale is not None and "uint8" in str(output.dtype)
-    if is_fp4:
-        output_block_scale, output_scale = ops.BlockScales(output_block_scale, output_scale, "128x4"), None
+    out_format = _format_of(output, output_scale, output_block_scale)
     try:
-        ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse,
-                              return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale,
-                              copy_past_context=True, out_scales=output_block_scale)
+        ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse, return_lse=False,
+                              context_rows=prefill_tokens_with_context, copy_past_context=True, out_format=out_format)
     except ArgumentError:
-        if output_scale is None and output_block_scale is None and "float8" in str(output.dtype):
+        if out_format is None and "float8" in str(output.dtype):
             raise wrong("output_scale", f"one f32 for an output of {output.dtype}", "None") from None
         raise
+
+
+def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | None:
+    """The format that vLLM's arguments mean."""
+    if block_scale is None:
+        return None if scale is None else ops.Fp8(scale)
+    if scale is None:
+        return ops.Fp8Groups(block_scale)
+    if "uint8" not in str(output.dtype):
+        raise wrong("output_scale", f"None beside output_block_scale for an output of {output.dtype}", "both")
+    return ops.NvFp4(block_scale, scale, tiles="128x4")
 
 
 def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc: Array) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Literal, NoReturn, cast
 
 import torch
 
-from .._arguments import wrong
+from .._arguments import renames, wrong
 from ..errors import ArgumentError
-from ..ops import Base
+from ..ops import Base, Fp8
 from ._backends import Backend, Call, ExchangeBackend
 from ._cut import Cut, CutName
 from ._push import ExchangeName, pushed_on
@@ -198,9 +198,10 @@ class Reducer:
         """The tokens and the heads of the whole state that this rank receives."""
         return self.cut.owned(self.rank, tokens)
 
+    @renames(out_scale="Fp8.scale")
     def reduce(self, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None = None,
                query_start_loc: torch.Tensor | None = None, out: torch.Tensor | None = None, out_lse: torch.Tensor | None = None,
-               out_scale: torch.Tensor | None = None, *, return_lse: bool = True,
+               out_format: Fp8 | None = None, *, return_lse: bool = True,
                base: Base | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
 
@@ -216,9 +217,9 @@ class Reducer:
                 are padding.
             query_start_loc: `[requests + 1]` i32 or i64: the first token of each request, and the end of the last; tokens at or
                 past that are padding.
-            out: `[tokens, heads, D]` of what this rank owns, bf16, f16 or f32 (f8e4m3fn with `out_scale`). Allocated if None.
+            out: `[tokens, heads, D]` of what this rank owns, bf16, f16 or f32 (f8e4m3fn with `out_format`). Allocated if None.
             out_lse: `[tokens, heads] f32` likewise. Allocated if None and `return_lse`.
-            out_scale: one f32 on the device, `[1]`: makes the output fp8, `value * (1 / out_scale)`, as `ops.merge_attn_states`.
+            out_format: `mlafix.ops.Fp8` with a scale `[1] f32` on the device: makes the output fp8, as of `ops.merge_attn_states`.
             return_lse: False: no merged lse is computed unless `out_lse` is given.
             base: of `lse` and `out_lse`; None is the reducer's.
 
@@ -230,16 +231,17 @@ class Reducer:
             RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
         """
         base = self.base if base is None else base
-        problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
+        problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_format, base)
         backend = call = None
         if problem is None:
             tokens = partial.shape[0]
             rows, heads = self._owned_shape(tokens)
             if out is None:
-                out = partial.new_empty((rows, heads, self.head_dim), dtype=self.dtype if out_scale is None else torch.float8_e4m3fn)
+                out = partial.new_empty((rows, heads, self.head_dim), dtype=self.dtype if out_format is None else torch.float8_e4m3fn)
             if out_lse is None and return_lse:
                 out_lse = lse.new_empty((rows, heads))
-            backend, call = self._backend_for(tokens), Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
+            scale: Any = None if out_format is None else out_format.scale
+            backend, call = self._backend_for(tokens), Call(partial, lse, seq_lens, query_start_loc, out, out_lse, scale, base)
         if self._check_calls:
             self._compare(backend, call, problem)
         if problem is not None:
@@ -275,7 +277,7 @@ class Reducer:
         return mine.stop - mine.start, heads.stop - heads.start
 
     def _problem(self, partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any, out: Any, out_lse: Any,
-                 out_scale: Any, base: str) -> ArgumentError | None:
+                 out_format: Any, base: str) -> ArgumentError | None:
         """The first argument of a call that does not fit, or None."""
         shape = getattr(partial, "shape", ())
         split = len(shape) == 4 and self.cut.name == "heads"
@@ -284,8 +286,10 @@ class Reducer:
         tokens = shape[0]
         if tokens > self.max_tokens and self._overflow == "error":
             return wrong("partial", f"at most the reducer's {self.max_tokens} tokens", tokens)
+        if out_format is not None and type(out_format) is not Fp8:
+            return wrong("out_format", "an instance of Fp8, or None", type(out_format).__qualname__)
         rows, heads = self._owned_shape(tokens)
-        floats = (torch.bfloat16, torch.float16, torch.float32) if out_scale is None else (torch.float8_e4m3fn,)
+        floats = (torch.bfloat16, torch.float16, torch.float32) if out_format is None else (torch.float8_e4m3fn,)
         whole = (tokens, self.size, self.cut.block_heads) if split else (tokens, self.heads)
         expected = [
             Expected("partial", partial, (*whole, self.head_dim), (self.dtype,), row=True),
@@ -293,7 +297,7 @@ class Reducer:
             *lengths(seq_lens, query_start_loc),
             Expected("out", out, (rows, heads, self.head_dim), floats, row=True),
             Expected("out_lse", out_lse, (rows, heads), (torch.float32,)),
-            Expected("out_scale", out_scale, (1,), (torch.float32,)),
+            Expected("Fp8.scale", None if out_format is None else out_format.scale, (1,), (torch.float32,)),
         ]
         if found := first_problem(expected, self.device):
             return found

@@ -6,12 +6,13 @@ functions; docs/ops has a page on each module, made of the docstrings.
 
 import sys
 
-from . import blank, merge, merge_many, merge_mapped, metadata, rows, tokens
+from . import blank, formats, merge, merge_many, merge_mapped, metadata, rows, tokens
 from . import drop_ins as drop_ins  # its operators, too
-from ._block_scales import BlockScales
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
+from .formats import *
+from .formats import OutFormat
 from .merge import *
 from .merge_many import *
 from .merge_mapped import *
@@ -19,10 +20,11 @@ from .metadata import *
 from .rows import *
 from .tokens import *
 
-__all__ = ["Array", "Base", "BlockScales", "Bound", "LseLayout", "Stream"]
+__all__ = ["Array", "Base", "Bound", "LseLayout", "OutFormat", "Stream"]
 __all__ += merge.__all__
 __all__ += merge_many.__all__
 __all__ += merge_mapped.__all__
+__all__ += formats.__all__
 __all__ += blank.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__

@@ -10,12 +10,17 @@ An operator's schema follows from the function's signature. `_torch_ops` registe
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any, Callable, NamedTuple
 
 from .._arguments import wrong
 from .._arrays import dtype_name, is_torch
-from ._block_scales import BlockScales
+from .formats import FORMATS, check_format
+
+
+WRITTEN = "Tensor(!)"
+"""The type of a tensor that every call with it writes to."""
 
 
 class Passed(NamedTuple):
@@ -48,14 +53,34 @@ def _whole_number(array: Any, number: Any) -> Any:
     return number if array is None else array
 
 
-def _flat_scales(value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, BlockScales):
-        return value, False, None, None, "", 0, "", True
-    return (value.scales, True, *_flat_number(value.global_scale), value.swizzle, value.first_row, value.mxfp4, value.clear_padding)
+# The fields of formats but for those that are tensors, with the type and the default that others have.
+_FORMAT_FIELDS: tuple[tuple[str, str, Any], ...] = (
+    ("power_of_two", "bool", False), ("rounding", "str", ""), ("tiles", "str?", None), ("first_row", "SymInt", 0),
+    ("clear_padding", "bool", False), ("quantize_from", "str", ""))  # fmt: skip
+_FIELDS_OF = {name: tuple(field.name for field in dataclasses.fields(kind)) for name, kind in FORMATS.items()}  # type: ignore[arg-type]
+_NUMBERS = {name: field for name, fields in _FIELDS_OF.items() for field in ("scale", "global_scale") if field in fields}
 
 
-def _whole_scales(scales: Any, is_block: bool, array: Any, number: Any, *more: Any) -> Any:
-    return BlockScales(scales, _whole_number(array, number), *more) if is_block else scales
+def _flat_format(value: Any) -> tuple[Any, ...]:
+    """A format's name, its scales, the one number of some formats, and its other fields."""
+    if value is None:
+        return (None, None, None, None, *(default for _, _, default in _FORMAT_FIELDS))
+    check_format(value)
+    name = type(value).__name__
+    fields, number = _FIELDS_OF[name], _NUMBERS.get(name)
+    scales = value.scales if "scales" in fields else None
+    numbers = (None, None) if number is None else _flat_number(getattr(value, number))
+    return (name, scales, *numbers, *(getattr(value, field) if field in fields else default for field, _, default in _FORMAT_FIELDS))
+
+
+def _whole_format(name: Any, scales: Any, array: Any, number: Any, *more: Any) -> Any:
+    if name is None:
+        return None
+    given = {field: value for (field, _, _), value in zip(_FORMAT_FIELDS, more)}
+    given["scales"] = scales
+    if name in _NUMBERS:
+        given[_NUMBERS[name]] = _whole_number(array, number)
+    return FORMATS[name](**{field: given[field] for field in _FIELDS_OF[name]})
 
 
 def _flat_list(value: Any) -> tuple[Any, ...]:
@@ -72,9 +97,9 @@ def _flat_dtype(value: Any) -> tuple[Any, ...]:
     return (None if value is None else dtype_name(value),)
 
 
-_SCALES = Passed(
-    (("Tensor?", ""), ("bool", "_is_block"), ("Tensor?", "_global"), ("Scalar?", "_global_number"), ("str", "_swizzle"),
-     ("SymInt", "_first_row"), ("str", "_mxfp4"), ("bool", "_clear_padding")), _flat_scales, _whole_scales)  # fmt: skip
+_FORMAT = Passed(
+    (("str?", ""), (f"{WRITTEN}?", "_scales"), ("Tensor?", "_scale"), ("Scalar?", "_scale_number"),
+     *((kind, f"_{field}") for field, kind, _ in _FORMAT_FIELDS)), _flat_format, _whole_format)  # fmt: skip
 _ARRAY_OR_FLOAT = Passed((("Tensor?", ""), ("Scalar?", "_number")), _flat_number, _whole_number)
 _ARRAY_OR_INT = Passed((("Tensor?", ""), ("SymInt?", "_number")), _flat_number, _whole_number)
 
@@ -85,11 +110,10 @@ _PASSED = {
     "Sequence[Array]": _as("Tensor[]"),
     "Array | Sequence[Array]": Passed((("Tensor[]", ""), ("bool", "_is_list")), _flat_list, _whole_list),
     "Array | float": _ARRAY_OR_FLOAT,
-    "Array | float | None": _ARRAY_OR_FLOAT,
     "int | Array": _ARRAY_OR_INT,
     "int | Array | None": _ARRAY_OR_INT,
-    "Array | BlockScales": _SCALES,
-    "Array | BlockScales | None": _SCALES,
+    "OutFormat": _FORMAT,
+    "OutFormat | None": _FORMAT,
     "bool": _as("bool"),
     "float": _as("Scalar"),
     "int": _as("SymInt"),
@@ -97,7 +121,6 @@ _PASSED = {
     "LseLayout": _as("str"),
     "Base": _as("str"),
     "Base | None": _as("str?"),
-    "QuantizeFrom": _as("str"),
     "DTypeLike": Passed((("str?", ""),), _flat_dtype, _whole_one),
 }
 
@@ -113,7 +136,7 @@ class Operator:
 
     Args:
         function: with arrays, numbers and words as arguments, an array first, and a `stream`.
-        writes: the arguments that it writes to, less `outputs` and scales, which it always does.
+        writes: the arguments that it writes to, less `outputs` and the scales of formats, which it always does.
         outputs: the arrays that it returns, in order. It allocates one that is not given, unless the argument that the value names is
             False.
     """
@@ -123,7 +146,7 @@ class Operator:
         self.name = function.__name__.lstrip("_")
         self.function = function
         self.outputs = tuple(outputs.items())
-        self.writes = {*writes, *outputs, "out_scales"}
+        self.writes = {*writes, *outputs}
         self.defaults = {one.name: one.default for one in parameters}
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
@@ -137,8 +160,9 @@ class Operator:
         declared = []
         for name, passed in self.passed:
             for kind, ending in passed.types:
-                is_written = name in self.writes and not ending and kind.startswith("Tensor")
-                declared.append(f"{kind.replace('Tensor', f'Tensor({next(letters)}!)') if is_written else kind} {name}{ending}")
+                if name in self.writes and not ending:
+                    kind = kind.replace("Tensor", WRITTEN)
+                declared.append(f"{kind.replace('(!)', f'({next(letters)}!)') if '(!)' in kind else kind} {name}{ending}")
         return f"{self.name}({', '.join(declared)}) -> ({', '.join(['Tensor'] * len(self.outputs))})"
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

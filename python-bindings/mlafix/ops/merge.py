@@ -7,7 +7,7 @@ The examples begin with:
 
 **Past the threshold.** A token at or past `context_rows` takes the suffix's state: where its lse is +inf the row is empty and
 becomes 0, -inf (N2, N3). With `copy_past_context=True` it is a copy of the suffix, payload and lse bit for bit, NaN and an lse
-of +inf included, and the payload does not wait for the lse. An fp8 output then holds the scaled payload whatever the lse is.
+of +inf included, and the payload does not wait for the lse. A result with a format then holds the payload in it whatever the lse is.
 
     >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
     >>> lse, endless = np.zeros((1, 3), np.float32), np.full((1, 3), np.inf, np.float32)
@@ -20,53 +20,14 @@ of +inf included, and the payload does not wait for the lse. An fp8 output then 
 
 A merge needs such a threshold from the host, not buffers that are zeroed first (vLLM #36540).
 
-**fp8.** With `out_scale` the output is e4m3fn: `value * (1 / out_scale)`, where the reciprocal is rounded to f32 once, then
-to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse is not scaled. Merges of many states take it, too;
-there such calls compile when they are first made, as those with `out_scales` do.
+**Formats.** With an `out_format` the result is fp8 or fp4, with one static scale or with a scale for each group, which the merge writes
+(`mlafix.ops.formats`):
 
-    >>> quantised, _ = ops.merge_attn_states(prefix, lse, suffix, lse, context_rows=2, out_scale=0.01)
+    >>> quantised, _ = ops.merge_attn_states(prefix, lse, suffix, lse, context_rows=2, out_format=ops.Fp8(0.01))
     >>> quantised[:, 0, 0].astype(np.float32).tolist()
     [288.0, 288.0, 384.0]
-
-**A scale for each group.** With `out_scales` the output is e4m3fn, and each group of K = D / G elements of a head has a scale, which
-is written there: `scale = max(largest magnitude, 1e-10) / 448`, `element = value / scale`, both correctly rounded in f32, as vLLM's
-and SGLang's CUDA quantisers do. The rows of empty states are zeros with the least scale, 1e-10 / 448. NaN in a group makes its scale
-NaN, and so its elements. The dtype and the shape of `out_scales` say how scales are stored:
-
-- f32 `[n, H, G]` or `[n, H * G]` of any strides: row-major, column-major, or with tokens padded for TMA, whose padding is not touched.
-  `round_scales=True` rounds scales up to powers of two, `max(scale, 1e-10)` to the least one not below it.
-- f8e8m0 of these shapes: such powers, a byte each.
-- i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
-  of the last word that belong to no group are 0.
-
-A group lies in one head, or is of up to 8 whole heads, such as of 128 elements in heads of 64: f32 or f8e8m0 `[n, P]` of any strides,
-P a divisor of H, has a scale for each H / P heads. Words for groups of several heads, and groups of more heads, are those of
-`quantize_groups` of the merged rows as `[n, H * D]`: two launches.
-
-**NVFP4.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
-uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,
-`element = e2m1(value * (1 / (scale * (1 / global_scale))))`, and `value * 0` where the scale is 0, each step rounded in f32: vLLM's
-`scaled_fp4_quant` and FlashInfer's `nvfp4_quantize` with correct reciprocals, as in their references; on a GPU theirs are approximate,
-and may differ by a unit in the last place of f32. The rows of empty states are zeros with the scale 0. NaN in a group makes its
-scale NaN, and its elements 6.
-
-**MXFP4.** `out_scales=BlockScales(scales, mxfp4="floor")` makes the output e2m1, too, with a scale in f8e8m0 for each group of 32:
-`scale = 2^(floor(log2(largest)) - 2)`, the rule of OCP MX v1.0 (6.3), or with `mxfp4="ceil"` the least power of two that is not below
-`largest * (1 / 6)`, as FlashInfer's `mxfp4_quantize` has it; from 2^-127 to 2^127. `element = e2m1(value / scale)`, which saturates:
-by the first rule what is beyond 6 times the scale is 6. The rows of empty states are zeros with the scale 2^-127, code 0. NaN in a
-group makes its scale NaN, and its elements 6.
-
-**Scales in tiles.** `swizzle="128x4"` stores the scales of NVFP4 and MXFP4, or without a global scale and `mxfp4` those in f8e8m0 of fp8
-in groups of 32 (MXFP8), in the tiles that block-scaled matrix products read: `scales` is then `[m, ceil(H * G / 4) * 4]`, m a multiple
-of 128, and token t's are in row `first_row + t`. Padding becomes zeros, by a second, small launch where there is any
-(`BlockScales.clear_padding`); rows of other tokens keep what they hold.
-
-Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
-result has the bits of a merge into that dtype and the engine's quantiser after it. Calls with `out_scales` compile when they are
-first made, and `mlafix.warmup` does not know them: bind such a call with arrays of one token to compile it ahead.
-
     >>> scales = np.empty((3, 1, 2), np.float32)  # groups of 2
-    >>> grouped, _ = ops.merge_attn_states(prefix, lse, suffix, lse, out_scales=scales)
+    >>> grouped, _ = ops.merge_attn_states(prefix, lse, suffix, lse, out_format=ops.Fp8Groups(scales))
     >>> grouped[0, 0].astype(np.float32).tolist(), (scales[0, 0] * 448).tolist()
     ([448.0, 448.0, 448.0, 448.0], [3.0, 3.0])
 """
@@ -75,18 +36,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arguments import wrong
-from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
+from .._arguments import renames, wrong
+from .._arrays import check_dtype, empty, empty_rows, one_element, rows_of
 from .._forks import whole
 from .._runtime import NewTensor, SizeOf
-from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
-from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
+from ._outputs import ROWS, launch_in, outputs, turned
+from ._types import Array, Base, LseLayout, Stream
+from .formats import Fp8, OutFormat, check_format
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge_quantize", "apply_sink"]
 
-_ROWS = ("n", "H", "D")
 _MERGE = KernelDispatchers("merge_attn_states")
 _MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
 _COPY = KernelDispatchers("merge_attn_states_copy")
@@ -99,9 +60,8 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 @calls_operation(out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-                      out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
-                      copy_past_context: bool = False, out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                      lse_layout: LseLayout = "hn", base: Base = "e", copy_past_context: bool = False,
+                      out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
         lse = log(exp(prefix_lse) + exp(suffix_lse))
@@ -116,17 +76,14 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         prefix_lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides.
         suffix: `[n, H, D] T`.
         suffix_lse: as `prefix_lse`.
-        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale` or `out_scales`; of NVFP4 and MXFP4 as above); may be `prefix` or `suffix` itself (N11). Allocated if None.
+        out: `[n, H, D] T`, or as `out_format` says; may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
-        out_scale: makes the output fp8, `value * (1 / out_scale)`: one f32 on the inputs' device, of any rank; a float is copied there.
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, which are written here: see above. Not with `out_scale`.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -143,52 +100,38 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
     copies = copy_past_context and context_rows is not None
-    key = (lse_layout, base)
-    plain = out_scale is None and out_scales is None and not round_scales and quantize_from == "f32"
-    if plain and (fast := fast_path(_COPY if copies else _MERGE, key)):
+    if out_format is None and (fast := fast_path(_COPY if copies else _MERGE, (lse_layout, base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
-        out_scale=out_scale, lse_layout=lse_layout, base=base, copy_past_context=copies, out_scales=out_scales,
-        round_scales=round_scales, quantize_from=quantize_from, stream=stream)
+        lse_layout=lse_layout, base=base, copy_past_context=copies, out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
-                       return_lse: bool, context_rows: int | None, out_scale: Array | float | None, lse_layout: LseLayout, base: Base,
-                       copy_past_context: bool, out_scales: Array | BlockScales | None, round_scales: bool,
-                       quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+                       return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Base, copy_past_context: bool,
+                       out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
     copies, key = copy_past_context, (lse_layout, base)
     if context_rows is None:  # A wrong number of dims is seen with all the others.
-        context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
-    if out is None:
-        if out_scales is not None:
-            out = empty_quantised(prefix, "prefix", rows_of(prefix, "prefix", _ROWS), out_scales)
-        else:
-            out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
-    if out_lse is None and return_lse:
-        out_lse = empty_lse(prefix, "prefix", lse_layout)
-    if out_scales is not None:
-        if out_scale is not None:
-            raise wrong("out_scale", "None beside out_scales", "both")
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key(key)
-        rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
-        _scaled.two_states(rows, out_scales, round_scales, quantize_from, lse_layout, base, copies, stream)
-    elif out_scale is None:
+        context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
+    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
+    if out_format is None:
         launch(_COPY if copies else _MERGE, key, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+    elif type(out_format) is Fp8:
+        scale = one_element(out_format.scale, prefix)
+        _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
-        arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
-        launch(_COPY_FP8 if copies else _MERGE_FP8, key, arguments, stream)
+        lses = turned((out_lse, prefix_lse, suffix_lse), lse_layout, "hn")
+        arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
+        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, key, stream, copies=copies)
     return out, out_lse
+
+
+_launch_fp8 = renames(out_scale="Fp8.scale")(launch)
 
 
 @operation(writes=("v", "s"))
@@ -198,8 +141,8 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
 
         v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
 
-    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_scale` and no `out_scales`: `v` is a state that later
-    merges read, in its own dtype. The last merge, whose result is fp8 or fp4, is one by `merge_attn_states`.
+    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_format`: `v` is a state that later merges read,
+    in its own dtype. The last merge, whose result is fp8 or fp4, is one by `merge_attn_states`.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32; updated.
@@ -260,9 +203,9 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
     if isinstance(softmax_scale, (int, float)) and not softmax_scale > 0:
         raise wrong("softmax_scale", "more than 0", softmax_scale)
     if out is None:
-        out = empty_rows(prefix, "prefix", _ROWS)
+        out = empty_rows(prefix, "prefix", ROWS)
     if out_stats is None and return_stats:
-        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
+        n, heads, _ = rows_of(prefix, "prefix", ROWS)
         out_stats = empty(prefix, (n, heads, 2), "f32")
     launch(_STATS, PLAIN, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
     return out, out_stats
@@ -270,10 +213,8 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 
 @operation(out="", out_lse="return_lse")
 def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
-                         out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                         out_scale: Array | float | None = None, out_scales: Array | BlockScales | None = None,
-                         round_scales: bool = False, quantize_from: QuantizeFrom = "f32", lse_layout: LseLayout = "nh",
-                         base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+                         out_format: OutFormat, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
+                         lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """In one launch what the fixup of rows without keys (`mlafix.ops.blank`), a merge and a quantisation are in three.
 
     Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. Where kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
@@ -288,13 +229,10 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         suffix_lse: as `prefix_lse`.
         kv_lens: `[b] i32`, on the arrays' device: how many keys the prefix of each sequence has.
         cu_seqlens: `[b + 1] i32`, not decreasing, there too; or fewer than b + 1. Neither is read by the host.
-        out: `[n, H, D]`, f8e4m3fn, or as `out_scales` requires. Allocated if None.
+        out_format: the format of the result, one of `mlafix.ops.formats`.
+        out: as the format says. Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        out_scale: one scale that is given, as in `merge_attn_states`.
-        out_scales: a scale for each group, as in `merge_attn_states`. One of the two must be given.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first, of `out_scales`.
         lse_layout: of all three lse arrays: "nh" or "hn".
         base: of all three lse arrays: "e" or "2".
         stream: the CUDA stream; None is torch's current one.
@@ -309,30 +247,21 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
         >>> lse, stale = np.zeros((3, 1), np.float32), np.array([[0], [np.nan], [5]], np.float32)
         >>> lens, starts = np.array([7, 0], np.int32), np.array([0, 1, 3], np.int32)  # The second sequence, of two rows, has no keys.
-        >>> out, out_lse = ops.fixup_merge_quantize(prefix, stale, suffix, lse, lens, starts, out_scale=1.0)
+        >>> out, out_lse = ops.fixup_merge_quantize(prefix, stale, suffix, lse, lens, starts, out_format=ops.Fp8(1.0))
         >>> out[:, 0, 0].astype(np.float32).tolist(), out_lse[:, 0].round(3).tolist()
         ([3.0, 4.0, 4.0], [0.6930000185966492, 0.0, 0.0])
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    scales = one_or_groups(out_scale, out_scales)
-    if scales is None:
-        raise wrong("out_scale", "a scale, or out_scales", None)
+    check_format(out_format)
     check_key((lse_layout, base))
-    shape = rows_of(prefix, "prefix", _ROWS)
+    rows = rows_of(prefix, "prefix", ROWS)
     sequences = rows_of(cu_seqlens, "cu_seqlens", ("b + 1",))[0] - 1
-    if (lens := rows_of(kv_lens, "kv_lens", ("b",))[0]) < sequences:
-        raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", lens)
-    if out is None:
-        out = empty_quantised(prefix, "prefix", tuple(shape), scales)
-    if out_lse is None and return_lse:
-        out_lse = empty_lse(prefix, "prefix", lse_layout)
+    if (count := rows_of(kv_lens, "kv_lens", ("b",))[0]) < sequences:
+        raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", count)
+    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
     halvings = max(sequences, 0).bit_length()
-    whole("mlafix.ops._scaled")
-    from . import _scaled  # and with it the language
-
-    rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings)
-    _scaled.masked_states(rows, scales, round_scales, quantize_from, lse_layout, base, stream)
+    lses = turned((out_lse, prefix_lse, suffix_lse), lse_layout, "nh")
+    arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
+    launch_in(out_format, "masked_states", rows, out, arguments, prefix, (lse_layout, base), stream)
     return out, out_lse
 
 
@@ -378,9 +307,6 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
     check_key((lse_layout, base))
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
-    if out is None:
-        out = empty_rows(v, "v", _ROWS)
-    if out_lse is None and return_lse:
-        out_lse = empty_lse(out, "out", lse_layout)
+    out, out_lse = outputs(v, "v", out, out_lse, return_lse, lse_layout=lse_layout)
     launch_kernel(kernels.apply_sink[lse_layout, base], (out, out_lse, v, s, sinks), stream)
     return out, out_lse

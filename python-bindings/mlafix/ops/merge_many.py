@@ -22,14 +22,14 @@ from typing import Any, Sequence
 
 from .. import _toolchain
 from .._arguments import wrong
-from .._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
-from .._forks import whole
+from .._arrays import dtype_name, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
-from ._families import KernelDispatchers, Key, check_key
+from ._families import KernelDispatchers, Key
 from ._launch import calls_operation, fast_path, launch, operation
-from ._types import Array, Base, DTypeLike, LseLayout, QuantizeFrom, Stream
+from ._outputs import ROWS, launch_in, outputs, turned
+from ._types import Array, Base, DTypeLike, LseLayout, Stream
+from .formats import Fp8, OutFormat
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
@@ -59,8 +59,7 @@ def _bound(count: int) -> int:
 
 @calls_operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", out_scale: Array | float | None = None, out_scales: Array | BlockScales | None = None,
-                 round_scales: bool = False, quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                 base: Base = "e", out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -71,14 +70,11 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     Args:
         v: `[n, K, H, D] T`, T of bf16, f16, f32.
         s: `[n, K, H] f32`, any strides.
-        out: `[n, H, D] T`, or with `out_scales` as in `merge_attn_states`. Allocated if None.
+        out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
-        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -95,44 +91,30 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
-    plain = out_scale is None and out_scales is None and not round_scales and quantize_from == "f32"
-    if plain and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
+    if out_format is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
-    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, out_scale=out_scale, out_scales=out_scales,
-                         round_scales=round_scales, quantize_from=quantize_from, stream=stream)
+    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Base,
-                  out_scale: Array | float | None, out_scales: Array | BlockScales | None, round_scales: bool,
-                  quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+                  out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_states`, less the fast path."""
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    if out is None:
-        out = empty_quantised(v, "v", (n, heads, dim), out_scales)
-    if out_lse is None and return_lse:
-        out_lse = empty(v, (n, heads), "f32")
-    if out_scales is not None:
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key(("nh", base))
-        _scaled.dense_states((out, out_lse, v, s), out_scales, round_scales, quantize_from, base, stream, _bound(count))
-        return out, out_lse
-    launch(_DENSE, _key(base, count, "k"), (out, out_lse, v, s), stream)
+    rows = n, heads, dim
+    out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=rows)
+    if out_format is None:
+        launch(_DENSE, _key(base, count, "k"), (out, out_lse, v, s), stream)
+    else:
+        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, ("nh", base), stream, count="k", bound=_bound(count))
     return out, out_lse
 
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
-                        out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                        quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                        return_lse: bool = True, base: Base = "e", out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
     The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
@@ -142,14 +124,11 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
         s: `[nnz, H] f32`, any strides.
         indptr: `[n + 1] i32`, on the arrays' device; never read by the host.
-        out: `[n, H, D] T`, or with `out_scales` as in `merge_attn_states`. Allocated if None.
+        out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
-        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -164,34 +143,24 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         >>> out[:, 0, 0].tolist(), lse[:, 0].round(3).tolist()
         ([2.0, 0.0, 5.0], [0.6930000185966492, -inf, 0.0])
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
-    if out is None:
-        out = empty_quantised(v, "v", (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), out_scales)
-    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
+    if out is not None and (rows := rows_of(out, "out", ROWS)[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
-    if out_lse is None and return_lse:
-        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
-    if out_scales is not None:
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key(("nh", base))
-        _scaled.ragged_states((out, out_lse, v, s, indptr), out_scales, round_scales, quantize_from, base, stream)
-        return out, out_lse
-    launch(_RAGGED, ("nh", base), (out, out_lse, v, s, indptr), stream)
+    shape = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
+    out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape)
+    if out_format is None:
+        launch(_RAGGED, ("nh", base), (out, out_lse, v, s, indptr), stream)
+    else:
+        launch_in(out_format, "ragged_states", shape, out, (out_lse, v, s, indptr), v, ("nh", base), stream)
     return out, out_lse
 
 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", out_scale: Array | float | None = None,
-                      out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", out_format: OutFormat | None = None,
+                      stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
     Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
@@ -200,15 +169,12 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     Args:
         vs: 1 to 8 arrays `[n, H, D] T`, T of bf16, f16, f32.
         ss: as many arrays `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
-        out: `[n, H, D] T`; may be one of `vs` itself (N11). Allocated if None.
+        out: `[n, H, D] T`, or as `out_format` says; may be one of `vs` itself (N11). Allocated if None.
         out_lse: as the elements of `ss`; may be one of them itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2".
-        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, then with arrays of equal strides, none of which is `out`.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
+        out_format: the format of the result, one of `mlafix.ops.formats`, then of arrays with equal strides, none of which is `out`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -223,9 +189,6 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         >>> out is vs[0], out[:, 0, 0].tolist()
         (True, [4.0, 4.0])
     """
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     for name, arrays in (("vs", vs), ("ss", ss)):
         if not hasattr(type(arrays), "__len__"):
             raise wrong(name, "a sequence of arrays", type(arrays).__qualname__)
@@ -235,23 +198,14 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     if len(ss) != count:
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first = vs[0]
-    if out is None:
-        dims = ("n", "H", "D")
-        out = empty_rows(first, "vs[0]", dims) if out_scales is None else empty_quantised(first, "vs[0]", rows_of(first, "vs[0]", dims), out_scales)
-    if out_lse is None and return_lse:
-        out_lse = empty_lse(first, "vs[0]", lse_layout)
-    if out_scales is not None:
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key((lse_layout, base))
-        _scaled.listed_states((out, out_lse, vs, ss), out_scales, round_scales, quantize_from, lse_layout, base, stream)
-        return out, out_lse
-    arguments: list[Any] = [out, out_lse]
-    for v, s in zip(vs, ss):
-        arguments += (v, s)
-    arguments += [None] * (2 * (MAX_LIST - count))
-    launch(_LIST, (lse_layout, base), tuple(arguments), stream)
+    out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
+    if out_format is None:
+        pairs = [array for pair in zip(vs, ss) for array in pair]
+        launch(_LIST, (lse_layout, base), (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
+    else:
+        lses = turned((out_lse, *ss), lse_layout, "nh")
+        rows = rows_of(first, "vs[0]", ROWS)
+        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, (lse_layout, base), stream, count="k", bound=count)
     return out, out_lse
 
 
@@ -284,9 +238,8 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 
 @calls_operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                     out_dtype: DTypeLike = None, return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
-                     out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                     quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                     out_dtype: DTypeLike = None, return_lse: bool = True, base: Base = "e", out_format: OutFormat | None = None,
+                     stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
@@ -296,16 +249,13 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
-        out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_scales` requires. Allocated if None.
+        out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
-            `out_scales` it is only what `quantize_from="output"` rounds to.
+            a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
-        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values that are first rounded to `out_dtype` (None: to the inputs' dtype).
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -322,41 +272,28 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         (dtype('float16'), [3.0, 3.0])
     """
     made = None
-    if out_scale is None and out_scales is None and not round_scales and quantize_from == "f32":
+    if out_format is None:
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     return _combine_split_kv(partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base,
-                             out_scale=out_scale, out_scales=out_scales, round_scales=round_scales, quantize_from=quantize_from,
-                             stream=stream)
+                             out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
-                      return_lse: bool, base: Base, out_scale: Array | float | None, out_scales: Array | BlockScales | None,
-                      round_scales: bool, quantize_from: QuantizeFrom, stream: Stream) -> tuple[Any, Any]:
+                      return_lse: bool, base: Base, out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    out_scales = one_or_groups(out_scale, out_scales)
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    if out_scales is None and out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
-        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
-    if out_scale is not None and out_dtype is not None and dtype_name(out_dtype) != "f8e4m3fn":
-        raise wrong("out_dtype", "f8e4m3fn or None beside out_scale", dtype_name(out_dtype))
-    if out is None:
-        name = None if out_dtype is None else dtype_name(out_dtype)
-        out = empty_quantised(partial, "partial", tuple(shape[1:]), out_scales, name)
-    if out_lse is None and return_lse:
-        out_lse = empty(partial, tuple(shape[1:4]), "f32")
-    if out_scales is not None:
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key(("nh", base))
-        target = partial.dtype if out_dtype is None else out_dtype
-        _scaled.split_states((out, out_lse, partial, partial_lse), out_scales, round_scales, quantize_from, base, stream,
-                                 _bound(shape[0]), target)
-        return out, out_lse
-    launch(_SPLIT, _key(base, shape[0], "s"), (out, out_lse, partial, partial_lse), stream)
+    name = None if out_dtype is None else dtype_name(out_dtype)
+    if name is not None and out_format is None and out is not None and name != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", name)
+    if name is not None and type(out_format) is Fp8 and name != "f8e4m3fn":
+        raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
+    out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), dtype=name)
+    if out_format is None:
+        launch(_SPLIT, _key(base, shape[0], "s"), (out, out_lse, partial, partial_lse), stream)
+    else:
+        launch_in(out_format, "split_states", shape[1:], out, (out_lse, partial, partial_lse), partial, ("nh", base), stream, count="s",
+                  bound=_bound(shape[0]), dtype=out_dtype)
     return out, out_lse

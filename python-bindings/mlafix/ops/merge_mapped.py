@@ -12,11 +12,12 @@ import math
 from typing import Any
 
 from .._arguments import wrong
-from .._forks import whole
-from ._block_scales import BlockScales, one_or_groups, without_scales
-from ._families import BASES, KernelDispatchers, Key, check_key
+from .._arrays import rows_of
+from ._families import BASES, KernelDispatchers, Key
 from ._launch import launch, operation
-from ._types import Array, Base, DTypeLike, QuantizeFrom, Stream
+from ._outputs import ROWS, launch_in
+from ._types import Array, Base, DTypeLike, Stream
+from .formats import OutFormat, check_format
 
 __all__ = ["merge_states_mapped"]
 
@@ -27,9 +28,8 @@ _MAPPED = KernelDispatchers("merge_states_mapped")
 def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
                         row_map: Array | None = None, *, out_lse: Array | None = None, min_parts: int = 0,
                         sinks: Array | None = None, empty_lse: float = -math.inf, base: Base = "e",
-                        out_base: Base | None = None, out_dtype: DTypeLike = None, out_scale: Array | float | None = None,
-                        out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                        quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> None:
+                        out_base: Base | None = None, out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
+                        stream: Stream = None) -> None:
     """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
 
         out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
@@ -41,7 +41,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     0 <= indptr[g] <= indptr[g + 1] has no parts. No two groups may name one row.
 
     Args:
-        out: `[n, H, D]`, bf16, f16 or f32, or as `out_scale` or `out_scales` requires; the rows that groups name are written.
+        out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says; the rows that groups name are written.
         parts: `[p, H, D]`, f32, bf16 or f16.
         lses: `[p, H] f32`, any strides.
         indptr: `[g + 1] i32`, on the arrays' device, as the maps are; never read by the host.
@@ -54,12 +54,8 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         empty_lse: stored in `out_lse` for -inf.
         base: of `lses`: "e" or "2".
         out_base: of `out_lse`. None: `base`.
-        out_dtype: what `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
-        out_scale: makes the output fp8, as `mlafix.ops.merge` says. The first call of each shape of row compiles.
-        out_scales: makes the output fp8 or fp4 with a scale for each group, as `mlafix.ops.merge` says: `[n, H, G]` or
-            `[n, H * G]`, or in tiles; the scales of rows that groups name are written, as `out` is.
-        round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values that are first rounded to `out_dtype`.
+        out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
+        out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         stream: the CUDA stream; None is torch's current one.
 
     Raises:
@@ -77,18 +73,14 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         out_base = base
     elif out_base not in BASES:
         raise wrong("out_base", "'e', '2' or None", repr(out_base))
-    if out_scales is None and (round_scales or quantize_from != "f32"):
-        raise without_scales(round_scales, quantize_from)
-    if quantize_from == "f32" and out_dtype is not None:
-        raise wrong("out_dtype", "None where quantize_from is 'f32'", repr(out_dtype))
-    scales = one_or_groups(out_scale, out_scales)
-    arguments = (out, out_lse, parts, lses, indptr, part_map, row_map, sinks, min_parts, empty_lse)
-    if scales is not None:
-        whole("mlafix.ops._scaled")
-        from . import _scaled  # and with it the language
-
-        check_key(("nh", base))
-        _scaled.mapped_states(arguments, scales, round_scales, quantize_from, (base, out_base), stream, out_dtype)
-        return
-    key: Key = ("nh", base) if out_base == "e" else ("nh", base, f"C={out_base}")
-    launch(_MAPPED, key, arguments, stream)
+    if out_format is not None:
+        check_format(out_format)
+    if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):
+        raise wrong("out_dtype", "None without a format whose quantize_from is 'output'", repr(out_dtype))
+    arguments = (out_lse, parts, lses, indptr, part_map, row_map, sinks, min_parts, empty_lse)
+    if out_format is None:
+        key: Key = ("nh", base) if out_base == "e" else ("nh", base, f"C={out_base}")
+        launch(_MAPPED, key, (out, *arguments), stream)
+    else:
+        rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
+        launch_in(out_format, "mapped_states", rows, out, arguments, parts, ("nh", base), stream, out_base=out_base, dtype=out_dtype)

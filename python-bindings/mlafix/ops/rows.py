@@ -1,7 +1,7 @@
 """Row kernels beyond attention states: the same language carries them.
 
 In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`, but for
-`quantize_groups`, which compiles when it is first called, as a merge with `out_scales` does.
+`quantize_groups`, which compiles when it is first called, as a merge with an `out_format` does.
 
 The examples begin with:
 
@@ -15,11 +15,11 @@ from typing import Any
 
 from .._arguments import wrong
 from .._arrays import check_dtype, empty_rows, one_element, viewed
-from .._forks import whole
-from ._block_scales import BlockScales, OneScale, empty_quantised, quantised_shape
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
+from ._outputs import launch_in
 from ._types import Array, Stream
+from .formats import Fp8, OutFormat, check_format
 
 __all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax"]
 
@@ -28,7 +28,7 @@ _RMSNORM = KernelDispatchers("rmsnorm")
 _SOFTMAX = KernelDispatchers("softmax")
 
 
-@operation(out="")
+@operation({"Fp8.scale": "scale"}, out="")
 def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Quantises rows to fp8 e4m3fn with one scale: out = fp8(x * (1 / scale)) (N7).
 
@@ -52,7 +52,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         [[10.0, 3.0, 448.0, nan]]
     """
     if len(getattr(x, "shape", ())) == 3:
-        return _quantised(x, OneScale(scale), out, False, stream)
+        return _quantised(x, Fp8(scale), out, stream)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
     launch(_QUANTIZE, PLAIN, (out, x, one_element(scale, x)), stream)
@@ -60,21 +60,17 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 
 
 @operation(out="")
-def quantize_groups(x: Array, out_scales: Array | BlockScales, *, out: Array | None = None, round_scales: bool = False,
-                    stream: Stream = None) -> Any:
-    """Quantises rows to fp8 or fp4 with a scale for each group of K elements, which is written to `out_scales`.
+def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None, stream: Stream = None) -> Any:
+    """Quantises rows to a format with a scale for each group of elements, which is written: `mlafix.ops.formats` has the formulas.
 
-        scale = max(largest magnitude, 1e-10) / 448;  out = fp8(x / scale)
-
-    and whatever else `out_scales` of a merge says: scales in columns, padded for TMA or in words, MXFP8, NVFP4, MXFP4 and tiles
-    (`mlafix.ops.merge` has their formulas). The bits are those of a merge with one state and these scales.
+    The bits are those of a merge with one state into this format.
 
     Args:
         x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head or are of whole heads, as in a merge; rows of heads
             that follow each other may be passed as `[n, H * D]`, whose groups are any.
-        out_scales: as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and in words `[n, ceil(D / 512)] i32`.
+        out_format: `Fp8Groups`, `MxFp8`, `MxFp4` or `NvFp4`, with scales as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and
+            in words `[n, ceil(D / 512)] i32`. `quantize_from` changes nothing.
         out: of the shape of `x`, f8e4m3fn, or with half of D two elements a byte. Allocated if None.
-        round_scales: whether f32 scales are rounded up to powers of two.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -85,16 +81,17 @@ def quantize_groups(x: Array, out_scales: Array | BlockScales, *, out: Array | N
 
     Example:
         >>> scales = np.empty((1, 2), np.float32)
-        >>> ops.quantize_groups(np.array([[1.0, 2.0, 0.5, 0.25]], np.float32), scales).astype(np.float32).tolist()
+        >>> ops.quantize_groups(np.array([[1.0, 2.0, 0.5, 0.25]], np.float32), ops.Fp8Groups(scales)).astype(np.float32).tolist()
         [[224.0, 448.0, 448.0, 224.0]]
         >>> (scales * 448).tolist()
         [[2.0, 0.5]]
     """
     if len(getattr(x, "shape", (0, 0))) not in (2, 3):
         raise wrong("x", "2 dims [n, D] or 3 dims [n, H, D]", len(x.shape))
-    if out_scales is None:
-        raise wrong("out_scales", "an array or BlockScales", None)
-    return _quantised(x, out_scales, out, round_scales, stream)
+    check_format(out_format)
+    if type(out_format) is Fp8:
+        raise wrong("out_format", "Fp8Groups, MxFp8, MxFp4 or NvFp4 (one static scale has quantize_fp8_static)", "Fp8")
+    return _quantised(x, out_format, out, stream)
 
 
 @operation({"y": "out"}, out="")
@@ -152,33 +149,22 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
     return out
 
 
-def _quantised(x: Any, scales: Any, out: Any, rounds: bool, stream: Any) -> Any:
+def _quantised(x: Any, out_format: OutFormat, out: Any, stream: Any) -> Any:
     """Launches the quantisation of rows with or without heads, or binds it where `stream` is a `Binding`; `out`."""
-    whole("mlafix.ops._scaled")
-    from . import _scaled  # and with it the language
-
     shape = getattr(x, "shape", None)
     if shape is None:
         raise wrong("x", "an array", type(x).__qualname__)
     check_dtype(x, "x")
     if out is None:
-        out = empty_quantised(x, "x", tuple(shape), scales)
-    elif tuple(getattr(out, "shape", ())) != (fits := quantised_shape(tuple(shape), scales)):
+        out = out_format.empty(x, tuple(shape))
+    elif tuple(getattr(out, "shape", ())) != (fits := out_format.stored_shape(tuple(shape))):
         raise wrong("out", f"shape {list(fits)}", f"shape {list(out.shape)}" if hasattr(out, "shape") else type(out).__qualname__)
     rows, results = x, out
     if len(shape) == 2:
-        # Words hold the scales of several heads: each group is one.
-        heads = max(shape[1] // _WORDS_GROUP, 1) if _in_words(scales) and shape[1] % _WORDS_GROUP == 0 else 1
+        heads = out_format.heads_of(shape[1])
         rows, results = _with_heads(x, "x", heads), _with_heads(out, "out", heads)
-    _scaled.quantised_rows(results, rows, scales, rounds, stream)
+    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, PLAIN, stream)
     return out
-
-
-_WORDS_GROUP = 128
-
-
-def _in_words(scales: Any) -> bool:
-    return not isinstance(scales, (BlockScales, OneScale)) and str(getattr(scales, "dtype", "")).removeprefix("torch.") == "int32"
 
 
 def _with_heads(array: Any, name: str, heads: int) -> Any:

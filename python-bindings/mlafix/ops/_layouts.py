@@ -1,0 +1,159 @@
+"""Scales as kernels take them: views over the caller's memory, and the padding of tiles.
+
+Each function takes the name of the format, for its errors, and the shape of the rows that are scaled, `[…, H, D]`.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, NamedTuple, Tuple, Union
+
+import numpy
+
+from .._arguments import wrong
+
+TILE_ROWS, TILE_COLUMNS = 128, 4
+_BYTES_A_WORD = 4
+_MOST_JOINED = 8  # heads of a group, whose rows a lane holds
+
+Rows = Tuple[int, ...]
+
+Padding = Union[Tuple[Any, ...], None]
+"""The arguments of the kernel that clears the padding of scales in tiles; None where there is nothing to clear."""
+
+
+class Groups(NamedTuple):
+    """Scales of groups as a kernel takes them.
+
+    Args:
+        view: `[…, P, Q, G]`; `mlafix.kernels.scaling` says which scale is where.
+        is_power: whether they are powers of two.
+        pads: whether the last word of a row has bytes of no group.
+        joined: how many heads share a group.
+    """
+
+    view: Any
+    is_power: bool
+    pads: bool = False
+    joined: int = 1
+
+
+def kind_of(scales: Any, owner: str) -> str:
+    """The name of the dtype. Raises ArgumentError for what is no array of numpy's or torch's."""
+    if not isinstance(scales, numpy.ndarray) and not hasattr(type(scales), "__torch_function__"):
+        raise wrong(f"{owner}.scales", "an array of numpy's or torch's", type(scales).__qualname__)
+    return str(scales.dtype).removeprefix("torch.")
+
+
+def _bytes_as(scales: Any, dtype: str) -> Any:
+    """Bytes, or words of four, over the same memory as another dtype of a byte."""
+    if isinstance(scales, numpy.ndarray):
+        if dtype == "uint8":
+            return scales.view(numpy.uint8)
+        import ml_dtypes
+
+        return scales.view(numpy.dtype(getattr(ml_dtypes, dtype)))
+    return scales.view(getattr(sys.modules["torch"], dtype))
+
+
+def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any:
+    """Scales of blocks of `size` elements, of a dtype of a byte, as `[…, H, 1, G]`."""
+    *lead, heads, dim = rows
+    groups, rest = dim // size, dim % size  # Symbols have no divmod.
+    kind, shape = kind_of(scales, owner), tuple(scales.shape)
+    if kind not in (dtype, "uint8"):
+        raise wrong(f"{owner}.scales", f"dtype {dtype} or uint8", kind)
+    if rest or not groups or _groups(shape, rows) != groups:
+        raise wrong(f"{owner}.scales", _expected(rows, f"G = D / {size} of D = {dim}"), shape)
+    return _bytes_as(scales, dtype).reshape((*lead, heads, 1, groups))
+
+
+def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, first_row: int, clears: bool) -> tuple[Any, Padding]:
+    """Scales of blocks in tiles of 128 rows and 4 columns, as `[m, H, G]`, and what clears their padding if it is to be cleared."""
+    *lead, heads, dim = rows
+    kind = kind_of(scales, owner)
+    if kind not in (dtype, "uint8", "int32"):
+        raise wrong(f"{owner}.scales", f"dtype {dtype}, uint8 or int32 in tiles", kind)
+    columns, rest = heads * dim // size, heads * dim % size
+    shape = tuple(scales.shape)
+    if kind == "int32" and len(shape) == 2:
+        shape = (shape[0], shape[1] * _BYTES_A_WORD)
+    tokens, pitch = math.prod(lead), -(-columns // TILE_COLUMNS) * TILE_COLUMNS
+    if rest or dim % size or len(shape) != 2 or shape[1] != pitch or shape[0] % TILE_ROWS:
+        raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {TILE_ROWS}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
+    if not 0 <= first_row <= shape[0] - tokens:
+        raise wrong(f"{owner}.first_row", f"a row from 0 to {shape[0] - tokens}, for {tokens} tokens in {shape[0]} rows", first_row)
+    words = _contiguous_words(scales, owner) if kind == "int32" else scales
+    view = _bytes_as(words, dtype)[:, :columns].reshape((shape[0], heads, dim // size))
+    return view, (_bytes_as(words, "uint8"), first_row, tokens, columns) if clears else None
+
+
+def _contiguous_words(scales: Any, owner: str) -> Any:
+    """Words whose rows can be seen as bytes: a view of another size needs a last dim that is contiguous."""
+    if scales.shape[1] == 1:  # Of any stride, and a dim that is added is contiguous.
+        return scales[:, 0, None]
+    step = scales.strides[1] // _BYTES_A_WORD if isinstance(scales, numpy.ndarray) else scales.stride(1)
+    if step != 1:
+        raise wrong(f"{owner}.scales", "words next to each other in a row, in tiles", f"stride {step}")
+    return scales
+
+
+def of_groups(scales: Any, owner: str, rows: Rows) -> Groups:
+    """Scales of groups of any size, which their dtype and shape tell, as `[…, P, Q, G]`."""
+    *lead, heads, dim = rows
+    kind, shape = kind_of(scales, owner), tuple(scales.shape)
+    if kind == "int32":
+        return _words(scales, owner, shape, rows)
+    if kind not in ("float32", "float8_e8m0fnu"):
+        raise wrong(f"{owner}.scales", "dtype float32, float8_e8m0fnu or int32", kind)
+    is_power, groups = kind != "float32", _groups(shape, rows)
+    if groups and dim % groups == 0:
+        return Groups(scales.reshape((*lead, heads, 1, groups)), is_power)
+    joined = _joined(shape, rows)
+    if joined == 0:
+        whole = f"or [{', '.join(map(str, lead))}, P], P groups of up to {_MOST_JOINED} whole heads"
+        raise wrong(f"{owner}.scales", f"{_expected(rows, f'G a divisor of {dim}')}, {whole}", shape)
+    return Groups(scales.reshape((*lead, heads // joined, 1, 1)), is_power, joined=joined)
+
+
+def _joined(shape: tuple[int, ...], rows: Rows) -> int:
+    """The heads that share a scale of `[…, P]`; 0 if the shape does not say that."""
+    *lead, heads, _ = rows
+    rest = shape[len(lead) :]
+    if shape[: len(lead)] != tuple(lead) or len(rest) != 1 or not 0 < rest[0] < heads or heads % rest[0]:
+        return 0
+    joined = int(heads // rest[0])
+    return joined if joined <= _MOST_JOINED else 0
+
+
+def _expected(rows: Rows, what: str) -> str:
+    *lead, heads, _ = rows
+    before = ", ".join(map(str, lead))
+    return f"shape [{before}, {heads}, G] or [{before}, {heads} * G], {what}"
+
+
+def _groups(shape: tuple[int, ...], rows: Rows) -> int:
+    """G of scales of this shape; 0 if it does not fit."""
+    *lead, heads, _ = rows
+    if shape[: len(lead)] != tuple(lead):
+        return 0
+    rest = shape[len(lead) :]
+    if len(rest) == 2 and rest[0] == heads:
+        return rest[1]
+    return rest[0] // heads if len(rest) == 1 and heads and rest[0] % heads == 0 else 0
+
+
+def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Groups:
+    # As many words hold the scales of several numbers of groups: engines have groups of 128 elements.
+    *lead, heads, dim = rows
+    groups, rest = dim // 128, dim % 128
+    words = -(-heads * groups // _BYTES_A_WORD)
+    if len(lead) != 1 or rest or groups not in (1, 2, _BYTES_A_WORD):
+        raise wrong(f"{owner}.scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
+    if shape != (*lead, words):
+        raise wrong(f"{owner}.scales", f"shape [{lead[0]}, {words}], a word for each 4 groups of 128", shape)
+    # A view of another size needs a last dim that is contiguous, and one that is added is.
+    each = _bytes_as(scales[..., None], "float8_e8m0fnu")
+    shared = _BYTES_A_WORD // groups
+    return Groups(each.reshape((*lead, words, shared, groups)), True, bool(heads % shared != 0))

@@ -1,0 +1,56 @@
+"""What the functions that merge begin and end with: the outputs, and the launch where the result has a format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._arrays import check_dtype, empty, empty_lse, empty_rows, lse_as, rows_of
+from .._forks import whole
+from ._families import Key, check_key
+from .formats import OutFormat, check_format
+
+ROWS = ("n", "H", "D")
+
+
+def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_format: OutFormat | None = None, *,
+            shape: tuple[Any, ...] | None = None, lse_layout: str = "nh", dtype: str | None = None) -> tuple[Any, Any]:
+    """`(out, out_lse)`: the arrays given, or new ones beside an input.
+
+    Args:
+        like: an input, the argument called `name`.
+        out: None allocates it, in the format, or of `dtype`.
+        out_lse: None allocates it if `return_lse`.
+        shape: of the rows, `[…, H, D]`; None for that of `like`, `[n, H, D]`.
+        lse_layout: of rows with the shape of `like`, "nh" or "hn".
+        dtype: of rows of another shape; None for that of `like`.
+    """
+    if out_format is not None:
+        check_format(out_format)
+    if out is None and out_format is None and shape is None:
+        out = empty_rows(like, name, ROWS)
+    elif out is None:
+        if dtype is None and hasattr(like, "dtype"):
+            check_dtype(like, name)
+        rows = tuple(rows_of(like, name, ROWS) if shape is None else shape)
+        out = empty(like, rows, dtype) if out_format is None else out_format.empty(like, rows)
+    if out_lse is None and return_lse:
+        out_lse = empty_lse(like, name, lse_layout) if shape is None else empty(like, tuple(shape[:-1]), "f32")
+    return out, out_lse
+
+
+def launch_in(out_format: OutFormat, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, key: Key,
+              stream: Any, **more: Any) -> None:
+    """Launches a kernel that stores `out` in a format, or binds or checks the call, as `stream` says; `key`: the lses' layout and base.
+
+    The arguments, `rows` and what else there is are those of `_scaled.launch`.
+    """
+    check_key(key)
+    whole("mlafix.ops._scaled")
+    from . import _scaled  # and with it the language
+
+    _scaled.launch(kernel, out_format, tuple(rows), out, arguments, like, stream, base=key[1], **more)
+
+
+def turned(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:
+    """Lses of a layout as those of the one that a kernel has, over the same memory."""
+    return [lse_as(lse, layout, wanted) for lse in lses]
