@@ -8,7 +8,7 @@
 #ifndef MLAFIX_ANALYSIS_ACCESSLOG_H
 #define MLAFIX_ANALYSIS_ACCESSLOG_H
 
-#include "lib/Analysis/RowInterpreter.h"
+#include "lib/Analysis/SmallLaunch.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -63,6 +63,12 @@ private:
   /// Elements of one tensor that are looked for at most.
   static constexpr int64_t kMaxElements = 100000;
 };
+
+/// What a store writes, where no row, no iteration and nothing in memory
+/// decides that: a constant, an identity, a scalar argument, a cast or a splat
+/// of these. Null elsewhere.
+/// Rows that write one such value may write one element.
+mlir::Value getUniformValue(mlir::Operation *store);
 
 } // namespace mlafix
 

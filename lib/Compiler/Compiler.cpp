@@ -5,35 +5,107 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Compiler/Compilation.h"
-
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Compiler/Declaration.h"
+#include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/RemarkMessages.h"
-#include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
 #include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
+#include "lib/Transforms/MovedElements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 
 #include <cstdlib>
 
 using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
-
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
+
+//===----------------------------------------------------------------------===//
+// Checks of the source
+//===----------------------------------------------------------------------===//
+
+/// The dialects whose every operation a kernel may use.
+static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
+
+static LogicalResult checkOperation(mlir::Operation *op) {
+  if (isa<mlir::arith::RemFOp>(op))
+    return op->emitError("expected an operation that every target has, got "
+                         "'arith.remf', which CPUs have not");
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (is_contained(dialects, dialect) || isa<mlir::memref::DimOp>(op))
+    return success();
+  return op->emitError() << "expected operations of "
+                         << join(ArrayRef(dialects), ", ")
+                         << " or memref.dim in a kernel, got '" << op->getName()
+                         << "'";
+}
+
+/// Emits an error at every operation of `module` that no kernel may hold, and
+/// fails if there was one: operations of other dialects than the language's,
+/// and ones that verify although MLIR's own folds do not survive them.
+static LogicalResult checkSource(mlir::ModuleOp module) {
+  bool failed = false;
+  module.walk([&](mlir::Operation *op) {
+    if (op != module)
+      failed |= llvm::failed(checkOperation(op));
+  });
+  return failure(failed);
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+/// What a host must know of a kernel before names are bound: Emit::Signature.
+static Expected<json::Object> declare(KernelOp kernel) {
+  Expected<json::Value> value = target::toJson(getSignature(kernel));
+  if (!value)
+    return value.takeError();
+  json::Object &signature = *value->getAsObject();
+  signature.erase("bindings");
+  signature.erase("defaults");
+  json::Object names;
+  json::Array &args = *signature.getArray("args");
+  for (auto [index, entry] : enumerate(args))
+    if (auto name =
+            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr)) {
+      json::Object &arg = *entry.getAsObject();
+      arg["dtype_name"] = name.getValue();
+      auto memref = cast<mlir::MemRefType>(kernel.getArgumentTypes()[index]);
+      if (!memref.getElementType().isInteger(1) &&
+          !findUseAsNumber(kernel, name.getValue()))
+        arg["dtype_moved"] = true;
+    }
+  // Dynamic dims and optional arguments need no binding, and are among the
+  // arguments.
+  for (const BindableName &name : getBindableNames(kernel))
+    if (name.kind != BindableName::DynamicDim &&
+        name.kind != BindableName::Presence)
+      names[name.name] = name.defaultValue.empty()
+                             ? json::Value(nullptr)
+                             : json::Value(name.defaultValue);
+  signature["names"] = std::move(names);
+  return std::move(signature);
+}
 
 static Stage lastStage(Emit emit) {
   switch (emit) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"

@@ -5,25 +5,222 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GridBody.h"
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/RepeatRows.h"
-#include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/RowReduce.h"
 #include "lib/Transforms/RowScan.h"
 #include "lib/Transforms/ThreadOps.h"
-#include "lib/Transforms/WalkPartials.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// The stages of a block's ops, in the order in which they are done: of one
+/// stage the scalars first, then the rows pack by pack.
+using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
+} // namespace
+
+namespace {
+/// What a reduction makes of each pack of a walk, in a buffer, which is reduced
+/// by the tree of `reduceTree` when the walk is over. Of a longer walk the
+/// buffer holds a part at a time: a block of that tree.
+class WalkPartials {
+public:
+  /// Of a reduction to `results` elements, each of as many packs.
+  WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
+
+  /// Keeps `partial`, of the pack that is number `step` of the walk, index.
+  void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
+  /// Behind the walk: the buffer that begins with the results.
+  mlir::Value finish(mlir::OpBuilder &b);
+
+private:
+  void reduce(mlir::OpBuilder &b, mlir::Value buffer, int64_t count,
+              int64_t left);
+  void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
+
+  ReduceOp op;
+  int64_t packs, results;
+  int64_t block; // packs of a block, a power of two
+  mlir::Value buffer;
+  mlir::Value blocks; // the results of full buffers; null: there is one block
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Rows that are computed again
+//===----------------------------------------------------------------------===//
+
+/// Whether a store leaves what a load of a row in stage `stage` reads, the
+/// store's op being in stage `stored`. No call makes one tensor of arguments
+/// whose dims differ.
+static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
+                      const MemoryAccess &store, int64_t stage,
+                      int64_t stored) {
+  if (!store.getArgument() ||
+      kernel.getArgDims(load.getArgNumber()) !=
+          kernel.getArgDims(store.getArgNumber()) ||
+      load.getElementType() != store.getElementType())
+    return true;
+  // Other lanes would have to wait for the load.
+  if (mayConflict(kernel, load, store))
+    return false;
+  if (load.memref != store.memref &&
+      areGuardedDistinct(kernel.getGuardsAttr(), load.getArgNumber(),
+                         store.getArgNumber()))
+    return true;
+  // The same packs are stored behind the load, or the stage is over.
+  bool isSameRow = llvm::equal(load.indices, store.indices) &&
+                   load.group == store.group && load.member == store.member &&
+                   !load.allMembers && !store.allMembers;
+  return stored > stage || (stored == stage && isSameRow);
+}
+
+/// Whether the memory that `load` reads is the same in stage `stage`.
+static bool canReload(KernelOp kernel, const Stages &stages, LoadOp load,
+                      int64_t stage) {
+  std::optional<MemoryAccess> access = getSingleAccess(load);
+  if (!access || !access->getArgument() ||
+      kernel.isArgPeers(access->getArgNumber()))
+    return false;
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      continue;
+    // The rows of a nested block are loops of their own, before this stage's.
+    int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
+    for (const MemoryAccess &other : collectAccesses(op))
+      if (other.isWrite && !leavesRow(kernel, *access, other, stage, stored))
+        return false;
+  }
+  return true;
+}
+
+/// `canRepeat` without the rows in `seen`: one of them that cannot be made
+/// again ends the search.
+static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
+                            int64_t stage, function_ref<bool(Value)> isKept,
+                            llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(row).second)
+    return true;
+  Operation *op = row.getDefiningOp();
+  if (isKept(row) || (op && isUniform(op)))
+    return true;
+  if (!op || op->getNumRegions() > 0)
+    return false;
+  if (auto load = dyn_cast<LoadOp>(op))
+    return canReload(kernel, stages, load, stage);
+  if (!isPackwise(op) && !isa<ScanOp, BroadcastOp>(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isRowTile(operand.getType()) ||
+           canRepeatOthers(kernel, stages, operand, stage, isKept, seen);
+  });
+}
+
+/// Whether `row`, made in an earlier stage of its block, has the same elements
+/// where it is made again, pack by pack, in stage `stage`, before all that the
+/// stage does to these packs: out of rows that `isKept` says are at hand, and
+/// of memory that holds then what it held.
+static bool canRepeat(KernelOp kernel, const Stages &stages, Value row,
+                      int64_t stage, function_ref<bool(Value)> isKept) {
+  llvm::DenseSet<Value> seen;
+  return canRepeatOthers(kernel, stages, row, stage, isKept, seen);
+}
+
+//===----------------------------------------------------------------------===//
+// Partial results of reductions
+//===----------------------------------------------------------------------===//
+
+WalkPartials::WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs,
+                           int64_t results)
+    : op(op), packs(packs), results(results),
+      block(llvm::bit_floor<uint64_t>(getMostKept(kernel))) {
+  Type element = getElementTypeOrSelf(op.getType());
+  bool hasBlocks = results == 1 && packs > block;
+  buffer = allocBuffer(kernel, element, hasBlocks ? block : packs);
+  if (hasBlocks)
+    blocks = allocBuffer(kernel, element, llvm::divideCeil(packs, block));
+}
+
+/// Neighbours are reduced until `left` values are; one without a neighbour is
+/// kept (the tree of reduceTree, in place).
+void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
+                          int64_t left) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
+  for (; count > left; count = llvm::divideCeil(count, 2)) {
+    auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
+    OpBuilder body(loop.getBody()->getTerminator());
+    IndexBuilder y(body, loc);
+    Value even = y.mul(loop.getInductionVar(), two);
+    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{even});
+    Value second =
+        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(even, one)});
+    Value met = combine(body, loc, op.getKind(), first, second);
+    memref::StoreOp::create(body, loc, met, buffer,
+                            ValueRange{loop.getInductionVar()});
+    if (count % 2) {
+      Value last = memref::LoadOp::create(b, loc, buffer,
+                                          ValueRange{x.constant(count - 1)});
+      memref::StoreOp::create(b, loc, last, buffer,
+                              ValueRange{x.constant(count / 2)});
+    }
+  }
+}
+
+/// The buffer has `count` partials: they become one, that of block `number`.
+void WalkPartials::endBlock(OpBuilder &b, int64_t count, Value number) {
+  Location loc = op.getLoc();
+  reduce(b, buffer, count, 1);
+  Value zero = IndexBuilder(b, loc).constant(0);
+  Value whole = memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
+  memref::StoreOp::create(b, loc, whole, blocks, ValueRange{number});
+}
+
+void WalkPartials::store(OpBuilder &b, Value partial, Value step) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value size = blocks ? x.constant(block) : Value();
+  Value place = blocks ? x.rem(step, size) : step;
+  memref::StoreOp::create(b, loc, partial, buffer, ValueRange{place});
+  if (!blocks)
+    return;
+  Value isFull =
+      x.compare(arith::CmpIPredicate::eq, place, x.constant(block - 1));
+  writeIf(b, loc, isFull, [&](OpBuilder &then) {
+    endBlock(then, block, IndexBuilder(then, loc).div(step, size));
+  });
+}
+
+Value WalkPartials::finish(OpBuilder &b) {
+  if (!blocks) {
+    reduce(b, buffer, packs, results);
+    return buffer;
+  }
+  if (int64_t rest = packs % block)
+    endBlock(b, rest, IndexBuilder(b, op.getLoc()).constant(packs / block));
+  reduce(b, blocks, llvm::divideCeil(packs, block), 1);
+  return blocks;
+}
 
 #define DEBUG_TYPE "mlafix-loop-over-packs"
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/F32Builder.h"
-#include "lib/Transforms/LowerArgReduce.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
@@ -17,9 +18,75 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// mlafix.arg_reduce
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The least of the indices at which the extreme is, or a NaN: the reduction
+/// gives NaN if there is one, which no element equals.
+struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value row = op.getSource();
+    Type element = getElementTypeOrSelf(row.getType());
+    DimAttr dim = getTileDim(row.getType());
+    bool isOfGroups = isRowTile(op.getType());
+    Type indices = getRowTileType(dim, rewriter.getI32Type());
+    Type reduced = isOfGroups
+                       ? getRowTileType(getTileDim(op.getType()), element)
+                       : element;
+    Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
+    extreme =
+        isOfGroups
+            ? Value(BroadcastOp::create(rewriter, loc, row.getType(), extreme))
+            : Value(SplatOp::create(rewriter, loc, row.getType(), extreme));
+    Value isHere;
+    if (element.isF32()) {
+      isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
+                                     row, extreme);
+      Value isNaN = arith::CmpFOp::create(rewriter, loc,
+                                          arith::CmpFPredicate::UNO, row, row);
+      isHere = arith::OrIOp::create(rewriter, loc, isHere, isNaN);
+    } else {
+      isHere = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                     row, extreme);
+    }
+    Value none = SplatOp::create(
+        rewriter, loc, indices,
+        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
+    Value all = IotaOp::create(rewriter, loc, indices);
+    Value index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
+    Value least =
+        ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
+    if (isOfGroups) { // where each group begins is 0
+      Value first =
+          ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
+      least = arith::SubIOp::create(rewriter, loc, least, first);
+    }
+    rewriter.replaceOp(op, least);
+    return success();
+  }
+};
+} // namespace
+
+/// `mlafix.arg_reduce` becomes reductions: of the row, and of the indices at
+/// which the extreme is.
+static void populateLowerArgReducePatterns(RewritePatternSet &patterns,
+                                           const TypeConverter &converter) {
+  patterns.add<LowerArgReduce>(converter, patterns.getContext());
+}
 
 #define DEBUG_TYPE "mlafix-lower-states"
 

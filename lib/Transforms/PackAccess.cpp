@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/PackAccess.h"
+#include "lib/Transforms/AccessPredicate.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -235,4 +236,45 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
       b, loc, store.getAccesses().front(), place.start, 0, Value());
   writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
             target, indices);
+}
+
+/// The indices of the elements from `start` on.
+static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
+  Location loc = iota.getLoc();
+  SmallVector<int32_t> steps =
+      llvm::to_vector(llvm::seq<int32_t>(0, type.getNumElements()));
+  Value step = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef(steps)));
+  Value first = arith::IndexCastOp::create(b, loc, b.getI32Type(), start);
+  Value firsts = vector::BroadcastOp::create(b, loc, type, first);
+  return arith::AddIOp::create(b, loc, firsts, step);
+}
+
+Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
+                       ValueRange operands, PackPlaceFn placeIn) {
+  Location loc = op->getLoc();
+  if (auto load = dyn_cast<LoadOp>(op))
+    return loadPack(b, layout, load, placeIn);
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    unsigned row = store.getValueMutable().getOperandNumber();
+    storePack(b, layout, store, operands[row], placeIn);
+    return {};
+  }
+  if (auto store = dyn_cast<StoreMembersOp>(op)) {
+    storeMembers(b, layout, store,
+                 operands.take_front(store.getValues().size()), placeIn);
+    return {};
+  }
+  VectorType type = layout.packType(op->getResult(0).getType());
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return iotaPack(b, type, iota, placeIn({}).start);
+  if (isa<SplatOp>(op))
+    return vector::BroadcastOp::create(b, loc, type, operands.front());
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
+  }
+  OperationState state(loc, op->getName(), operands, {type}, op->getAttrs());
+  return b.create(state)->getResult(0);
 }

@@ -12,6 +12,10 @@
 
 namespace mlafix {
 
+/// Where a pack of a row is in `memref` (null: in the row). A lane's own buffer
+/// holds its packs alone.
+using PackPlaceFn = llvm::function_ref<PackPlace(mlir::Value memref)>;
+
 /// The indices of an element in memory: of an access of one (null `start`), or
 /// of the one at `start` in a row that is no member.
 llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
@@ -28,6 +32,13 @@ void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
 void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
                   StoreMembersOp store, mlir::ValueRange packs,
                   PackPlaceFn placeIn);
+
+/// Does `op`, for which isPackwise() holds, to one pack of a row. `operands`
+/// are the op's, with a pack for a row. Null where the op has no result. What
+/// is not to be read is zero, or the `else` value.
+mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
+                     mlir::Operation *op, mlir::ValueRange operands,
+                     PackPlaceFn placeIn);
 
 } // namespace mlafix
 

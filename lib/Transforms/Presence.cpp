@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Presence.h"
+#include "lib/Transforms/AccessPredicate.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,14 +15,6 @@
 
 using namespace mlir;
 using namespace mlafix;
-
-Value mlafix::buildPresent(OpBuilder &b, Location loc, Value memref) {
-  BlockArgument argument = getKernelArgument(memref);
-  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
-                        .isArgOptional(argument.getArgNumber()))
-    return {};
-  return PresentOp::create(b, loc, memref);
-}
 
 /// Two omitted tensors are the same.
 static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {

@@ -18,11 +18,6 @@
 
 namespace mlafix {
 
-/// Whether the launch passes `memref`, i1; null where that is no optional
-/// argument, and so passed always.
-mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
-                         mlir::Value memref);
-
 /// The argument is passed at every launch: it is not optional any more.
 void bindAsPresent(KernelOp kernel, unsigned index);
 

@@ -6,8 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowAccess.h"
-#include "lib/Transforms/PackAccess.h"
-#include "lib/Transforms/Presence.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -53,24 +51,6 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());
-}
-
-Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
-  if (!p || !q)
-    return p ? p : q;
-  return arith::AndIOp::create(b, loc, p, q);
-}
-
-Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
-                              Value memref) {
-  return both(b, loc, buildPresent(b, loc, memref), predicate);
-}
-
-Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {
-  Location loc = load.getLoc();
-  return accessPredicate(
-      b, loc, accessPredicate(b, loc, load.getPredicate(), load.getOut()),
-      load.getLse());
 }
 
 /// `type`, a scalar or a vector, with another element.
@@ -294,18 +274,6 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
   write(then);
 }
 
-/// The indices of the elements from `start` on.
-static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
-  Location loc = iota.getLoc();
-  SmallVector<int32_t> steps =
-      llvm::to_vector(llvm::seq<int32_t>(0, type.getNumElements()));
-  Value step = arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(type, ArrayRef(steps)));
-  Value first = arith::IndexCastOp::create(b, loc, b.getI32Type(), start);
-  Value firsts = vector::BroadcastOp::create(b, loc, type, first);
-  return arith::AddIOp::create(b, loc, firsts, step);
-}
-
 bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
@@ -313,33 +281,4 @@ bool mlafix::isPackwise(Operation *op) {
   return isa<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(op) ||
          (isElementwise(op) &&
           !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
-}
-
-Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
-                       ValueRange operands, PackPlaceFn placeIn) {
-  Location loc = op->getLoc();
-  if (auto load = dyn_cast<LoadOp>(op))
-    return loadPack(b, layout, load, placeIn);
-  if (auto store = dyn_cast<StoreOp>(op)) {
-    unsigned row = store.getValueMutable().getOperandNumber();
-    storePack(b, layout, store, operands[row], placeIn);
-    return {};
-  }
-  if (auto store = dyn_cast<StoreMembersOp>(op)) {
-    storeMembers(b, layout, store,
-                 operands.take_front(store.getValues().size()), placeIn);
-    return {};
-  }
-  VectorType type = layout.packType(op->getResult(0).getType());
-  if (auto iota = dyn_cast<IotaOp>(op))
-    return iotaPack(b, type, iota, placeIn({}).start);
-  if (isa<SplatOp>(op))
-    return vector::BroadcastOp::create(b, loc, type, operands.front());
-  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    auto splat = cast<SplatElementsAttr>(constant.getValue());
-    return arith::ConstantOp::create(
-        b, loc, DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
-  }
-  OperationState state(loc, op->getName(), operands, {type}, op->getAttrs());
-  return b.create(state)->getResult(0);
 }

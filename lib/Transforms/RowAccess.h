@@ -16,19 +16,6 @@ namespace mlafix {
 /// replaced, and no op takes a row as a whole.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// Conjunction of predicates that may be absent.
-mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
-                 mlir::Value q);
-
-/// An access's predicate, and the presence of the argument if that is optional;
-/// null for always.
-mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
-                            mlir::Value predicate, mlir::Value memref);
-
-/// Whether both tensors of a state were given and its predicate holds; null for
-/// always.
-mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
-
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
 /// integers to the result's width; the bits of a float or a boolean that is
 /// only moved, likewise. `value` is zero where `predicate`, if there is one, is
@@ -53,20 +40,10 @@ mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
 
-/// Where a pack of a row is in `memref` (null: in the row). A lane's own buffer
-/// holds its packs alone.
-using PackPlaceFn = llvm::function_ref<PackPlace(mlir::Value memref)>;
-
 /// Whether `op`, which takes or makes a row, does the same to each of its packs
 /// apart from the others: an access, a splat, its indices, a constant of one
 /// value, or an elementwise op with one result.
 bool isPackwise(mlir::Operation *op);
-/// Does such an op to one pack of a row. `operands` are the op's, with a pack
-/// for a row. Null where the op has no result. What is not to be read is zero,
-/// or the `else` value.
-mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
-                     mlir::Operation *op, mlir::ValueRange operands,
-                     PackPlaceFn placeIn);
 
 } // namespace mlafix
 

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Passes.h"

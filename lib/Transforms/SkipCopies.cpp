@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/InPlace.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Presence.h"
 #include "lib/Transforms/Remarks.h"

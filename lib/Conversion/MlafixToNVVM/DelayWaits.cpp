@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
 #include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
+#include "lib/Conversion/MlafixToNVVM/Speculation.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"

@@ -13,21 +13,6 @@
 
 namespace mlafix {
 
-/// Moves `value` and what it needs ahead of `wait`, if all of that is plain
-/// arithmetic.
-bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
-
-/// Whether two values are computed alike, without a look at memory.
-bool isAlike(mlir::Value x, mlir::Value y);
-
-/// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
-/// stack, too.
-bool isGlobal(mlir::Value pointer);
-
-/// Both, of which the first may be null. Where it is false, the second may be
-/// poison.
-mlir::Value bothHold(mlir::OpBuilder &b, mlir::Value x, mlir::Value y);
-
 /// What is loaded after the wait if both hold (null: always).
 struct EarlyLoads {
   mlir::Value condition, mask;

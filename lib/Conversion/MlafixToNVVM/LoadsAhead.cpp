@@ -7,7 +7,7 @@
 
 #include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
 
-#include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Conversion/MlafixToNVVM/Speculation.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Conversion/MlafixToNVVM/Speculation.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"

@@ -18,7 +18,7 @@
 
 #include "lib/Transforms/CPU/RowRange.h"
 #include "lib/Transforms/EarlyOps.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/IndexStores.h"
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GPU/RaggedRows.h"
-#include "lib/Transforms/GPU/SegmentPredicate.h"
 #include "lib/Transforms/GPU/Thread.h"
-#include "lib/Transforms/Geometry.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,8 +24,66 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+struct IndexStores {
+  llvm::SmallVector<StoreOp> stores;
+  /// These, and what they need of the body.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Stores of indices
+//===----------------------------------------------------------------------===//
+
+/// Those of a grid's body; none where anything is read in it, or a row is
+/// stored where they may be.
+static IndexStores findIndexStores(Block &body) {
+  SmallVector<StoreOp> stores;
+  SmallVector<MemoryAccess> rows;
+  for (Operation &op : body.without_terminator()) {
+    auto store = dyn_cast<StoreOp>(op);
+    if (!store && !isMemoryEffectFree(&op))
+      return {};
+    if (!store)
+      continue;
+    if (isRowTile(store.getValue().getType()))
+      rows.push_back(*getSingleAccess(store));
+    else
+      stores.push_back(store);
+  }
+  llvm::SetVector<Operation *> slice;
+  for (StoreOp store : stores) {
+    MemoryAccess access = *getSingleAccess(store);
+    // Two tensors that are written are never the same one.
+    if (llvm::any_of(rows, [&](const MemoryAccess &row) {
+          return row.memref == access.memref;
+        }))
+      return {};
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.filter = [&](Operation *op) { return op->getBlock() == &body; };
+    (void)getBackwardSlice(store.getOperation(), &slice, options);
+  }
+  if (llvm::any_of(slice, [](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(),
+                            [](Type type) { return isRowTile(type); });
+      }))
+    return {};
+  IndexStores found = {stores, {}};
+  for (Operation &op : body) // in their order
+    if (slice.contains(&op))
+      found.ops.push_back(&op);
+  return found;
+}
 
 #define DEBUG_TYPE "mlafix-ragged-to-threads"
 

@@ -36,6 +36,13 @@ mlir::Value selectWellFormed(mlir::OpBuilder &b, RaggedForallOp grid,
                              mlir::Value selected, mlir::Value start,
                              mlir::Value end);
 
+/// An extent, or a list of them, as units spell it (docs/UnitFormat.md).
+ExtentAttr describeExtent(mlir::Value extent);
+llvm::SmallVector<ExtentAttr> describeExtents(mlir::ValueRange extents);
+
+/// Appends an argument of the launch's own, which a call does not have.
+mlir::Value addArgument(KernelOp kernel, llvm::StringRef name, mlir::Type type);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_GRIDBODY_H

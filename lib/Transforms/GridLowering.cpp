@@ -1,16 +1,18 @@
-//===- GridBody.cpp - the regions of a grid where they run ----------------===//
+//===- GridLowering.cpp - replacing the grid of a kernel ------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -61,4 +63,37 @@ Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
   selected = x.band(selected, x.compare(arith::CmpIPredicate::ule, start, end));
   return x.band(selected,
                 x.compare(arith::CmpIPredicate::ule, end, grid.getRows()));
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments of the launch
+//===----------------------------------------------------------------------===//
+
+/// The verifier has made sure that it is one.
+ExtentAttr mlafix::describeExtent(Value extent) {
+  MLIRContext *context = extent.getContext();
+  APInt value;
+  if (matchPattern(extent, m_ConstantInt(&value)))
+    return ExtentAttr::ofConstant(context, value.getSExtValue());
+  if (auto dim = extent.getDefiningOp<memref::DimOp>())
+    return ExtentAttr::get(context,
+                           getKernelArgument(dim.getSource()).getArgNumber(),
+                           *dim.getConstantIndex());
+  if (auto cast = extent.getDefiningOp<arith::IndexCastOp>())
+    extent = cast.getIn();
+  return ExtentAttr::ofScalar(context,
+                              getKernelArgument(extent).getArgNumber());
+}
+
+SmallVector<ExtentAttr> mlafix::describeExtents(ValueRange extents) {
+  return llvm::map_to_vector(extents, describeExtent);
+}
+
+Value mlafix::addArgument(KernelOp kernel, StringRef name, Type type) {
+  SmallVector<Attribute> names(kernel.getArgNames().getValue());
+  unsigned position = kernel.getNumArguments();
+  (void)kernel.insertArgument(position, type, {}, kernel.getLoc());
+  names.push_back(StringAttr::get(kernel.getContext(), name));
+  kernel.setArgNamesAttr(ArrayAttr::get(kernel.getContext(), names));
+  return kernel.getArgument(position);
 }
