@@ -19,7 +19,7 @@ using namespace mlafix;
 //===----------------------------------------------------------------------===//
 
 /// Whether `memref` is a buffer that holds what a lane has of a row of `dim`,
-/// and nothing else (mlafix-buffer-rows).
+/// and nothing else (mlafix-spill-rows).
 static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
   auto type = cast<MemRefType>(memref.getType());
   return dim && indices == 0 && type.getRank() == 1 && type.hasStaticShape() &&
@@ -38,7 +38,7 @@ struct Part {
 /// `dim`.
 static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
-    return !access.isTile && !access.isPart() && access.getArgument() &&
+    return !access.isRow && !access.isPart() && access.getArgument() &&
            access.getProduct() == dim;
   });
 }
@@ -322,7 +322,7 @@ BlockArgument MemoryAccess::getArgument() const {
 }
 
 DimAttr MemoryAccess::getRowDim() const {
-  if (!isTile)
+  if (!isRow)
     return {};
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
@@ -335,7 +335,7 @@ DimAttr MemoryAccess::getRowDim() const {
 }
 
 bool MemoryAccess::isPerGroup() const {
-  return isTile && getRowDim().isPerGroup();
+  return isRow && getRowDim().isPerGroup();
 }
 
 DimAttr MemoryAccess::getProduct() const {
@@ -346,7 +346,7 @@ DimAttr MemoryAccess::getProduct() const {
 
 std::optional<int64_t> MemoryAccess::getMovedMember() const {
   APInt number;
-  if (!isTile || !member || isPerGroup() ||
+  if (!isRow || !member || isPerGroup() ||
       !matchPattern(member, m_ConstantInt(&number)))
     return std::nullopt;
   int64_t size = getProduct().getGroup().getSize();
@@ -378,25 +378,25 @@ SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {
 
 SmallVector<MemoryAccess, 2> StoreMembersOp::getAccesses() {
   return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
-           /*isTile=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
+           /*isRow=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
            /*allMembers=*/true}};
 }
 
 SmallVector<MemoryAccess, 2> LoadStateOp::getAccesses() {
   return {{*this, getOut(), getOutIndices(), getPredicate(), /*isWrite=*/false,
-           /*isTile=*/true, /*isState=*/true},
+           /*isRow=*/true, /*isState=*/true},
           {*this, getLse(), getLseIndices(), getPredicate(), /*isWrite=*/false,
-           /*isTile=*/false, /*isState=*/true}};
+           /*isRow=*/false, /*isState=*/true}};
 }
 
 SmallVector<MemoryAccess, 2> StoreStateOp::getAccesses() {
   SmallVector<MemoryAccess, 2> accesses;
   if (getOut())
     accesses.push_back({*this, getOut(), getOutIndices(), getPredicate(),
-                        /*isWrite=*/true, /*isTile=*/true, /*isState=*/true});
+                        /*isWrite=*/true, /*isRow=*/true, /*isState=*/true});
   if (getLse())
     accesses.push_back({*this, getLse(), getLseIndices(), getPredicate(),
-                        /*isWrite=*/true, /*isTile=*/false, /*isState=*/true});
+                        /*isWrite=*/true, /*isRow=*/false, /*isState=*/true});
   return accesses;
 }
 

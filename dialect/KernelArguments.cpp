@@ -422,8 +422,8 @@ static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
 
 /// Rows and columns in tiles: the first dim is the rows, the columns are the
 /// others.
-static LogicalResult verifyTiles(KernelOp kernel, unsigned index,
-                                 MemRefType type) {
+static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
+                                   MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
   if (!given)
     return success();
@@ -453,7 +453,7 @@ static LogicalResult verifyTiles(KernelOp kernel, unsigned index,
 LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
                                     MemRefType type) {
   return failure(failed(verifyPairs(kernel, index, type)) ||
-                 failed(verifyTiles(kernel, index, type)));
+                 failed(verifySwizzle(kernel, index, type)));
 }
 
 //===----------------------------------------------------------------------===//

@@ -232,7 +232,7 @@ public:
     Value group, member; ///< of type index, or no value
   };
   /// One index less than the tensor has dims names a row, else an element.
-  struct Place {
+  struct Access {
     Value tensor;
     Values indices;
     Value predicate = {}; ///< no value: true
@@ -241,12 +241,12 @@ public:
   /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
   /// empty for what is in memory. `other`, if it is a value, is the result
   /// where the predicate is false.
-  Value load(const Place &place, const SourceLocation &location, Value other,
+  Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  Value load(const Place &place, const SourceLocation &location) {
+  Value load(const Access &place, const SourceLocation &location) {
     return load(place, location, Value(), {});
   }
-  bool store(Value value, const Place &place, const SourceLocation &location);
+  bool store(Value value, const Access &place, const SourceLocation &location);
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
@@ -256,7 +256,7 @@ public:
   /// halves of a branch, one may be a state with a sink and the other one
   /// without: the result has one.
   /// @{
-  struct StatePlace {
+  struct StateAccess {
     Value out;
     Values outIndices; ///< of a row
     Value lse;
@@ -265,13 +265,13 @@ public:
   };
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
-  Value loadState(const StatePlace &place, std::string_view base, bool sink,
+  Value loadState(const StateAccess &place, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// A state of a row and a scalar, both f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// The tensors of `place` and `scale` may be no value.
-  bool storeState(Value state, const StatePlace &place, Value scale,
+  bool storeState(Value state, const StateAccess &place, Value scale,
                   const SourceLocation &location);
   /// At most one of `states` holds a sink.
   Value merge(const Values &states, const SourceLocation &location);

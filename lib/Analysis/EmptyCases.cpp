@@ -368,7 +368,7 @@ EmptyCases::Decision EmptyCases::decideClass(Value operand, unsigned classes) {
 }
 
 //===----------------------------------------------------------------------===//
-// Values
+// Numbers of a case
 //===----------------------------------------------------------------------===//
 
 unsigned EmptyCases::epochOf(Value value) const {

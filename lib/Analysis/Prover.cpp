@@ -9,9 +9,11 @@
 
 #include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/Counterexample.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <utility>
@@ -19,6 +21,18 @@
 using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
+
+StringRef mlafix::spelling(Question question) {
+  constexpr StringLiteral names[] = {"coverage", "one writer", "independence",
+                                     "written before read", "bounds"};
+  return names[static_cast<int>(question)];
+}
+
+StringRef mlafix::spelling(Verdict verdict) {
+  constexpr StringLiteral names[] = {"proved", "promised", "unknown",
+                                     "refuted"};
+  return names[static_cast<int>(verdict)];
+}
 
 SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
                                                   bool isWrite) const {
@@ -38,7 +52,7 @@ static bool isOfSegment(const RowAccess &access) {
          grid.getPredicate().isAncestor(access.access.op->getParentRegion());
 }
 
-void Prover::assumeAccess(System &system, const RowAccess &access,
+void Prover::assumeAccess(LinearSystem &system, const RowAccess &access,
                           unsigned instance) {
   ArrayRef<Var> grid = model.getGridIndices();
   for (Var var : isOfSegment(access) ? grid.take_front(1) : grid)
@@ -50,7 +64,7 @@ void Prover::assumeAccess(System &system, const RowAccess &access,
     system.restrict(model.getLaunchCheck());
 }
 
-std::optional<bool> Prover::isEmpty(const System &system) {
+std::optional<bool> Prover::isEmpty(const LinearSystem &system) {
   return ++systems > Budget::systems ? std::nullopt : system.isEmpty();
 }
 
@@ -73,7 +87,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   if (isKnown)
     return answer;
   for (bool isBelow : {true, false}) {
-    System outside(model);
+    LinearSystem outside(model);
     Form form = outside.getForm(index);
     Form wrong;
     wrong.constant = isBelow ? -1 : 0;
@@ -145,8 +159,8 @@ bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
 }
 
 /// Row 0 of `a` and row 1 of `b` at one element.
-System Prover::makePair(const RowAccess &a, const RowAccess &b) {
-  System pair(model);
+LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
+  LinearSystem pair(model);
   for (auto [x, y] : llvm::zip(a.indices, b.indices))
     pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
                   /*isEquality=*/true);
@@ -155,7 +169,7 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b) {
   return pair;
 }
 
-void Prover::restrictInside(System &pair, const RowAccess &a) {
+void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
   for (auto [dim, index] : llvm::enumerate(a.indices)) {
     Form form = pair.getForm(index, 0);
     pair.restrict(form);
@@ -167,9 +181,10 @@ void Prover::restrictInside(System &pair, const RowAccess &a) {
 
 /// The same, of rows of which the grid indices before `position` are the same
 /// and those at it are not.
-System Prover::makePair(const RowAccess &a, const RowAccess &b,
-                        unsigned position, bool isAscending, bool isPromised) {
-  System pair = makePair(a, b);
+LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
+                              unsigned position, bool isAscending,
+                              bool isPromised) {
+  LinearSystem pair = makePair(a, b);
   ArrayRef<Var> grid = model.getGridIndices();
   auto difference = [&](Var var) {
     Form form = pair.getForm(Linear::of(var), 1);
@@ -192,7 +207,7 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b,
 
 Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
-                            const System &pair) {
+                            const LinearSystem &pair) {
   // Which elements a table names is up to the table.
   for (const RowAccess *access : {&a, &b}) {
     if (llvm::none_of(access->indices, [&](const Linear &index) {
@@ -215,7 +230,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     return answer;
   // A segment's predicate is asked in no row, and meets all of them.
   if (isOfSegment(b)) {
-    System pair = makePair(a, b);
+    LinearSystem pair = makePair(a, b);
     if (isEmpty(pair) == true)
       return answer;
     return conclude(question, argument, &b, pair, pair.findPoint());
@@ -225,7 +240,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     for (bool isAscending : {true, false}) {
       if (&a == &b && !isAscending)
         continue;
-      System pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
+      LinearSystem pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
       std::optional<bool> none = isEmpty(pair);
       if (none == true)
         continue;
@@ -306,7 +321,7 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
                     return isBefore(store->access.op, load->access.op);
                   });
     SmallVector<Form> element;
-    System cases = makeElements(model, kernel, argument, element);
+    LinearSystem cases = makeElements(model, kernel, argument, element);
     assumeAccess(cases, *load, 0);
     placeElement(cases, *load, element);
     std::optional<PresburgerSet> missed =
@@ -413,11 +428,11 @@ static std::string describePromises(ArrayRef<StringRef> promises) {
   return "the kernel assumes " + llvm::join(texts, ", ");
 }
 
-std::optional<std::string> Prover::keepByPromise(const System &wrong,
+std::optional<std::string> Prover::keepByPromise(const LinearSystem &wrong,
                                                  const RowAccess &access) {
   if (access.promises.empty())
     return std::nullopt;
-  System promised = wrong;
+  LinearSystem promised = wrong;
   promised.restrict(access.assumed, 0);
   if (isEmpty(promised) != true)
     return std::nullopt;
@@ -441,9 +456,10 @@ bool Prover::isEntry(const RowAccess &load) {
 
 /// Whether the load happens in row `instance` at every point of the pair: what
 /// decides that, each for itself, holds at all of them.
-bool Prover::isLoaded(const System &pair, LoadOp load, unsigned instance) {
+bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
+                      unsigned instance) {
   auto isCertain = [&](const Condition &fails) {
-    System without = pair;
+    LinearSystem without = pair;
     without.restrict(fails, instance);
     return isEmpty(without) == true;
   };
@@ -504,35 +520,35 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
 /// Whether the pair has no point if the entry `x` of the first row and the
 /// entry `y` of the second are of one table, in which no two entries of at
 /// least 0 are equal.
-bool Prover::areApart(const System &pair, Var x, Var y) {
+bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   auto a = model[x].value.getDefiningOp<LoadOp>(),
        b = model[y].value.getDefiningOp<LoadOp>();
   if (a.getSource() != b.getSource() || !isLoaded(pair, a, 0) ||
       !isLoaded(pair, b, 1))
     return false;
   auto isNone = [&](auto restrict) {
-    System one = pair;
+    LinearSystem one = pair;
     restrict(one);
     return isEmpty(one) == true;
   };
-  auto difference = [&](System &system) {
+  auto difference = [&](LinearSystem &system) {
     Form form = system.getForm(Linear::of(y), 1);
     return form.add(system.getForm(Linear::of(x), 0), -1);
   };
   for (int64_t sign : {1, -1})
-    if (!isNone([&](System &system) {
+    if (!isNone([&](LinearSystem &system) {
           Form apart;
           apart.constant = -1;
           system.restrict(apart.add(difference(system), sign));
         }))
       return false;
-  bool isPadding = !isNone([&](System &system) {
+  bool isPadding = !isNone([&](LinearSystem &system) {
     system.restrict(difference(system), /*isEquality=*/true);
     Form negative;
     negative.constant = -1;
     system.restrict(negative.add(system.getForm(Linear::of(x), 0), -1));
   });
-  return !isPadding && isNone([&](System &system) {
+  return !isPadding && isNone([&](LinearSystem &system) {
     for (auto [i, j] : llvm::zip(a.getIndices(), b.getIndices()))
       system.restrict(system.getForm(model.getValue(i), 0)
                           .add(system.getForm(model.getValue(j), 1), -1),
@@ -540,7 +556,7 @@ bool Prover::areApart(const System &pair, Var x, Var y) {
   });
 }
 
-std::string Prover::findTable(const System &pair, const RowAccess &a,
+std::string Prover::findTable(const LinearSystem &pair, const RowAccess &a,
                               const RowAccess &b) {
   for (Var x : findEntries(a, /*isPromised=*/false))
     for (Var y : findEntries(b, /*isPromised=*/false))
@@ -552,8 +568,9 @@ std::string Prover::findTable(const System &pair, const RowAccess &a,
   return "";
 }
 
-std::optional<std::string>
-Prover::keepByPromise(System pair, const RowAccess &a, const RowAccess &b) {
+std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
+                                                 const RowAccess &a,
+                                                 const RowAccess &b) {
   SmallVector<StringRef> promises(a.promises.begin(), a.promises.end());
   llvm::append_range(promises, b.promises);
   pair.restrict(a.assumed, 0);
@@ -573,4 +590,61 @@ Prover::keepByPromise(System pair, const RowAccess &a, const RowAccess &b) {
             kernel, getKernelArgument(load.getSource()).getArgNumber());
       }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Conclusions
+//===----------------------------------------------------------------------===//
+
+/// "out[0, 1]".
+static std::string spellElement(KernelOp kernel, const Violation &violation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << kernel.getArgName(violation.argument) << "[";
+  llvm::interleaveComma(violation.element, stream);
+  stream << "]";
+  return text;
+}
+
+std::string Prover::describeUnknowns(const RowAccess &access) const {
+  llvm::SmallSetVector<StringRef, 4> names;
+  std::vector<std::string> texts;
+  for (Var var : model.getVariables(access))
+    if (model[var].kind == Variable::Unknown)
+      texts.push_back(describe(model[var]));
+  for (const std::string &text : texts)
+    names.insert(text);
+  return llvm::join(names, ", ");
+}
+
+Answer Prover::makeUnknown(Question question, unsigned argument,
+                           const RowAccess *access, StringRef why) const {
+  Answer answer = {question, argument, Verdict::Unknown};
+  answer.reason = why.str();
+  if (!access)
+    return answer;
+  answer.op = access->access.op;
+  std::string unknowns = describeUnknowns(*access);
+  if (why.empty())
+    answer.reason =
+        unknowns.empty() ? "no example was found" : "it depends on " + unknowns;
+  return answer;
+}
+
+Answer Prover::conclude(Question question, unsigned argument,
+                        const RowAccess *access, const LinearSystem &system,
+                        std::optional<LinearSystem::Point> point) {
+  if (!point || ++examples > Budget::examples)
+    return makeUnknown(question, argument, access, "");
+  Counterexample example(model, system, *point);
+  std::optional<Violation> violation = example.run(question, argument);
+  if (!violation)
+    return makeUnknown(question, argument, access, "");
+  Answer answer = {question, argument, Verdict::Refuted};
+  answer.op = violation->op ? violation->op
+              : access      ? access->access.op
+                            : nullptr;
+  answer.reason = example.describe(*violation);
+  answer.element = spellElement(kernel, *violation);
+  return answer;
 }

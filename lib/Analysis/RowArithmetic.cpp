@@ -222,9 +222,9 @@ std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
 }
 
-/// floor(x / c), or what is left of x then, as mlafix-make-total writes it for
-/// a positive c: the quotient towards zero, or its remainder, corrected where a
-/// negative remainder is left.
+/// floor(x / c), or what is left of x then, as mlafix-define-edge-cases writes
+/// it for a positive c: the quotient towards zero, or its remainder, corrected
+/// where a negative remainder is left.
 std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   Operation *part = op.getFalseValue().getDefiningOp();
   auto both = op.getCondition().getDefiningOp<arith::AndIOp>();
@@ -497,7 +497,7 @@ Condition RowModel::buildCondition(Value value, bool holds) {
   return result ? *result : addOpaqueCondition(value, holds);
 }
 
-/// `x ^ y < 0`, the test of mlafix-make-total for two signs that differ.
+/// `x ^ y < 0`, the test of mlafix-define-edge-cases for two signs that differ.
 std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
                                                  bool differ) {
   auto isNegative = [&](Value value, bool holds) {

@@ -25,7 +25,7 @@ namespace {
 class RowInterpreter {
 public:
   using Element = llvm::SmallVector<int64_t>;
-  using Place = AccessLog::Place;
+  using TensorElement = AccessLog::TensorElement;
 
   RowInterpreter(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
                  llvm::ArrayRef<int64_t> segments)
@@ -76,7 +76,8 @@ private:
   /// What the element holds that `op` reads, which is in bounds.
   std::optional<int64_t> read(const MemoryAccess &access);
   /// The same of one that no row has written.
-  std::optional<int64_t> readInitial(mlir::Operation *op, const Place &place);
+  std::optional<int64_t> readInitial(mlir::Operation *op,
+                                     const TensorElement &place);
   void noteStored(const MemoryAccess &access, const Element &element);
   void setAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
@@ -86,7 +87,7 @@ private:
   llvm::ArrayRef<int64_t> segments;
   llvm::DenseMap<mlir::Value, std::optional<int64_t>> values;
   llvm::SmallVector<int64_t> row;
-  std::map<Place, std::optional<int64_t>> memory;
+  std::map<TensorElement, std::optional<int64_t>> memory;
   AccessLog log;
   LaunchWatch watch; // of a replay
   int64_t steps = 0, maxSteps = 100000;
@@ -123,6 +124,10 @@ static Attribute attributeOf(Type type, int64_t number) {
     return BoolAttr::get(type.getContext(), number);
   return IntegerAttr::get(type, number);
 }
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
 
 std::optional<int64_t> RowInterpreter::get(Value value) {
   auto it = values.find(value);
@@ -433,7 +438,7 @@ bool RowInterpreter::access(const MemoryAccess &access) {
     isInside &= element.back() >= 0 && element.back() < size;
   }
   RowElements part;
-  if (access.isTile || access.isPart())
+  if (access.isRow || access.isPart())
     part = elementsOf(access, sizes.back());
   if (isUnknown)
     return false;
@@ -443,7 +448,7 @@ bool RowInterpreter::access(const MemoryAccess &access) {
     log.report(Question::Bounds, argument, access.op, row, element);
     return false;
   }
-  if (!access.isTile) {
+  if (!access.isRow) {
     if (access.isPart())
       element.push_back(part.first);
     log.add(access, row, element);
@@ -451,7 +456,7 @@ bool RowInterpreter::access(const MemoryAccess &access) {
       noteStored(access, element);
     return true;
   }
-  for (int64_t at : log.getPlaces(argument)) {
+  for (int64_t at : log.getElementsOfRow(argument)) {
     if (!part.contains(at))
       continue;
     element.push_back(at);
@@ -463,7 +468,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
 
 void RowInterpreter::noteStored(const MemoryAccess &access,
                                 const Element &element) {
-  Place place = {access.getArgNumber(), {element.begin(), element.end()}};
+  TensorElement place = {access.getArgNumber(),
+                         {element.begin(), element.end()}};
   if (!isReplay) {
     memory.erase(place);
     return;
@@ -481,7 +487,7 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
 }
 
 std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
-                                                   const Place &place) {
+                                                   const TensorElement &place) {
   if (!isReplay)
     return oracle(op->getResult(0), row);
   auto found = launch.elements.find(place.first);
@@ -496,7 +502,7 @@ std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
 }
 
 std::optional<int64_t> RowInterpreter::read(const MemoryAccess &access) {
-  Place place = {access.getArgNumber(), {}};
+  TensorElement place = {access.getArgNumber(), {}};
   for (Value index : access.indices)
     place.second.push_back(get(index).value_or(0));
   if (access.isPart())

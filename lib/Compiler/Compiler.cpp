@@ -12,18 +12,20 @@
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
-#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
 #include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
-#include "lib/Transforms/MovedElements.h"
+#include "lib/Transforms/Language/OpaqueElements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -33,11 +35,66 @@
 #include "llvm/Support/JSON.h"
 
 #include <cstdlib>
+#include <string>
 
 using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
+
+namespace {
+/// While it lives, what passes say of their decisions (mlir/IR/Remarks.h)
+/// becomes diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is
+/// passed, missed or analysis.
+class RemarkMessages {
+public:
+  /// `where`: the target, and what else tells compilations of a kernel apart.
+  RemarkMessages(mlir::MLIRContext &context, std::string where);
+  ~RemarkMessages();
+  RemarkMessages(const RemarkMessages &) = delete;
+  RemarkMessages &operator=(const RemarkMessages &) = delete;
+
+private:
+  mlir::MLIRContext &context;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Remarks as messages
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Streamer : public mlir::remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit Streamer(std::string where) : where(std::move(where)) {}
+
+  void streamOptimizationRemark(
+      const mlir::remark::detail::Remark &remark) override {
+    mlir::InFlightDiagnostic message = mlir::emitRemark(remark.getLocation());
+    message << remark.getFunction() << " on " << where << ": ";
+    for (const auto &text : remark.getArgs())
+      message << text.val;
+    message << " [" << remark.getRemarkTypeString().lower() << ": "
+            << remark.getRemarkName() << "]";
+  }
+
+private:
+  std::string where;
+};
+} // namespace
+
+RemarkMessages::RemarkMessages(mlir::MLIRContext &context, std::string where)
+    : context(context) {
+  mlir::remark::RemarkCategories all;
+  all.passed = all.missed = all.analysis = all.failed = ".*";
+  // Fails where the context has an engine already.
+  [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
+      context, std::make_unique<Streamer>(std::move(where)),
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
+  assert(succeeded(enabled) && "expected a context without a remark engine");
+}
+
+RemarkMessages::~RemarkMessages() { context.setRemarkEngine(nullptr); }
 
 //===----------------------------------------------------------------------===//
 // Checks of the source
@@ -106,6 +163,10 @@ static Expected<json::Object> declare(KernelOp kernel) {
   signature["names"] = std::move(names);
   return std::move(signature);
 }
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
 
 static Stage lastStage(Emit emit) {
   switch (emit) {

@@ -6,13 +6,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Passes.h"
-#include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/ShapedBuilder.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-convert-fp8"
+
+namespace mlafix {
+#define GEN_PASS_DEF_CONVERTFP8PASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -250,15 +257,9 @@ static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
       s.b, s.loc, VectorType::get({count}, s.b.getIntegerType(4)), all);
 }
 
-#define DEBUG_TYPE "mlafix-convert-fp8"
-
-namespace mlafix {
-#define GEN_PASS_DEF_CONVERTFP8PASS
-#include "lib/Conversion/Passes.h.inc"
-} // namespace mlafix
-
-using namespace mlir;
-using namespace mlafix;
+//===----------------------------------------------------------------------===//
+// fp8
+//===----------------------------------------------------------------------===//
 
 /// Whether it has powers of two alone.
 static bool isPower(Type type) {

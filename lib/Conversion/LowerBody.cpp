@@ -102,8 +102,8 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
 /// tiles of 128 x 4 (mlafix.swizzle), i64: a tile has 512 elements, and in it
 /// rows 32 apart are next to each other. `columns` is how many there are, or
 /// kDynamic: what few columns add is computed in 32 bits.
-static Value buildTiledOffset(OpBuilder &b, Location loc, Value row,
-                              Value column, int64_t columns, Value pitch) {
+static Value buildSwizzledOffset(OpBuilder &b, Location loc, Value row,
+                                 Value column, int64_t columns, Value pitch) {
   constexpr int64_t kRows = 128, kMostColumns = int64_t(1) << 23;
   Type i64 = b.getI64Type();
   bool isShort = !ShapedType::isDynamic(columns) && columns <= kMostColumns;
@@ -140,6 +140,10 @@ static Value buildTiledOffset(OpBuilder &b, Location loc, Value row,
     offset = arith::ExtUIOp::create(b, loc, i64, offset);
   return arith::AddIOp::create(b, loc, times(tiles, kRows), offset);
 }
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
 
 namespace {
 class BodyLowering {
@@ -237,9 +241,9 @@ Value BodyLowering::buildElementOffset(Location loc,
     Value pitch = ShapedType::isDynamic(strides[0])
                       ? strideOf(0)
                       : i64Constant(loc, strides[0]);
-    return buildTiledOffset(b, loc, access.indices[0],
-                            build(access.indices.drop_front(), 1),
-                            countColumns(access.memref, 1), pitch);
+    return buildSwizzledOffset(b, loc, access.indices[0],
+                               build(access.indices.drop_front(), 1),
+                               countColumns(access.memref, 1), pitch);
   }
   SmallVector<Value> indices(access.indices.drop_front(first));
   if (sharesByte(access.type) && !indices.empty()) {

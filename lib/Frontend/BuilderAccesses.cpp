@@ -63,7 +63,7 @@ static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
 }
 
 /// What every access needs: a tensor, its indices, and perhaps a predicate.
-static bool checkAccess(Impl &impl, const KernelBuilder::Place &place,
+static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
                         const char *what, const SourceLocation &location) {
   return impl.checkOpen(location) &&
          impl.checkTensor(place.tensor, what, location) &&
@@ -73,7 +73,7 @@ static bool checkAccess(Impl &impl, const KernelBuilder::Place &place,
 }
 
 /// The same for a part of a row.
-static bool checkPart(Impl &impl, const KernelBuilder::Place &place,
+static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
                       const SourceLocation &location) {
   KernelBuilder::Values indices;
   for (KernelBuilder::Value index : {place.part.group, place.part.member})
@@ -93,13 +93,13 @@ static bool checkPart(Impl &impl, const KernelBuilder::Place &place,
 }
 
 /// Whether a row is accessed rather than an element.
-static bool isRow(Impl &impl, const KernelBuilder::Place &place) {
+static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
   return place.indices.size() + 1 == impl.rank(place.tensor) &&
          !(place.part.group && place.part.member);
 }
 
 /// The dim of the row that is accessed; null, and an error, where it has none.
-static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Place &place,
+static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
                             const SourceLocation &location) {
   DimAttr dim = impl.rowDim(place.tensor, location);
   const KernelBuilder::Part &part = place.part;
@@ -112,7 +112,7 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Place &place,
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
-KernelBuilder::Value KernelBuilder::load(const Place &place,
+KernelBuilder::Value KernelBuilder::load(const Access &place,
                                          const SourceLocation &location,
                                          Value other, std::string_view dtype) {
   if (!checkAccess(*impl, place, "tensor", location) ||
@@ -154,7 +154,7 @@ KernelBuilder::Value KernelBuilder::load(const Place &place,
   return load ? impl->wrap(load, isUnsigned) : Value();
 }
 
-bool KernelBuilder::store(Value value, const Place &place,
+bool KernelBuilder::store(Value value, const Access &place,
                           const SourceLocation &location) {
   if (!checkAccess(*impl, place, "tensor", location) ||
       !checkPart(*impl, place, location) ||
@@ -223,7 +223,8 @@ BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
   return {};
 }
 
-static KernelBuilder::Place payloadOf(const KernelBuilder::StatePlace &place) {
+static KernelBuilder::Access
+payloadOf(const KernelBuilder::StateAccess &place) {
   return {place.out, place.outIndices, place.predicate};
 }
 
@@ -269,7 +270,7 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
   return impl->wrap(impl->make<IdentityOp>(location, type));
 }
 
-KernelBuilder::Value KernelBuilder::loadState(const StatePlace &place,
+KernelBuilder::Value KernelBuilder::loadState(const StateAccess &place,
                                               std::string_view base, bool sink,
                                               const SourceLocation &location) {
   if (!checkAccess(*impl, payloadOf(place), "payload", location) ||
@@ -309,11 +310,11 @@ KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
       impl->make<MakeStateOp>(location, type, payload, impl->get(lse)));
 }
 
-bool KernelBuilder::storeState(Value state, const StatePlace &place,
+bool KernelBuilder::storeState(Value state, const StateAccess &place,
                                Value scale, const SourceLocation &location) {
   if (scale && !checkScalar(*impl, scale, "scale", location))
     return false;
-  Place lse = {place.lse, place.lseIndices, place.predicate};
+  Access lse = {place.lse, place.lseIndices, place.predicate};
   if (!checkStates(*impl, {state}, location) ||
       (place.out &&
        !checkAccess(*impl, payloadOf(place), "payload", location)) ||

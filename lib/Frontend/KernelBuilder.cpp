@@ -266,7 +266,7 @@ std::string KernelBuilder::finish() {
 }
 
 //===----------------------------------------------------------------------===//
-// Arguments
+// Declarations of arguments
 //===----------------------------------------------------------------------===//
 
 static bool isName(llvm::StringRef text) {

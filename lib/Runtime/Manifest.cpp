@@ -77,9 +77,9 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.access = MLAFIX_ABSENT;
   else
     value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
-  arg.isTiled = value.has("swizzle");
-  if (arg.isTiled && (value.at("swizzle").string() != "128x4" ||
-                      arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
+  arg.isSwizzled = value.has("swizzle");
+  if (arg.isSwizzled && (value.at("swizzle").string() != "128x4" ||
+                         arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
     value.at("swizzle").error("\"128x4\", of one tensor with rows and columns "
                               "(the unit may come from a newer mlafix)");
   if (arg.perByte > 1 && arg.numDims == 0)

@@ -150,6 +150,10 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   return replace(text, "{args}", args);
 }
 
+//===----------------------------------------------------------------------===//
+// Plans
+//===----------------------------------------------------------------------===//
+
 namespace {
 
 /// The rows of a grid: along its first axis of work, and in all.

@@ -137,6 +137,10 @@ json::Object mlafix::target::toJson(VariantAttr variant) {
                       {"dependent_launch", variant.getDependentLaunch()}};
 }
 
+//===----------------------------------------------------------------------===//
+// The file
+//===----------------------------------------------------------------------===//
+
 static constexpr StringLiteral magic = "MLAFIX\r\n";
 static constexpr uint32_t containerVersion = 1;
 static constexpr uint32_t abiVersion = 1;

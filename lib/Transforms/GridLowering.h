@@ -1,12 +1,12 @@
-//===- GridBody.h - the regions of a grid where they run --------*- C++ -*-===//
+//===- GridLowering.h - replacing the grid of a kernel ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GRIDBODY_H
-#define MLAFIX_TRANSFORMS_GRIDBODY_H
+#ifndef MLAFIX_TRANSFORMS_GRIDLOWERING_H
+#define MLAFIX_TRANSFORMS_GRIDLOWERING_H
 
 #include "dialect/Mlafix.h"
 #include "mlir/IR/Builders.h"
@@ -45,4 +45,4 @@ mlir::Value addArgument(KernelOp kernel, llvm::StringRef name, mlir::Type type);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GRIDBODY_H
+#endif // MLAFIX_TRANSFORMS_GRIDLOWERING_H

@@ -170,7 +170,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
-  auto program = RowOp::create(b, loc, lane, /*members=*/Value(),
+  auto program = RowOp::create(b, loc, lane, /*mask=*/Value(),
                                ValueRange{thread.group, thread.groups,
                                           thread.groupThreads, thread.member});
   b.setInsertionPoint(program.getBody().front().getTerminator());

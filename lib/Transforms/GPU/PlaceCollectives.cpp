@@ -11,7 +11,7 @@
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Rows/RowAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -29,6 +29,11 @@
 //===----------------------------------------------------------------------===//
 
 #define DEBUG_TYPE "mlafix-place-collectives"
+
+namespace mlafix {
+#define GEN_PASS_DEF_PLACECOLLECTIVESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -91,7 +96,7 @@ Value FirstLanes::build(Value value) {
 /// first lane.
 static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
   MemoryAccess access = *getSingleAccess(store);
-  return !access.isTile && !access.isPart() &&
+  return !access.isRow && !access.isPart() &&
          store->getParentOp() == row.getOperation() &&
          llvm::all_of(store->getOperands(), [&](Value operand) {
            return operand == store.getValue() || first.isKnown(operand);
@@ -190,15 +195,9 @@ static void gatherSends(KernelOp kernel, Operation *program) {
   }
 }
 
-#define DEBUG_TYPE "mlafix-place-collectives"
-
-namespace mlafix {
-#define GEN_PASS_DEF_PLACECOLLECTIVESPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
-
-using namespace mlir;
-using namespace mlafix;
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
 
 namespace {
 class PlaceCollectivesPass
