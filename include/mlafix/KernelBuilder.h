@@ -186,12 +186,10 @@ public:
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
-  /// neg, abs, not; of f32 alone: exp, exp2, log, log2, sqrt, rsqrt, floor,
-  /// ceil, round (to nearest even), trunc, sin, cos, erf.
+  /// neg, abs, not, and the functions of f32 in mlafix/Functions.def.
   Value unary(std::string_view op, Value operand,
               const SourceLocation &location);
-  /// add, sub, mul, min, max; of f32 alone: div, copysign; of integers alone:
-  /// floordiv, mod, shl, shr; of integers and booleans: and, or, xor.
+  /// MLAFIX_BINARY of mlafix/Functions.def, and mod of integers.
   Value binary(std::string_view op, Value lhs, Value rhs,
                const SourceLocation &location);
   /// a * b + c with one rounding.

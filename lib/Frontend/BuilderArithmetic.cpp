@@ -192,23 +192,8 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
 #define MLAFIX_UNARY(NAME, DOMAIN, OP)                                         \
   if (op == NAME && domain == Domain::DOMAIN)                                  \
     return impl->wrap(impl->make<OP>(location, x));
-  MLAFIX_UNARY("neg", Float, arith::NegFOp)
-  MLAFIX_UNARY("abs", Float, math::AbsFOp)
-  MLAFIX_UNARY("abs", Integer, math::AbsIOp)
-  MLAFIX_UNARY("exp", Float, math::ExpOp)
-  MLAFIX_UNARY("exp2", Float, math::Exp2Op)
-  MLAFIX_UNARY("log", Float, math::LogOp)
-  MLAFIX_UNARY("log2", Float, math::Log2Op)
-  MLAFIX_UNARY("sqrt", Float, math::SqrtOp)
-  MLAFIX_UNARY("rsqrt", Float, math::RsqrtOp)
-  MLAFIX_UNARY("floor", Float, math::FloorOp)
-  MLAFIX_UNARY("ceil", Float, math::CeilOp)
-  MLAFIX_UNARY("round", Float, math::RoundEvenOp)
-  MLAFIX_UNARY("trunc", Float, math::TruncOp)
-  MLAFIX_UNARY("sin", Float, math::SinOp)
-  MLAFIX_UNARY("cos", Float, math::CosOp)
-  MLAFIX_UNARY("erf", Float, math::ErfOp)
-#undef MLAFIX_UNARY
+#define MLAFIX_FUNCTION(NAME, OP, SUMMARY) MLAFIX_UNARY(NAME, Float, OP)
+#include "mlafix/Functions.def"
   if (op == "neg" && domain == Domain::Integer)
     return impl->wrap(impl->make<arith::SubIOp>(
         location, impl->constantLike(x.getType(), 0, location), x));
@@ -246,36 +231,11 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
   if (!matchOperands(*impl, op, lhs, rhs, a, b, location))
     return {};
   Domain domain = domainOf(a, impl->isUnsigned(lhs));
-  auto is = [&](const char *name, Domain expected) {
-    return op == name && domain == expected;
-  };
-  auto isInt = [&](const char *name) { return is(name, Domain::Integer); };
-  auto isBits = [&](const char *name) {
-    return isInt(name) || is(name, Domain::Bool);
-  };
-#define MLAFIX_BINARY(CONDITION, OP)                                           \
-  if (CONDITION)                                                               \
+#define MLAFIX_BINARY(NAME, DOMAIN, OP)                                        \
+  if (op == NAME && domain == Domain::DOMAIN)                                  \
     return impl->wrap(impl->make<OP>(location, a, b));
-  MLAFIX_BINARY(is("add", Domain::Float), arith::AddFOp)
-  MLAFIX_BINARY(is("sub", Domain::Float), arith::SubFOp)
-  MLAFIX_BINARY(is("mul", Domain::Float), arith::MulFOp)
-  MLAFIX_BINARY(is("div", Domain::Float), arith::DivFOp)
-  MLAFIX_BINARY(is("min", Domain::Float), arith::MinimumFOp)
-  MLAFIX_BINARY(is("max", Domain::Float), arith::MaximumFOp)
-  MLAFIX_BINARY(is("copysign", Domain::Float), math::CopySignOp)
-  MLAFIX_BINARY(isInt("add"), arith::AddIOp)
-  MLAFIX_BINARY(isInt("sub"), arith::SubIOp)
-  MLAFIX_BINARY(isInt("mul"), arith::MulIOp)
-  MLAFIX_BINARY(isInt("min"), arith::MinSIOp)
-  MLAFIX_BINARY(isInt("max"), arith::MaxSIOp)
-  MLAFIX_BINARY(isInt("shl"), arith::ShLIOp)
-  MLAFIX_BINARY(isInt("shr"), arith::ShRSIOp)
-  MLAFIX_BINARY(isBits("and"), arith::AndIOp)
-  MLAFIX_BINARY(isBits("or"), arith::OrIOp)
-  MLAFIX_BINARY(isBits("xor"), arith::XOrIOp)
-  MLAFIX_BINARY(isInt("floordiv"), arith::FloorDivSIOp)
-#undef MLAFIX_BINARY
-  if (isInt("mod"))
+#include "mlafix/Functions.def"
+  if (op == "mod" && domain == Domain::Integer)
     return impl->wrap(floorRemainder(*impl, a, b, location));
   return impl->failType(op, lhs, location);
 }
