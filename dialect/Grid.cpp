@@ -224,9 +224,9 @@ LogicalResult RaggedForallOp::verifyRegions() {
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     bool writes = effects && effects.hasEffect<MemoryEffects::Write>();
     auto isRow = [](Type t) { return isRowTile(t) || isa<StateType>(t); };
-    bool hasTile = llvm::any_of(op->getResultTypes(), isRow) ||
-                   llvm::any_of(op->getOperandTypes(), isRow);
-    if (!writes && !hasTile)
+    bool hasRow = llvm::any_of(op->getResultTypes(), isRow) ||
+                  llvm::any_of(op->getOperandTypes(), isRow);
+    if (!writes && !hasRow)
       return WalkResult::advance();
     op->emitOpError()
         << "expected only scalar reads in the predicate of a ragged grid, got "

@@ -1,4 +1,4 @@
-//===- KernelArguments.cpp - what the arguments of a kernel may be --------===//
+//===- KernelArguments.cpp - arguments of a kernel and the names in them --===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,15 +6,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/KernelVerifier.h"
-
 #include "mlafix/UnitLimits.h"
+
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// Types and attributes
+//===----------------------------------------------------------------------===//
 
 /// Names of dims that start with an upper-case letter are compile-time
 /// constants.
@@ -345,6 +350,231 @@ LogicalResult mlafix::verifyArguments(KernelOp kernel) {
     if (!isa<MemRefType>(type) &&
         failed(verifyScalar(kernel, index, type, givenDims)))
       return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// How elements lie in memory
+//===----------------------------------------------------------------------===//
+
+static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
+  return kernel.emitOpError()
+         << "argument '" << kernel.getArgName(index) << "': ";
+}
+
+/// Elements of which two share a byte are moved as rows, which begin at one.
+static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
+                                 MemRefType type) {
+  Type element = type.getElementType();
+  if (!sharesByte(element))
+    return success();
+  if (kernel.getArgAttr(index, kDTypeAttr))
+    return failAt(kernel, index)
+           << "expected a dtype variable to stand for elements of "
+              "whole bytes, got "
+           << getDTypeName(element);
+  if (kernel.getArgAttr(index, kFillAttr))
+    return failAt(kernel, index) << "expected no '" << kFillAttr << "' of "
+                                 << getDTypeName(element) << ", got one";
+  int64_t rank = type.getRank();
+  if (rank == 0 || type.getStridesAndOffset().first.back() != 1)
+    return failAt(kernel, index)
+           << "expected a last dim with stride 1 for elements of "
+           << getDTypeName(element) << ", got " << type;
+  int64_t size = type.getDimSize(rank - 1);
+  if (ShapedType::isDynamic(size) || size % 2 == 0)
+    return success();
+  return failAt(kernel, index)
+         << "expected an even size of the last dim for elements of "
+         << getDTypeName(element) << ", of which two share a byte, got "
+         << size;
+}
+
+/// Strides that are known, of rows and columns in tiles: as the launch asks for
+/// them. Code versions have the strides of the calls that they are for, which
+/// may be none.
+static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
+                                 MemRefType type) {
+  if (kernel.getLayoutAttr())
+    return success();
+  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
+  int64_t columns = 1; // of the dims from `i` on, as far as they are known
+  for (int64_t i = type.getRank() - 1; i > 0; --i) {
+    int64_t size = type.getDimSize(i);
+    if (ShapedType::isDynamic(size))
+      break;
+    if (size > 1 && !ShapedType::isDynamic(strides[i]) && strides[i] != columns)
+      return failAt(kernel, index)
+             << "expected stride " << columns << " in dim " << i
+             << ", since the columns of a tensor with '" << kSwizzleAttr
+             << "' follow each other, got " << strides[i];
+    columns *= size;
+  }
+  int64_t pitch = strides.front();
+  if (ShapedType::isDynamic(pitch) || (pitch >= columns && pitch % 4 == 0))
+    return success();
+  return failAt(kernel, index)
+         << "expected rows that are a multiple of 4 elements apart, and "
+         << columns << " or more, of a tensor with '" << kSwizzleAttr
+         << "', got stride " << pitch;
+}
+
+/// Rows and columns in tiles: the first dim is the rows, the columns are the
+/// others.
+static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
+                                   MemRefType type) {
+  Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
+  if (!given)
+    return success();
+  auto layout = dyn_cast<StringAttr>(given);
+  if (!layout || layout.getValue() != kSwizzle128x4)
+    return failAt(kernel, index) << "expected '" << kSwizzleAttr << "' to be \""
+                                 << kSwizzle128x4 << "\", got " << given;
+  if (type.getRank() < 2 || kernel.isArgMany(index) ||
+      sharesByte(type.getElementType()))
+    return failAt(kernel, index)
+           << "expected '" << kSwizzleAttr
+           << "' of one tensor with rows and columns of whole "
+              "bytes, got "
+           << type << (kernel.isArgMany(index) ? " of several" : "");
+  if (type.getStridesAndOffset().first.back() != 1)
+    return failAt(kernel, index) << "expected a last dim with stride 1 beside '"
+                                 << kSwizzleAttr << "', got " << type;
+  int64_t rows = type.getDimSize(0);
+  if (ShapedType::isDynamic(rows) || rows % 128 == 0)
+    return verifyPitch(kernel, index, type);
+  return failAt(kernel, index)
+         << "expected a multiple of 128 rows, padding included, of "
+            "a tensor with '"
+         << kSwizzleAttr << "', got " << rows;
+}
+
+LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
+                                    MemRefType type) {
+  return failure(failed(verifyPairs(kernel, index, type)) ||
+                 failed(verifySwizzle(kernel, index, type)));
+}
+
+//===----------------------------------------------------------------------===//
+// Names that can be bound
+//===----------------------------------------------------------------------===//
+
+/// The names of the bases of the states in `type`'s stead, if it is one.
+static StringRef getBaseName(Type type) {
+  auto state = dyn_cast<StateType>(type);
+  return state ? state.getBase().getName() : StringRef();
+}
+
+/// Likewise of the dim of a state or a row tile.
+static SmallVector<StringRef, 2> getDimNames(Type type) {
+  if (auto state = dyn_cast<StateType>(type))
+    return state.getDim().getNames();
+  return isRowTile(type) ? getTileDim(type).getNames()
+                         : SmallVector<StringRef, 2>();
+}
+
+static std::string spellDefault(KernelOp kernel, StringRef name) {
+  DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr());
+  Attribute value = defaults ? defaults.get(name) : Attribute();
+  if (auto number = dyn_cast_if_present<IntegerAttr>(value))
+    return std::to_string(number.getInt());
+  if (auto text = dyn_cast_if_present<StringAttr>(value))
+    return text.str();
+  return "";
+}
+
+SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
+  llvm::MapVector<StringRef, BindableName::Kind> dims, dtypes, bases, dynamic,
+      presence;
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref || kernel.isArgAbsent(index))
+      continue;
+    if (kernel.isArgOptional(index))
+      presence.insert({kernel.getArgName(index), BindableName::Presence});
+    for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
+      StringRef name = cast<StringAttr>(attr).getValue();
+      if (name.empty() || !memref.isDynamicDim(position))
+        continue;
+      if (std::optional<Factors> factors = Factors::of(name)) {
+        for (StringRef factor : {factors->groups, factors->group})
+          if (llvm::isUpper(factor.front()))
+            dims.insert({factor, BindableName::Dim});
+      } else if (llvm::isUpper(name.front()))
+        dims.insert({name, BindableName::Dim});
+      else
+        dynamic.insert({name, BindableName::DynamicDim});
+    }
+    if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
+      if (!bound || !bound.contains(name.getValue()))
+        dtypes.insert({name.getValue(), BindableName::DType});
+  }
+  kernel.walk([&](Operation *op) {
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
+      if (StringRef name = getBaseName(type); !name.empty())
+        bases.insert({name, BindableName::Base});
+      // An argument names it, too, unless that is absent.
+      for (StringRef name : getDimNames(type))
+        if (llvm::isUpper(name.front()))
+          dims.insert({name, BindableName::Dim});
+    }
+  });
+
+  SmallVector<BindableName> names;
+  for (const auto *kind : {&dims, &dtypes, &bases, &dynamic, &presence})
+    for (auto [name, kind] : *kind)
+      names.push_back({name, kind, spellDefault(kernel, name)});
+  return names;
+}
+
+LogicalResult mlafix::verifyNames(KernelOp kernel) {
+  llvm::StringMap<BindableName::Kind> kinds;
+  for (const BindableName &name : getBindableNames(kernel))
+    if (!kinds.try_emplace(name.name, name.kind).second)
+      return kernel.emitOpError()
+             << "expected different names for dims, dtypes, bases and optional "
+                "arguments, got '"
+             << name.name << "' for two of them";
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  for (NamedAttribute entry : kernel.getDefaults().value_or(
+           DictionaryAttr::get(kernel.getContext()))) {
+    StringRef name = entry.getName();
+    auto kind = kinds.find(name);
+    if (kind == kinds.end()) {
+      if (bound && bound.contains(name))
+        continue;
+      return kernel.emitOpError()
+             << "expected 'defaults' to hold names of the kernel, got '" << name
+             << "'";
+    }
+    auto text = dyn_cast<StringAttr>(entry.getValue());
+    auto number = dyn_cast<IntegerAttr>(entry.getValue());
+    auto fail = [&](StringRef expected) {
+      return kernel.emitOpError()
+             << "expected " << expected << " as the default of '" << name
+             << "', got " << entry.getValue();
+    };
+    switch (kind->second) {
+    case BindableName::Dim:
+      if (!number || number.getInt() < 1)
+        return fail("a size of at least 1");
+      break;
+    case BindableName::DType:
+      if (!text || !getDTypeByName(kernel.getContext(), text.getValue()))
+        return fail("the name of a dtype");
+      break;
+    case BindableName::Base:
+      if (!text || (text.getValue() != "e" && text.getValue() != "2"))
+        return fail("\"e\" or \"2\"");
+      break;
+    case BindableName::DynamicDim:
+      return fail("no default, the dim being dynamic,");
+    case BindableName::Presence:
+      return fail("no default, the argument being optional,");
+    }
   }
   return success();
 }

@@ -23,13 +23,13 @@ class DimAttr;
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memref;
-  /// One for each dim, or for each but the last: see `isTile`.
+  /// One for each dim, or for each but the last: see `isRow`.
   mlir::OperandRange indices;
   /// i1; null: the access always happens.
   mlir::Value predicate;
   bool isWrite;
   /// Whether it is of a row along the last dim; else of one element.
-  bool isTile;
+  bool isRow;
   /// Whether it is of a state's payload (a row) or lse (an element).
   bool isState;
   /// Of a part of a row of groups: which group, and which element of each,

@@ -62,7 +62,7 @@ def Mlafix_Dialect : Dialect {
     - of `math`: `exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `erf`, `fma`, `absf`, `absi`, `floor`, `ceil`, `roundeven`, `trunc`, `copysign`, `ctlz`
       and `ctpop`. Others are an error, unless they fold.
 
-    They have a result for all operands in a kernel, the same on every target: `mlafix-make-total` in [Passes.md](Passes.md) says which.
+    They have a result for all operands in a kernel, the same on every target: `mlafix-define-edge-cases` in [Passes.md](Passes.md) says which.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"

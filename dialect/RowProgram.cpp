@@ -15,14 +15,14 @@ using namespace mlafix;
 #define GET_OP_CLASSES
 #include "dialect/RowProgramOps.cpp.inc"
 
-void RowOp::build(OpBuilder &b, OperationState &state, Value lane,
-                  Value members, ValueRange groups) {
+void RowOp::build(OpBuilder &b, OperationState &state, Value lane, Value mask,
+                  ValueRange groups) {
   auto add = [&](Value value) -> int32_t {
     if (value)
       state.addOperands(value);
     return value ? 1 : 0;
   };
-  int32_t lanes = add(lane), masks = add(members);
+  int32_t lanes = add(lane), masks = add(mask);
   state.addOperands(groups);
   state.getOrAddProperties<Properties>().operandSegmentSizes = {
       lanes, masks, static_cast<int32_t>(groups.size())};

@@ -16,22 +16,22 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
   let summary = "the program of one row, of which this thread does its lane's share";
   let description = [{
     What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and `mlafix-inline-rows`. `lane` is this thread's
-    place among the lanes of its row, none where a row has one lane; `members` the lanes of the row within their warp, as a mask, none where they never
+    place among the lanes of its row, none where a row has one lane; `mask` the lanes of the row within their warp, as a mask, none where they never
     meet. With `whole_warps` either all rows of a warp exist or none, so that where every row comes, all threads of the warp do. In a layout of lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this thread's number among them.
 
     ```mlir
-    mlafix.row lane %i members %zero {
+    mlafix.row lane %i mask %zero {
       %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
       mlafix.store %v, %x[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     }
     ```
   }];
-  let arguments = (ins Optional<Index>:$lane, Optional<I32>:$members, Variadic<I32>:$groups, UnitAttr:$whole_warps);
+  let arguments = (ins Optional<Index>:$lane, Optional<I32>:$mask, Variadic<I32>:$groups, UnitAttr:$whole_warps);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "(`lane` $lane^)? (`members` $members^)? (`groups` `(` $groups^ `)`)? attr-dict-with-keyword $body";
+  let assemblyFormat = "(`lane` $lane^)? (`mask` $mask^)? (`groups` `(` $groups^ `)`)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
   let skipDefaultBuilders = 1;
-  let builders = [OpBuilder<(ins "::mlir::Value":$lane, "::mlir::Value":$members, "::mlir::ValueRange":$groups)>];
+  let builders = [OpBuilder<(ins "::mlir::Value":$lane, "::mlir::Value":$mask, "::mlir::ValueRange":$groups)>];
 }
 
 def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent<"RowOp">]> {

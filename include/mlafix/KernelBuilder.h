@@ -186,12 +186,10 @@ public:
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
-  /// neg, abs, not; of f32 alone: exp, exp2, log, log2, sqrt, rsqrt, floor,
-  /// ceil, round (to nearest even), trunc, sin, cos, erf.
+  /// neg, abs, not, and the functions of f32 in mlafix/Functions.def.
   Value unary(std::string_view op, Value operand,
               const SourceLocation &location);
-  /// add, sub, mul, min, max; of f32 alone: div, copysign; of integers alone:
-  /// floordiv, mod, shl, shr; of integers and booleans: and, or, xor.
+  /// MLAFIX_BINARY of mlafix/Functions.def, and mod of integers.
   Value binary(std::string_view op, Value lhs, Value rhs,
                const SourceLocation &location);
   /// a * b + c with one rounding.
@@ -232,7 +230,7 @@ public:
     Value group, member; ///< of type index, or no value
   };
   /// One index less than the tensor has dims names a row, else an element.
-  struct Place {
+  struct Access {
     Value tensor;
     Values indices;
     Value predicate = {}; ///< no value: true
@@ -241,12 +239,12 @@ public:
   /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
   /// empty for what is in memory. `other`, if it is a value, is the result
   /// where the predicate is false.
-  Value load(const Place &place, const SourceLocation &location, Value other,
+  Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  Value load(const Place &place, const SourceLocation &location) {
+  Value load(const Access &place, const SourceLocation &location) {
     return load(place, location, Value(), {});
   }
-  bool store(Value value, const Place &place, const SourceLocation &location);
+  bool store(Value value, const Access &place, const SourceLocation &location);
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
@@ -256,7 +254,7 @@ public:
   /// halves of a branch, one may be a state with a sink and the other one
   /// without: the result has one.
   /// @{
-  struct StatePlace {
+  struct StateAccess {
     Value out;
     Values outIndices; ///< of a row
     Value lse;
@@ -265,13 +263,13 @@ public:
   };
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
-  Value loadState(const StatePlace &place, std::string_view base, bool sink,
+  Value loadState(const StateAccess &place, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// A state of a row and a scalar, both f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// The tensors of `place` and `scale` may be no value.
-  bool storeState(Value state, const StatePlace &place, Value scale,
+  bool storeState(Value state, const StateAccess &place, Value scale,
                   const SourceLocation &location);
   /// At most one of `states` holds a sink.
   Value merge(const Values &states, const SourceLocation &location);

@@ -48,13 +48,13 @@ AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
   }
 }
 
-SmallVector<int64_t> AccessLog::getPlaces(unsigned argument) const {
+SmallVector<int64_t> AccessLog::getElementsOfRow(unsigned argument) const {
   int64_t group = groups.lookup(argument);
   if (group == 0)
-    return llvm::to_vector(llvm::seq(kMaxTile));
+    return llvm::to_vector(llvm::seq(kRowElements));
   SmallVector<int64_t> places;
-  for (int64_t first = 0; first < kMaxTile * group; first += group)
-    for (int64_t member : llvm::seq(std::min(kMaxTile, group)))
+  for (int64_t first = 0; first < kRowElements * group; first += group)
+    for (int64_t member : llvm::seq(std::min(kRowElements, group)))
       places.push_back(first + member);
   return places;
 }
@@ -71,9 +71,9 @@ void AccessLog::report(Question question, unsigned argument, Operation *op,
 void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
                     ArrayRef<int64_t> element) {
   unsigned argument = access.getArgNumber();
-  if (access.isTile)
-    tiled.insert(argument);
-  Place place = {argument, {element.begin(), element.end()}};
+  if (access.isRow)
+    byRows.insert(argument);
+  TensorElement place = {argument, {element.begin(), element.end()}};
   auto writer = writers.find(place);
   bool isOwn = writer != writers.end() && ArrayRef(writer->second.row) == row;
   if (access.isWrite) {
@@ -97,9 +97,9 @@ void AccessLog::checkCoverage() {
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
     // Of a row, the elements of `places`.
-    bool isTiled = tiled.contains(i);
-    SmallVector<int64_t> limits(sizes), places = getPlaces(i);
-    if (isTiled)
+    bool isByRows = byRows.contains(i);
+    SmallVector<int64_t> limits(sizes), places = getElementsOfRow(i);
+    if (isByRows)
       limits.back() = llvm::count_if(
           places, [&](int64_t place) { return place < sizes.back(); });
     if (llvm::is_contained(limits, 0))
@@ -107,7 +107,7 @@ void AccessLog::checkCoverage() {
     std::vector<int64_t> at(limits.size(), 0);
     for (int64_t dim = 1, count = 0; dim > 0 && ++count <= kMaxElements;) {
       std::vector<int64_t> element(at);
-      if (isTiled)
+      if (isByRows)
         element.back() = places[at.back()];
       if (!writers.count({i, element})) {
         report(Question::Coverage, i, nullptr, {}, element);

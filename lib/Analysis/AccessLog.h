@@ -8,7 +8,7 @@
 #ifndef MLAFIX_ANALYSIS_ACCESSLOG_H
 #define MLAFIX_ANALYSIS_ACCESSLOG_H
 
-#include "lib/Analysis/RowInterpreter.h"
+#include "lib/Analysis/SmallLaunch.h"
 
 #include "llvm/ADT/DenseSet.h"
 
@@ -20,15 +20,15 @@ namespace mlafix {
 class AccessLog {
 public:
   /// An element of an argument.
-  using Place = std::pair<unsigned, std::vector<int64_t>>;
+  using TensorElement = std::pair<unsigned, std::vector<int64_t>>;
   /// Of a row that is moved as one, so many elements are looked at.
-  static constexpr int64_t kMaxTile = 4;
+  static constexpr int64_t kRowElements = 4;
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
   /// Which elements of a row are looked at, ascending, whatever its size: the
   /// first; where parts of rows are accessed, the first of the first groups.
-  llvm::SmallVector<int64_t> getPlaces(unsigned argument) const;
+  llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
   /// An access of `row` to an element that the tensor has.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
@@ -53,16 +53,22 @@ private:
   };
   KernelOp kernel;
   const SmallLaunch &launch;
-  std::map<Place, Writer> writers;
-  std::map<Place, llvm::SmallVector<Reader, 2>> readers;
+  std::map<TensorElement, Writer> writers;
+  std::map<TensorElement, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
   /// Elements of a group, of the arguments of whose rows parts are accessed.
   llvm::DenseMap<unsigned, int64_t> groups;
-  llvm::SmallDenseSet<unsigned> tiled; ///< arguments accessed by rows
+  llvm::SmallDenseSet<unsigned> byRows; ///< arguments accessed by rows
 
   /// Elements of one tensor that are looked for at most.
   static constexpr int64_t kMaxElements = 100000;
 };
+
+/// What a store writes, where no row, no iteration and nothing in memory
+/// decides that: a constant, an identity, a scalar argument, a cast or a splat
+/// of these. Null elsewhere.
+/// Rows that write one such value may write one element.
+mlir::Value getUniformValue(mlir::Operation *store);
 
 } // namespace mlafix
 

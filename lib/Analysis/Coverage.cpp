@@ -80,7 +80,7 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
     place.push_back(-1);
   }
   bool isWhole =
-      store.access.isTile || store.indices.size() == model.getRank(argument);
+      store.access.isRow || store.indices.size() == model.getRank(argument);
   if (!isWhole || used.size() != gridIndices.size())
     return std::nullopt;
   return place;
@@ -114,7 +114,7 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
 }
 
 /// The launch gives the argument, and has been checked.
-void Prover::assumeLaunch(System &system, unsigned argument) {
+void Prover::assumeLaunch(LinearSystem &system, unsigned argument) {
   system.restrict(model.getLaunchCheck());
   if (!kernel.isArgOptional(argument))
     return;
@@ -126,23 +126,24 @@ void Prover::assumeLaunch(System &system, unsigned argument) {
 /// Gives all that the launch decides of an access a column, so that it is one
 /// launch that has a point and lacks another: sizes, scalars, presence, and
 /// what is computed of them.
-void Prover::addLaunch(System &system, const RowAccess &access) {
+void Prover::addLaunch(LinearSystem &system, const RowAccess &access) {
   for (Var var : model.getVariables(access, model.getGridIndices()))
     if (model[var].isLaunch && !model[var].isUncertain)
       (void)system.getColumn(var);
 }
 
 /// The store's element is `element`.
-void Prover::placeElement(System &system, const RowAccess &store,
+void Prover::placeElement(LinearSystem &system, const RowAccess &store,
                           ArrayRef<Form> element) {
   for (auto [index, column] : llvm::zip(store.indices, element))
     system.restrict(system.getForm(index).add(column, -1), /*isEquality=*/true);
 }
 
 /// A system of the elements of `argument`; `element` are its first columns.
-System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
-                            SmallVector<Form> &element) {
-  System system(model);
+LinearSystem mlafix::makeElements(RowModel &model, KernelOp kernel,
+                                  unsigned argument,
+                                  SmallVector<Form> &element) {
+  LinearSystem system(model);
   for (unsigned dim = 0; dim < model.getRank(argument); ++dim)
     element.push_back(system.addColumn());
   for (auto [dim, column] : llvm::enumerate(element)) {
@@ -156,7 +157,7 @@ System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
 
 /// The system as one of its first columns, by its cases where it is too much as
 /// a whole.
-static std::optional<PresburgerSet> projectCases(System &system,
+static std::optional<PresburgerSet> projectCases(LinearSystem &system,
                                                  unsigned numDims) {
   std::optional<PresburgerSet> set = system.project(numDims);
   return set || !system.splitRemainders() ? set : system.project(numDims);
@@ -166,7 +167,7 @@ static std::optional<PresburgerSet> projectCases(System &system,
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
   SmallVector<Form> element;
-  System elements = makeElements(model, kernel, argument, element);
+  LinearSystem elements = makeElements(model, kernel, argument, element);
   assumeLaunch(elements, argument);
   for (const RowAccess *store : stores)
     addLaunch(elements, *store);
@@ -176,7 +177,7 @@ Answer Prover::coverRows(unsigned argument,
   for (const RowAccess *store : stores) {
     if (!isReliable(*store))
       continue;
-    System one = elements;
+    LinearSystem one = elements;
     for (Var var : model.getGridIndices())
       (void)one.getColumn(var);
     for (Var var : store->loops)
@@ -215,7 +216,7 @@ static bool hasOtherLoops(const RowAccess &other, ArrayRef<Var> loops) {
 /// of `stores` happens; none where there are too many cases. An iteration that
 /// `cases` does not have may be any one.
 std::optional<PresburgerSet>
-Prover::subtractStores(System &cases, ArrayRef<Form> element,
+Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        ArrayRef<Var> loops,
                        ArrayRef<const RowAccess *> stores) {
   SmallVector<const RowAccess *> usable;
@@ -249,7 +250,7 @@ Prover::subtractStores(System &cases, ArrayRef<Form> element,
   for (const RowAccess *store : usable) {
     if (++systems > Budget::systems)
       return std::nullopt;
-    System one = cases;
+    LinearSystem one = cases;
     one.clear();
     for (Var var : store->loops)
       (void)one.getColumn(var);
@@ -275,7 +276,7 @@ Answer Prover::coverCases(unsigned argument,
                 [&](const RowAccess *store) { return isReliable(*store); });
   for (const RowAccess *store : reliable) {
     SmallVector<Form> element;
-    System cases = makeElements(model, kernel, argument, element);
+    LinearSystem cases = makeElements(model, kernel, argument, element);
     assumeLaunch(cases, argument);
     for (Var var : model.getGridIndices())
       (void)cases.getColumn(var);

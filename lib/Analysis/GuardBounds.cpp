@@ -181,7 +181,7 @@ void GuardBoundsPass::runOnOperation() {
     FailureOr<Check> check = getCheck(index);
     if (failed(check))
       return signalPassFailure();
-    (access.isTile ? checks.rows : checks.elements).insert(*check);
+    (access.isRow ? checks.rows : checks.elements).insert(*check);
   }
   if (!eraseNotes(getOperation()) && open.empty())
     return markAllAnalysesPreserved();

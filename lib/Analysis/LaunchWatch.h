@@ -8,7 +8,7 @@
 #ifndef MLAFIX_ANALYSIS_LAUNCHWATCH_H
 #define MLAFIX_ANALYSIS_LAUNCHWATCH_H
 
-#include "lib/Analysis/RowInterpreter.h"
+#include "lib/Analysis/SmallLaunch.h"
 #include "lib/Analysis/StateLse.h"
 
 namespace mlafix {

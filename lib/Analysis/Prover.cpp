@@ -7,7 +7,13 @@
 
 #include "lib/Analysis/Prover.h"
 
+#include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/Counterexample.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
 #include <utility>
@@ -15,6 +21,18 @@
 using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
+
+StringRef mlafix::spelling(Question question) {
+  constexpr StringLiteral names[] = {"coverage", "one writer", "independence",
+                                     "written before read", "bounds"};
+  return names[static_cast<int>(question)];
+}
+
+StringRef mlafix::spelling(Verdict verdict) {
+  constexpr StringLiteral names[] = {"proved", "promised", "unknown",
+                                     "refuted"};
+  return names[static_cast<int>(verdict)];
+}
 
 SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
                                                   bool isWrite) const {
@@ -34,7 +52,7 @@ static bool isOfSegment(const RowAccess &access) {
          grid.getPredicate().isAncestor(access.access.op->getParentRegion());
 }
 
-void Prover::assumeAccess(System &system, const RowAccess &access,
+void Prover::assumeAccess(LinearSystem &system, const RowAccess &access,
                           unsigned instance) {
   ArrayRef<Var> grid = model.getGridIndices();
   for (Var var : isOfSegment(access) ? grid.take_front(1) : grid)
@@ -46,7 +64,7 @@ void Prover::assumeAccess(System &system, const RowAccess &access,
     system.restrict(model.getLaunchCheck());
 }
 
-std::optional<bool> Prover::isEmpty(const System &system) {
+std::optional<bool> Prover::isEmpty(const LinearSystem &system) {
   return ++systems > Budget::systems ? std::nullopt : system.isEmpty();
 }
 
@@ -69,7 +87,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   if (isKnown)
     return answer;
   for (bool isBelow : {true, false}) {
-    System outside(model);
+    LinearSystem outside(model);
     Form form = outside.getForm(index);
     Form wrong;
     wrong.constant = isBelow ? -1 : 0;
@@ -141,8 +159,8 @@ bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
 }
 
 /// Row 0 of `a` and row 1 of `b` at one element.
-System Prover::makePair(const RowAccess &a, const RowAccess &b) {
-  System pair(model);
+LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
+  LinearSystem pair(model);
   for (auto [x, y] : llvm::zip(a.indices, b.indices))
     pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
                   /*isEquality=*/true);
@@ -151,7 +169,7 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b) {
   return pair;
 }
 
-void Prover::restrictInside(System &pair, const RowAccess &a) {
+void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
   for (auto [dim, index] : llvm::enumerate(a.indices)) {
     Form form = pair.getForm(index, 0);
     pair.restrict(form);
@@ -163,9 +181,10 @@ void Prover::restrictInside(System &pair, const RowAccess &a) {
 
 /// The same, of rows of which the grid indices before `position` are the same
 /// and those at it are not.
-System Prover::makePair(const RowAccess &a, const RowAccess &b,
-                        unsigned position, bool isAscending, bool isPromised) {
-  System pair = makePair(a, b);
+LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
+                              unsigned position, bool isAscending,
+                              bool isPromised) {
+  LinearSystem pair = makePair(a, b);
   ArrayRef<Var> grid = model.getGridIndices();
   auto difference = [&](Var var) {
     Form form = pair.getForm(Linear::of(var), 1);
@@ -188,7 +207,7 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b,
 
 Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
-                            const System &pair) {
+                            const LinearSystem &pair) {
   // Which elements a table names is up to the table.
   for (const RowAccess *access : {&a, &b}) {
     if (llvm::none_of(access->indices, [&](const Linear &index) {
@@ -211,7 +230,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     return answer;
   // A segment's predicate is asked in no row, and meets all of them.
   if (isOfSegment(b)) {
-    System pair = makePair(a, b);
+    LinearSystem pair = makePair(a, b);
     if (isEmpty(pair) == true)
       return answer;
     return conclude(question, argument, &b, pair, pair.findPoint());
@@ -221,7 +240,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     for (bool isAscending : {true, false}) {
       if (&a == &b && !isAscending)
         continue;
-      System pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
+      LinearSystem pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
       std::optional<bool> none = isEmpty(pair);
       if (none == true)
         continue;
@@ -302,7 +321,7 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
                     return isBefore(store->access.op, load->access.op);
                   });
     SmallVector<Form> element;
-    System cases = makeElements(model, kernel, argument, element);
+    LinearSystem cases = makeElements(model, kernel, argument, element);
     assumeAccess(cases, *load, 0);
     placeElement(cases, *load, element);
     std::optional<PresburgerSet> missed =
@@ -384,4 +403,248 @@ KernelProofs::KernelProofs(Operation *op) {
   Prover prover(kernel);
   answers = prover.run();
   openIndices = prover.takeOpenIndices();
+}
+
+//===----------------------------------------------------------------------===//
+// Promises
+//===----------------------------------------------------------------------===//
+
+static std::string describeDistinct(KernelOp kernel, unsigned table) {
+  return ("the entries of " + kernel.getArgName(table) +
+          " that are not negative are distinct")
+      .str();
+}
+
+std::string mlafix::describePromise(Operation *op) {
+  if (auto assumption = dyn_cast<AssumeOp>(op))
+    return assumption.getText().str();
+  return describeDistinct(
+      cast<KernelOp>(op->getParentOp()),
+      getKernelArgument(cast<DistinctOp>(op).getTable()).getArgNumber());
+}
+
+static std::string describePromises(ArrayRef<StringRef> promises) {
+  llvm::SmallSetVector<StringRef, 4> texts(promises.begin(), promises.end());
+  return "the kernel assumes " + llvm::join(texts, ", ");
+}
+
+std::optional<std::string> Prover::keepByPromise(const LinearSystem &wrong,
+                                                 const RowAccess &access) {
+  if (access.promises.empty())
+    return std::nullopt;
+  LinearSystem promised = wrong;
+  promised.restrict(access.assumed, 0);
+  if (isEmpty(promised) != true)
+    return std::nullopt;
+  return describePromises(access.promises);
+}
+
+static bool isDistinct(Value table) {
+  return llvm::any_of(table.getUsers(),
+                      [](Operation *user) { return isa<DistinctOp>(user); });
+}
+
+/// Whether the value of `load` is an entry of its table wherever it happens.
+bool Prover::isEntry(const RowAccess &load) {
+  for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
+    Verdict verdict = askIndex(load, dim).verdict;
+    if (verdict != Verdict::Proved && verdict != Verdict::Promised)
+      return false;
+  }
+  return true;
+}
+
+/// Whether the load happens in row `instance` at every point of the pair: what
+/// decides that, each for itself, holds at all of them.
+bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
+                      unsigned instance) {
+  auto isCertain = [&](const Condition &fails) {
+    LinearSystem without = pair;
+    without.restrict(fails, instance);
+    return isEmpty(without) == true;
+  };
+  unsigned table = getKernelArgument(load.getSource()).getArgNumber();
+  if (kernel.isArgOptional(table) &&
+      !isCertain(Condition::of(Linear::of(model.getPresent(table)),
+                               /*isEquality=*/true)))
+    return false;
+  if (load.getPredicate() &&
+      !isCertain(model.getCondition(load.getPredicate(), false)))
+    return false;
+  for (Operation *op = load, *parent = op->getParentOp();
+       !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
+       op = parent, parent = op->getParentOp())
+    if (auto branch = dyn_cast<scf::IfOp>(parent)) {
+      bool isThen = op->getParentRegion() == &branch.getThenRegion();
+      if (!isCertain(model.getCondition(branch.getCondition(), !isThen)))
+        return false;
+    }
+  return true;
+}
+
+const RowAccess *Prover::findAccess(LoadOp load) const {
+  for (const RowAccess &access : model.getAccesses())
+    if (access.access.op == load.getOperation())
+      return &access;
+  return nullptr;
+}
+
+/// The entries of tables which the access's element depends on.
+SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
+                                        bool isPromised) {
+  llvm::SmallSetVector<Var, 8> used;
+  auto add = [&](const Linear &linear) {
+    for (auto [var, coefficient] : linear.terms)
+      used.insert(var);
+  };
+  for (const Linear &index : access.indices)
+    add(index);
+  SmallVector<Var, 2> entries;
+  for (size_t i = 0; i < used.size(); ++i) {
+    const Variable &variable = model[used[i]];
+    for (const Conjunct &conjunct : variable.definition.disjuncts)
+      for (const Constraint &constraint : conjunct)
+        add(constraint.linear);
+    auto load =
+        variable.value ? variable.value.getDefiningOp<LoadOp>() : LoadOp();
+    bool isTable = load && variable.kind == Variable::Unknown &&
+                   !load.getType().isInteger(1) &&
+                   (!isPromised || isDistinct(load.getSource()));
+    const RowAccess *found = isTable ? findAccess(load) : nullptr;
+    if (found && isEntry(*found))
+      entries.push_back(used[i]);
+  }
+  return entries;
+}
+
+/// Whether the pair has no point if the entry `x` of the first row and the
+/// entry `y` of the second are of one table, in which no two entries of at
+/// least 0 are equal.
+bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
+  auto a = model[x].value.getDefiningOp<LoadOp>(),
+       b = model[y].value.getDefiningOp<LoadOp>();
+  if (a.getSource() != b.getSource() || !isLoaded(pair, a, 0) ||
+      !isLoaded(pair, b, 1))
+    return false;
+  auto isNone = [&](auto restrict) {
+    LinearSystem one = pair;
+    restrict(one);
+    return isEmpty(one) == true;
+  };
+  auto difference = [&](LinearSystem &system) {
+    Form form = system.getForm(Linear::of(y), 1);
+    return form.add(system.getForm(Linear::of(x), 0), -1);
+  };
+  for (int64_t sign : {1, -1})
+    if (!isNone([&](LinearSystem &system) {
+          Form apart;
+          apart.constant = -1;
+          system.restrict(apart.add(difference(system), sign));
+        }))
+      return false;
+  bool isPadding = !isNone([&](LinearSystem &system) {
+    system.restrict(difference(system), /*isEquality=*/true);
+    Form negative;
+    negative.constant = -1;
+    system.restrict(negative.add(system.getForm(Linear::of(x), 0), -1));
+  });
+  return !isPadding && isNone([&](LinearSystem &system) {
+    for (auto [i, j] : llvm::zip(a.getIndices(), b.getIndices()))
+      system.restrict(system.getForm(model.getValue(i), 0)
+                          .add(system.getForm(model.getValue(j), 1), -1),
+                      /*isEquality=*/true);
+  });
+}
+
+std::string Prover::findTable(const LinearSystem &pair, const RowAccess &a,
+                              const RowAccess &b) {
+  for (Var x : findEntries(a, /*isPromised=*/false))
+    for (Var y : findEntries(b, /*isPromised=*/false))
+      if (areApart(pair, x, y)) {
+        auto load = model[x].value.getDefiningOp<LoadOp>();
+        unsigned table = getKernelArgument(load.getSource()).getArgNumber();
+        return kernel.getArgName(table).str();
+      }
+  return "";
+}
+
+std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
+                                                 const RowAccess &a,
+                                                 const RowAccess &b) {
+  SmallVector<StringRef> promises(a.promises.begin(), a.promises.end());
+  llvm::append_range(promises, b.promises);
+  pair.restrict(a.assumed, 0);
+  pair.restrict(b.assumed, 1);
+  if (!promises.empty() && isEmpty(pair) == true)
+    return describePromises(promises);
+  if (kernel.getBody().getOps<DistinctOp>().empty())
+    return std::nullopt;
+  // Elsewhere nothing is accessed: bounds guards see to it.
+  for (const Linear &index : a.indices)
+    pair.restrict(pair.getForm(index, 0));
+  for (Var x : findEntries(a, /*isPromised=*/true))
+    for (Var y : findEntries(b, /*isPromised=*/true))
+      if (areApart(pair, x, y)) {
+        auto load = model[x].value.getDefiningOp<LoadOp>();
+        return describeDistinct(
+            kernel, getKernelArgument(load.getSource()).getArgNumber());
+      }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Conclusions
+//===----------------------------------------------------------------------===//
+
+/// "out[0, 1]".
+static std::string spellElement(KernelOp kernel, const Violation &violation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << kernel.getArgName(violation.argument) << "[";
+  llvm::interleaveComma(violation.element, stream);
+  stream << "]";
+  return text;
+}
+
+std::string Prover::describeUnknowns(const RowAccess &access) const {
+  llvm::SmallSetVector<StringRef, 4> names;
+  std::vector<std::string> texts;
+  for (Var var : model.getVariables(access))
+    if (model[var].kind == Variable::Unknown)
+      texts.push_back(describe(model[var]));
+  for (const std::string &text : texts)
+    names.insert(text);
+  return llvm::join(names, ", ");
+}
+
+Answer Prover::makeUnknown(Question question, unsigned argument,
+                           const RowAccess *access, StringRef why) const {
+  Answer answer = {question, argument, Verdict::Unknown};
+  answer.reason = why.str();
+  if (!access)
+    return answer;
+  answer.op = access->access.op;
+  std::string unknowns = describeUnknowns(*access);
+  if (why.empty())
+    answer.reason =
+        unknowns.empty() ? "no example was found" : "it depends on " + unknowns;
+  return answer;
+}
+
+Answer Prover::conclude(Question question, unsigned argument,
+                        const RowAccess *access, const LinearSystem &system,
+                        std::optional<LinearSystem::Point> point) {
+  if (!point || ++examples > Budget::examples)
+    return makeUnknown(question, argument, access, "");
+  Counterexample example(model, system, *point);
+  std::optional<Violation> violation = example.run(question, argument);
+  if (!violation)
+    return makeUnknown(question, argument, access, "");
+  Answer answer = {question, argument, Verdict::Refuted};
+  answer.op = violation->op ? violation->op
+              : access      ? access->access.op
+                            : nullptr;
+  answer.reason = example.describe(*violation);
+  answer.element = spellElement(kernel, *violation);
+  return answer;
 }

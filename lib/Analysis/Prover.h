@@ -8,17 +8,17 @@
 #ifndef MLAFIX_ANALYSIS_PROVER_H
 #define MLAFIX_ANALYSIS_PROVER_H
 
+#include "lib/Analysis/LinearSystem.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/RowInterpreter.h"
-#include "lib/Analysis/System.h"
 
 #include <memory>
 
 namespace mlafix {
 
 /// A system of the elements of `argument`; `element` are its first columns.
-System makeElements(RowModel &model, KernelOp kernel, unsigned argument,
-                    llvm::SmallVector<Form> &element);
+LinearSystem makeElements(RowModel &model, KernelOp kernel, unsigned argument,
+                          llvm::SmallVector<Form> &element);
 
 class Prover {
 public:
@@ -47,16 +47,16 @@ private:
   // Coverage
   bool isPlainCover(llvm::ArrayRef<const RowAccess *> stores);
   bool isReliable(const RowAccess &store) const;
-  void placeElement(System &system, const RowAccess &store,
+  void placeElement(LinearSystem &system, const RowAccess &store,
                     llvm::ArrayRef<Form> element);
-  void assumeLaunch(System &system, unsigned argument);
-  void addLaunch(System &system, const RowAccess &access);
+  void assumeLaunch(LinearSystem &system, unsigned argument);
+  void addLaunch(LinearSystem &system, const RowAccess &access);
   Answer coverRows(unsigned argument, llvm::ArrayRef<const RowAccess *> stores);
   Answer coverCases(unsigned argument,
                     llvm::ArrayRef<const RowAccess *> stores);
 
   std::optional<mlir::presburger::PresburgerSet>
-  subtractStores(System &cases, llvm::ArrayRef<Form> element,
+  subtractStores(LinearSystem &cases, llvm::ArrayRef<Form> element,
                  llvm::ArrayRef<Var> loops,
                  llvm::ArrayRef<const RowAccess *> stores);
 
@@ -67,43 +67,45 @@ private:
               const RowAccess &b);
   /// The answer where the pair, of elements that there are, has a point.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
-                      const RowAccess &b, const System &pair);
+                      const RowAccess &b, const LinearSystem &pair);
   /// Whether there is no point; none where that, or all so far, is too much.
-  std::optional<bool> isEmpty(const System &system);
+  std::optional<bool> isEmpty(const LinearSystem &system);
   /// Restricts the pair to elements that there are: elsewhere nothing is
   /// accessed, bounds guards see to it.
-  void restrictInside(System &pair, const RowAccess &a);
-  System makePair(const RowAccess &a, const RowAccess &b);
-  System makePair(const RowAccess &a, const RowAccess &b, unsigned position,
-                  bool isAscending, bool isPromised);
+  void restrictInside(LinearSystem &pair, const RowAccess &a);
+  LinearSystem makePair(const RowAccess &a, const RowAccess &b);
+  LinearSystem makePair(const RowAccess &a, const RowAccess &b,
+                        unsigned position, bool isAscending, bool isPromised);
 
   /// Adds what holds where the access happens in row `instance`.
-  void assumeAccess(System &system, const RowAccess &access, unsigned instance);
+  void assumeAccess(LinearSystem &system, const RowAccess &access,
+                    unsigned instance);
   Answer askBounds(const RowAccess &access);
   /// The same of one of its indices.
   Answer askIndex(const RowAccess &access, unsigned dim);
 
   // Promises: why there is no such point, after all, if all of them are kept.
-  std::optional<std::string> keepByPromise(const System &wrong,
+  std::optional<std::string> keepByPromise(const LinearSystem &wrong,
                                            const RowAccess &access);
-  std::optional<std::string> keepByPromise(System pair, const RowAccess &a,
-                                           const RowAccess &b);
+  std::optional<std::string>
+  keepByPromise(LinearSystem pair, const RowAccess &a, const RowAccess &b);
   const RowAccess *findAccess(LoadOp load) const;
   bool isEntry(const RowAccess &load);
-  bool isLoaded(const System &pair, LoadOp load, unsigned instance);
+  bool isLoaded(const LinearSystem &pair, LoadOp load, unsigned instance);
   /// Those of tables that are promised to be distinct, or of all.
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
-  bool areApart(const System &pair, Var x, Var y);
+  bool areApart(const LinearSystem &pair, Var x, Var y);
   /// The table whose entries, if they are distinct, keep the rows of the pair
   /// apart; empty: none is known.
-  std::string findTable(const System &pair, const RowAccess &a,
+  std::string findTable(const LinearSystem &pair, const RowAccess &a,
                         const RowAccess &b);
 
   /// Runs the point's launch. A refutation if the question's answer is then no;
   /// else the answer is unknown.
   Answer conclude(Question question, unsigned argument, const RowAccess *access,
-                  const System &system, std::optional<System::Point> point);
+                  const LinearSystem &system,
+                  std::optional<LinearSystem::Point> point);
   Answer makeUnknown(Question question, unsigned argument,
                      const RowAccess *access, llvm::StringRef why) const;
   /// What `access` depends on that is not known.

@@ -5,13 +5,129 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/Numbers.h"
-#include "lib/Analysis/RowInterpreterImpl.h"
+#include "lib/Analysis/RowInterpreter.h"
+
+#include "lib/Analysis/AccessLog.h"
+#include "lib/Analysis/LaunchWatch.h"
 #include "lib/Analysis/RowModel.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinAttributes.h"
+
+#include <optional>
 
 using namespace mlir;
 using namespace mlafix;
+
+namespace {
+/// Runs the rows of one launch, one after the other.
+class RowInterpreter {
+public:
+  using Element = llvm::SmallVector<int64_t>;
+  using TensorElement = AccessLog::TensorElement;
+
+  RowInterpreter(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
+                 llvm::ArrayRef<int64_t> segments)
+      : kernel(kernel), launch(launch), oracle(oracle), segments(segments),
+        log(kernel, launch) {}
+
+  std::optional<std::vector<Violation>> run();
+  Replay replay();
+
+private:
+  bool runDense(ForallOp grid);
+  bool runRagged(RaggedForallOp grid);
+  /// Runs the body for each tuple of inner indices.
+  bool runRows(mlir::Block &body, llvm::ArrayRef<int64_t> outer,
+               mlir::ValueRange extents);
+  /// False: the budget is used up.
+  bool runBlock(mlir::Block &block);
+  bool runOp(mlir::Operation &op);
+  /// A promise or a print. False: the launch shows nothing.
+  bool note(mlir::Operation &op);
+  bool runLoop(mlir::scf::ForOp loop);
+  bool runWhile(mlir::scf::WhileOp loop);
+  void compute(mlir::Operation &op);
+  void load(LoadOp op);
+  void loadState(LoadStateOp op);
+  /// The elements of a row that an access is of, by their index in the row:
+  /// `count` of them from `first` on, `step` apart.
+  struct RowElements {
+    int64_t first = 0, count = 0, step = 1;
+    bool isInside = true;
+
+    bool contains(int64_t place) const {
+      int64_t distance = place - first;
+      return distance >= 0 && distance % step == 0 && distance / step < count;
+    }
+  };
+  RowElements elementsOf(const MemoryAccess &access, int64_t size);
+  /// Whether the access happens, and within bounds.
+  bool access(const MemoryAccess &access);
+
+  std::optional<int64_t> get(mlir::Value value);
+  /// The same of a value on which it depends what is accessed; 0 where it is
+  /// not known, and then the row is left.
+  int64_t need(mlir::Value value);
+  bool isNumber(mlir::Type type) const {
+    return type.isIntOrIndex() || (isReplay && type.isF32());
+  }
+  /// What the element holds that `op` reads, which is in bounds.
+  std::optional<int64_t> read(const MemoryAccess &access);
+  /// The same of one that no row has written.
+  std::optional<int64_t> readInitial(mlir::Operation *op,
+                                     const TensorElement &place);
+  void noteStored(const MemoryAccess &access, const Element &element);
+  void setAll(mlir::ValueRange targets, mlir::ValueRange sources);
+
+  KernelOp kernel;
+  const SmallLaunch &launch;
+  Oracle oracle;
+  llvm::ArrayRef<int64_t> segments;
+  llvm::DenseMap<mlir::Value, std::optional<int64_t>> values;
+  llvm::SmallVector<int64_t> row;
+  std::map<TensorElement, std::optional<int64_t>> memory;
+  AccessLog log;
+  LaunchWatch watch; // of a replay
+  int64_t steps = 0, maxSteps = 100000;
+  bool isReplay = false, isUnknown = false; ///< the latter: of this row
+  int64_t unknownRows = 0;
+
+  static constexpr int64_t kReplaySteps = 1000000;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Attributes as numbers
+//===----------------------------------------------------------------------===//
+
+/// An integer or boolean as its value, an f32 as its bits; none for others.
+static std::optional<int64_t> numberOf(Attribute attribute) {
+  auto real = dyn_cast_if_present<FloatAttr>(attribute);
+  if (real && real.getType().isF32())
+    return real.getValue().bitcastToAPInt().getZExtValue();
+  auto number = dyn_cast_if_present<IntegerAttr>(attribute);
+  if (!number || number.getValue().getBitWidth() > 64)
+    return std::nullopt;
+  return number.getType().isInteger(1)
+             ? int64_t(number.getValue().getZExtValue())
+             : number.getValue().getSExtValue();
+}
+
+/// The reverse. `type` is an integer, an index or f32.
+static Attribute attributeOf(Type type, int64_t number) {
+  if (type.isF32())
+    return FloatAttr::get(
+        type, APFloat(APFloat::IEEEsingle(), APInt(32, uint32_t(number))));
+  if (type.isInteger(1))
+    return BoolAttr::get(type.getContext(), number);
+  return IntegerAttr::get(type, number);
+}
+
+//===----------------------------------------------------------------------===//
+// Rows
+//===----------------------------------------------------------------------===//
 
 std::optional<int64_t> RowInterpreter::get(Value value) {
   auto it = values.find(value);
@@ -281,4 +397,144 @@ std::optional<std::vector<Violation>>
 mlafix::interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
                       ArrayRef<int64_t> segments) {
   return RowInterpreter(kernel, launch, oracle, segments).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+RowInterpreter::RowElements
+RowInterpreter::elementsOf(const MemoryAccess &access, int64_t size) {
+  if (!access.isPart())
+    return {0, size, 1, true};
+  DimAttr dim = access.getProduct().getGroup();
+  int64_t group = dim.isBound()
+                      ? dim.getSize()
+                      : launch.groupSizes.lookup(access.getArgNumber());
+  isUnknown |= group == 0;
+  if (isUnknown)
+    return {};
+  int64_t groups = size / group;
+  int64_t g = access.group ? need(access.group) : 0,
+          m = access.member ? need(access.member) : 0;
+  RowElements elements;
+  elements.isInside = g >= 0 && g < groups && m >= 0 && m < group;
+  elements.first = elements.isInside ? g * group + m : access.group ? g : m;
+  elements.count = access.group ? (access.member ? 1 : group) : groups;
+  elements.step = access.group ? 1 : group;
+  return elements;
+}
+
+bool RowInterpreter::access(const MemoryAccess &access) {
+  unsigned argument = access.getArgNumber();
+  if (llvm::is_contained(launch.absent, argument) ||
+      (access.predicate && need(access.predicate) == 0))
+    return false;
+  ArrayRef<int64_t> sizes = launch.sizes.find(argument)->second;
+  Element element;
+  bool isInside = true;
+  for (auto [index, size] : llvm::zip(access.indices, sizes)) {
+    element.push_back(need(index));
+    isInside &= element.back() >= 0 && element.back() < size;
+  }
+  RowElements part;
+  if (access.isRow || access.isPart())
+    part = elementsOf(access, sizes.back());
+  if (isUnknown)
+    return false;
+  if (!isInside || !part.isInside) {
+    if (access.isPart())
+      element.push_back(part.first);
+    log.report(Question::Bounds, argument, access.op, row, element);
+    return false;
+  }
+  if (!access.isRow) {
+    if (access.isPart())
+      element.push_back(part.first);
+    log.add(access, row, element);
+    if (access.isWrite)
+      noteStored(access, element);
+    return true;
+  }
+  for (int64_t at : log.getElementsOfRow(argument)) {
+    if (!part.contains(at))
+      continue;
+    element.push_back(at);
+    log.add(access, row, element);
+    element.pop_back();
+  }
+  return true;
+}
+
+void RowInterpreter::noteStored(const MemoryAccess &access,
+                                const Element &element) {
+  TensorElement place = {access.getArgNumber(),
+                         {element.begin(), element.end()}};
+  if (!isReplay) {
+    memory.erase(place);
+    return;
+  }
+  // What is stored as a byte from another type is another number there.
+  auto store = dyn_cast<StoreOp>(access.op);
+  bool converts = store && access.getElementType().isInteger(8) &&
+                  !store.getValue().getType().isInteger(8);
+  if (store)
+    memory[place] = converts ? std::nullopt : get(store.getValue());
+  else if (auto state = dyn_cast<StoreStateOp>(access.op))
+    memory[place] = get(state.getState());
+  else
+    memory[place] = std::nullopt;
+}
+
+std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
+                                                   const TensorElement &place) {
+  if (!isReplay)
+    return oracle(op->getResult(0), row);
+  auto found = launch.elements.find(place.first);
+  if (found == launch.elements.end())
+    return std::nullopt;
+  size_t at = 0;
+  for (auto [index, size] :
+       llvm::zip(place.second, launch.sizes.find(place.first)->second))
+    at = at * size + index;
+  return at < found->second.size() ? std::optional(found->second[at])
+                                   : std::nullopt;
+}
+
+std::optional<int64_t> RowInterpreter::read(const MemoryAccess &access) {
+  TensorElement place = {access.getArgNumber(), {}};
+  for (Value index : access.indices)
+    place.second.push_back(get(index).value_or(0));
+  if (access.isPart())
+    place.second.push_back(
+        elementsOf(access, launch.sizes.find(place.first)->second.back())
+            .first);
+  auto [it, isNew] = memory.try_emplace(place, 0);
+  if (isNew)
+    it->second = readInitial(access.op, place);
+  return it->second;
+}
+
+void RowInterpreter::load(LoadOp op) {
+  MemoryAccess access = op.getAccesses().front();
+  bool happens = this->access(access);
+  if (isRowTile(op.getType()) || !isNumber(op.getType()))
+    return;
+  if (happens) {
+    values[op] = read(access);
+    return;
+  }
+  bool isOff = access.predicate && get(access.predicate) == 0;
+  values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
+}
+
+/// A state that is not read, or of which a part is out of bounds, is empty.
+void RowInterpreter::loadState(LoadStateOp op) {
+  SmallVector<MemoryAccess, 2> accesses = op.getAccesses();
+  bool happens = access(accesses[0]);
+  happens &= access(accesses[1]);
+  if (!isReplay)
+    return;
+  std::optional<int64_t> lse = happens ? read(accesses[1]) : kEmptyLse;
+  values[op] = lse ? std::optional(lseOfLoaded(*lse)) : std::nullopt;
 }

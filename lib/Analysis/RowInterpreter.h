@@ -13,40 +13,9 @@
 #ifndef MLAFIX_ANALYSIS_ROWINTERPRETER_H
 #define MLAFIX_ANALYSIS_ROWINTERPRETER_H
 
-#include "lib/Analysis/Proofs.h"
-
-#include "llvm/ADT/DenseMap.h"
-
-#include <map>
+#include "lib/Analysis/SmallLaunch.h"
 
 namespace mlafix {
-
-/// What a launch passes. What tensors hold is left to an oracle, or, in a
-/// replay, is part of it.
-struct SmallLaunch {
-  /// The sizes of each argument that is a tensor.
-  llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
-  /// The elements of a group, of those along a product that is not bound.
-  llvm::DenseMap<unsigned, int64_t> groupSizes;
-  /// Integer and boolean arguments.
-  llvm::DenseMap<unsigned, int64_t> scalars;
-  /// Optional arguments that are omitted.
-  llvm::SmallVector<unsigned> absent;
-
-  /// Of a replay: what the tensors hold whose elements the kernel reads one by
-  /// one, with the last dim varying fastest. Floats, scalars too, are the bits
-  /// of their f32.
-  llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
-};
-
-/// Something that a kernel must not do, done.
-struct Violation {
-  Question question;
-  unsigned argument;
-  mlir::Operation *op; ///< the access; null: an element that none wrote
-  llvm::SmallVector<int64_t> row;
-  llvm::SmallVector<int64_t> element;
-};
 
 /// The values of what memory holds and of all else that the interpreter does
 /// not compute: called once for each element read, and once for each other
@@ -54,49 +23,11 @@ struct Violation {
 using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
-/// What a store writes, where no row, no iteration and nothing in memory
-/// decides that: a constant, an identity, a scalar argument, a cast or a splat
-/// of these. Null elsewhere.
-/// Rows that write one such value may write one element.
-mlir::Value getUniformValue(mlir::Operation *store);
-
 /// Runs all rows, one after the other. The first violation of each question for
 /// each argument; none at all where the launch is too large to run.
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {});
-
-/// A promise that a launch breaks.
-struct BrokenPromise {
-  mlir::Operation *op; ///< an AssumeOp or a DistinctOp
-  /// Of an assumption in the grid, the first row for which it does not hold.
-  llvm::SmallVector<int64_t> row;
-  /// Of a table, its first entry that equals one before it.
-  llvm::SmallVector<int64_t> element;
-};
-
-/// What a row printed.
-struct PrintedText {
-  PrintOp op;
-  llvm::SmallVector<int64_t> row;
-  std::string text;
-};
-
-/// What a replay found.
-struct Replay {
-  /// Where `unknownRows` is not 0 or `isWhole` is false, none about coverage.
-  std::vector<Violation> violations;
-  /// Rows that were left at a condition or an index which depends on the
-  /// elements of a row: those are not computed.
-  int64_t unknownRows = 0;
-  /// Whether all rows were run, and not just the first million ops.
-  bool isWhole = true;
-  /// The first time that each promise is broken.
-  std::vector<BrokenPromise> broken;
-  /// In the order of the rows; so many more were dropped.
-  std::vector<PrintedText> printed;
-  int64_t textsDropped = 0;
-};
 
 /// Runs all rows of a launch whose data is known.
 Replay replayRows(KernelOp kernel, const SmallLaunch &launch);

@@ -15,7 +15,7 @@
 #include "lib/Target/LineInfo.h"
 #include "lib/Target/SplitCodeVersions.h"
 #include "lib/Target/TargetCheck.h"
-#include "lib/Target/VariantJson.h"
+#include "lib/Target/Unit.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 

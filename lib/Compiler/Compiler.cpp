@@ -5,35 +5,168 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Compiler/Compilation.h"
-
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Compiler/Declaration.h"
+#include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
-#include "lib/Compiler/RemarkMessages.h"
-#include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
 #include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
+#include "lib/Transforms/Language/OpaqueElements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 
 #include <cstdlib>
+#include <string>
 
 using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
-
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
+
+namespace {
+/// While it lives, what passes say of their decisions (mlir/IR/Remarks.h)
+/// becomes diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is
+/// passed, missed or analysis.
+class RemarkMessages {
+public:
+  /// `where`: the target, and what else tells compilations of a kernel apart.
+  RemarkMessages(mlir::MLIRContext &context, std::string where);
+  ~RemarkMessages();
+  RemarkMessages(const RemarkMessages &) = delete;
+  RemarkMessages &operator=(const RemarkMessages &) = delete;
+
+private:
+  mlir::MLIRContext &context;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Remarks as messages
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Streamer : public mlir::remark::detail::MLIRRemarkStreamerBase {
+public:
+  explicit Streamer(std::string where) : where(std::move(where)) {}
+
+  void streamOptimizationRemark(
+      const mlir::remark::detail::Remark &remark) override {
+    mlir::InFlightDiagnostic message = mlir::emitRemark(remark.getLocation());
+    message << remark.getFunction() << " on " << where << ": ";
+    for (const auto &text : remark.getArgs())
+      message << text.val;
+    message << " [" << remark.getRemarkTypeString().lower() << ": "
+            << remark.getRemarkName() << "]";
+  }
+
+private:
+  std::string where;
+};
+} // namespace
+
+RemarkMessages::RemarkMessages(mlir::MLIRContext &context, std::string where)
+    : context(context) {
+  mlir::remark::RemarkCategories all;
+  all.passed = all.missed = all.analysis = all.failed = ".*";
+  // Fails where the context has an engine already.
+  [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
+      context, std::make_unique<Streamer>(std::move(where)),
+      std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
+  assert(succeeded(enabled) && "expected a context without a remark engine");
+}
+
+RemarkMessages::~RemarkMessages() { context.setRemarkEngine(nullptr); }
+
+//===----------------------------------------------------------------------===//
+// Checks of the source
+//===----------------------------------------------------------------------===//
+
+/// The dialects whose every operation a kernel may use.
+static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
+
+static LogicalResult checkOperation(mlir::Operation *op) {
+  if (isa<mlir::arith::RemFOp>(op))
+    return op->emitError("expected an operation that every target has, got "
+                         "'arith.remf', which CPUs have not");
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (is_contained(dialects, dialect) || isa<mlir::memref::DimOp>(op))
+    return success();
+  return op->emitError() << "expected operations of "
+                         << join(ArrayRef(dialects), ", ")
+                         << " or memref.dim in a kernel, got '" << op->getName()
+                         << "'";
+}
+
+/// Emits an error at every operation of `module` that no kernel may hold, and
+/// fails if there was one: operations of other dialects than the language's,
+/// and ones that verify although MLIR's own folds do not survive them.
+static LogicalResult checkSource(mlir::ModuleOp module) {
+  bool failed = false;
+  module.walk([&](mlir::Operation *op) {
+    if (op != module)
+      failed |= llvm::failed(checkOperation(op));
+  });
+  return failure(failed);
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+/// What a host must know of a kernel before names are bound: Emit::Signature.
+static Expected<json::Object> declare(KernelOp kernel) {
+  Expected<json::Value> value = target::toJson(getSignature(kernel));
+  if (!value)
+    return value.takeError();
+  json::Object &signature = *value->getAsObject();
+  signature.erase("bindings");
+  signature.erase("defaults");
+  json::Object names;
+  json::Array &args = *signature.getArray("args");
+  for (auto [index, entry] : enumerate(args))
+    if (auto name =
+            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr)) {
+      json::Object &arg = *entry.getAsObject();
+      arg["dtype_name"] = name.getValue();
+      auto memref = cast<mlir::MemRefType>(kernel.getArgumentTypes()[index]);
+      if (!memref.getElementType().isInteger(1) &&
+          !findUseAsNumber(kernel, name.getValue()))
+        arg["dtype_moved"] = true;
+    }
+  // Dynamic dims and optional arguments need no binding, and are among the
+  // arguments.
+  for (const BindableName &name : getBindableNames(kernel))
+    if (name.kind != BindableName::DynamicDim &&
+        name.kind != BindableName::Presence)
+      names[name.name] = name.defaultValue.empty()
+                             ? json::Value(nullptr)
+                             : json::Value(name.defaultValue);
+  signature["names"] = std::move(names);
+  return std::move(signature);
+}
+
+//===----------------------------------------------------------------------===//
+// Compilation
+//===----------------------------------------------------------------------===//
 
 static Stage lastStage(Emit emit) {
   switch (emit) {

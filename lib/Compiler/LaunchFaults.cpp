@@ -164,7 +164,7 @@ static json::Object describe(KernelOp kernel, const Violation &violation) {
                      {"message", spell(name, violation.element) + ": " + who +
                                      describe(violation.question).str()}};
   if (violation.op)
-    addPlace(fault, violation.op);
+    addLocation(fault, violation.op);
   return fault;
 }
 
@@ -184,7 +184,7 @@ static json::Object describe(KernelOp kernel, const BrokenPromise &broken) {
                      {"element", json::Array(broken.element)},
                      {"row", json::Array(broken.row)},
                      {"message", who + " breaks the promise that " + promise}};
-  addPlace(fault, broken.op);
+  addLocation(fault, broken.op);
   return fault;
 }
 
@@ -193,7 +193,7 @@ static json::Object describe(const PrintedText &printed) {
       {"row", json::Array(printed.row)},
       {"message", spell("row ", printed.row) + ": " + printed.text},
       {"text", printed.text}};
-  addPlace(object, PrintOp(printed.op));
+  addLocation(object, PrintOp(printed.op));
   return object;
 }
 

@@ -85,7 +85,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createPrefetchRowsPass());
   // Rows.
   pm.addPass(createJoinMembersPass());
-  pm.addPass(createBufferRowsPass());
+  pm.addPass(createSpillRowsPass());
   pm.addPass(createLoopOverPacksPass());
   pm.addPass(createRowsToPacksPass());
   pm.addPass(createUnswitchLoopsPass());
@@ -97,15 +97,15 @@ static void addDistributionPasses(OpPassManager &pm) {
 /// Distributed kernels become NVVM functions.
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
-  pm.addNestedPass<KernelOp>(createKeepSumsPass());
+  pm.addNestedPass<KernelOp>(createSkipZeroWeightAddsPass());
   pm.addNestedPass<KernelOp>(createWidenWordsPass());
   pm.addNestedPass<KernelOp>(createReplaceDivisionsPass());
   pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
   pm.addNestedPass<KernelOp>(createJoinReciprocalsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
-  pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());
-  pm.addNestedPass<LLVM::LLVMFuncOp>(createPlaceLaunchesPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createScheduleGridWaitPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createScheduleDependentLaunchPass());
   FloatsToBitsPassOptions bits;
   bits.width = 8;
   pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass(bits));
@@ -137,7 +137,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Specialized))
     return;
   // Before the first fold: some operands upstream folds to poison.
-  pm.addNestedPass<KernelOp>(createMakeTotalPass());
+  pm.addNestedPass<KernelOp>(createDefineEdgeCasesPass());
   pm.addNestedPass<KernelOp>(createFillOutputsPass());
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))

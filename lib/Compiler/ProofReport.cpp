@@ -17,7 +17,7 @@
 using namespace llvm;
 using namespace mlafix;
 
-void mlafix::addPlace(json::Object &object, mlir::Operation *op) {
+void mlafix::addLocation(json::Object &object, mlir::Operation *op) {
   SourceLocation place = toSourceLocation(op->getLoc());
   if (!place.isKnown())
     return;
@@ -38,13 +38,13 @@ static json::Object describe(const Answer &answer) {
     object["element"] = answer.element;
   if (!answer.op)
     return object;
-  addPlace(object, answer.op);
+  addLocation(object, answer.op);
   return object;
 }
 
 static json::Object describeWarning(std::string message, mlir::Operation *op) {
   json::Object object{{"message", std::move(message)}};
-  addPlace(object, op);
+  addLocation(object, op);
   return object;
 }
 
@@ -66,7 +66,7 @@ static json::Array describeGuards(const KernelProofs &proofs,
     if (open.access.getArgNumber() != argument)
       continue;
     json::Object object{{"dim", open.dim}};
-    addPlace(object, open.access.op);
+    addLocation(object, open.access.op);
     guarded.push_back(std::move(object));
   }
   return guarded;
@@ -82,7 +82,7 @@ static json::Array describePromises(KernelOp kernel) {
     bool isChecked = assumption && isLaunchCheck(assumption);
     json::Object promise{{"text", describePromise(op)},
                          {"checked", isChecked ? "launch" : "never"}};
-    addPlace(promise, op);
+    addLocation(promise, op);
     promises.push_back(std::move(promise));
   });
   return promises;

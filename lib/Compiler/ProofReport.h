@@ -27,7 +27,7 @@ llvm::json::Value reportProofs(KernelOp kernel);
 
 /// Adds "file", "line", "column", "end_line" and "end_column" of `op`, if
 /// known.
-void addPlace(llvm::json::Object &object, mlir::Operation *op);
+void addLocation(llvm::json::Object &object, mlir::Operation *op);
 
 } // namespace mlafix
 

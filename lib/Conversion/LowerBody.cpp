@@ -9,7 +9,6 @@
 
 #include "dialect/Guards.h"
 #include "lib/Conversion/LoweredAccess.h"
-#include "lib/Conversion/Offset.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Transforms/IndexBuilder.h"
 
@@ -17,9 +16,134 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// Offsets
+//===----------------------------------------------------------------------===//
+
+/// x, where the indices are x / size and x % size; else null.
+static Value joinIndices(Value quotient, Value remainder, int64_t size) {
+  auto strip = [](Value index) {
+    auto cast = index.getDefiningOp<arith::IndexCastUIOp>();
+    return cast ? cast.getIn() : index;
+  };
+  auto isSize = [&](Value value) {
+    APInt constant;
+    return matchPattern(value, m_ConstantInt(&constant)) &&
+           constant.getSExtValue() == size;
+  };
+  auto div = strip(quotient).getDefiningOp<arith::DivUIOp>();
+  auto rem = strip(remainder).getDefiningOp<arith::RemUIOp>();
+  return div && rem && div.getLhs() == rem.getLhs() && isSize(div.getRhs()) &&
+                 isSize(rem.getRhs())
+             ? div.getLhs()
+             : Value();
+}
+
+/// Of an index, or of the number that indices were made of.
+static Value toI64(OpBuilder &b, Location loc, Value index) {
+  Type i64 = b.getI64Type();
+  if (index.getType().isIndex())
+    return arith::IndexCastOp::create(b, loc, i64, index);
+  return index.getType() == i64
+             ? index
+             : Value(arith::ExtUIOp::create(b, loc, i64, index));
+}
+
+/// The sum of the products of indices and strides, in elements, i64; null for
+/// no index. Asks `dynamicStride` for the strides that `strides` does not tell.
+///
+/// Constant strides that divide each other are factored out, (i * 128 + j) * 64
+/// rather than i * 8192 + j * 64: where i and j were made of the number of a
+/// row, that number is what is in the brackets.
+static Value
+buildOffset(OpBuilder &b, Location loc, ValueRange indices,
+            ArrayRef<int64_t> strides,
+            llvm::function_ref<Value(unsigned dim)> dynamicStride) {
+  auto add = [&](Value x, Value y) -> Value {
+    return x ? Value(arith::AddIOp::create(b, loc, x, y)) : y;
+  };
+  auto scale = [&](Value x, int64_t factor) -> Value {
+    return factor == 1 ? x
+                       : Value(arith::MulIOp::create(
+                             b, loc, x,
+                             arith::ConstantIntOp::create(b, loc, factor, 64)));
+  };
+  Value offset, factored; // the latter in units of `unit` elements
+  Value joined;           // the index that is all of `factored`, if one is
+  int64_t unit = 1;
+  for (auto [dim, index, stride] : llvm::enumerate(indices, strides)) {
+    if (ShapedType::isDynamic(stride)) {
+      offset = add(offset, arith::MulIOp::create(b, loc, toI64(b, loc, index),
+                                                 dynamicStride(unsigned(dim))));
+      continue;
+    }
+    if (stride <= 0 || (factored && unit % stride != 0)) {
+      offset = add(offset, scale(toI64(b, loc, index), stride));
+      continue;
+    }
+    if (!factored)
+      joined = index;
+    else if (joined)
+      joined = joinIndices(joined, index, unit / stride);
+    factored = joined
+                   ? toI64(b, loc, joined)
+                   : add(scale(factored, unit / stride), toI64(b, loc, index));
+    unit = stride;
+  }
+  return factored ? add(offset, scale(factored, unit)) : offset;
+}
+
+/// The element at `row` and `column`, i64, of rows `pitch` apart that lie in
+/// tiles of 128 x 4 (mlafix.swizzle), i64: a tile has 512 elements, and in it
+/// rows 32 apart are next to each other. `columns` is how many there are, or
+/// kDynamic: what few columns add is computed in 32 bits.
+static Value buildSwizzledOffset(OpBuilder &b, Location loc, Value row,
+                                 Value column, int64_t columns, Value pitch) {
+  constexpr int64_t kRows = 128, kMostColumns = int64_t(1) << 23;
+  Type i64 = b.getI64Type();
+  bool isShort = !ShapedType::isDynamic(columns) && columns <= kMostColumns;
+  Type type = isShort ? b.getI32Type() : i64;
+  auto shorten = [&](Value x) -> Value {
+    return isShort ? arith::TruncIOp::create(b, loc, type, x) : x;
+  };
+  auto number = [&](Value like, int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, like.getType(), value);
+  };
+  auto above = [&](Value x, int64_t bits) -> Value {
+    return arith::ShRUIOp::create(b, loc, x, number(x, bits));
+  };
+  auto bits = [&](Value x, int64_t mask) -> Value {
+    return arith::AndIOp::create(b, loc, x, number(x, mask));
+  };
+  auto times = [&](Value x, int64_t factor) -> Value {
+    return arith::MulIOp::create(b, loc, x, number(x, factor));
+  };
+  auto join = [&](Value x, Value y) -> Value {
+    return arith::OrIOp::create(b, loc, x, y);
+  };
+  row = toI64(b, loc, row);
+  Value tiles = arith::MulIOp::create(b, loc, above(row, 7), pitch);
+  Value inRow = shorten(column); // where it is in a row
+  Value inColumn = shorten(row);
+  // Parts that have no bits in common.
+  Value of32 = bits(times(inColumn, 16), 31 * 16);
+  Value of128 = bits(above(inColumn, 3), 3 * 4);
+  Value of4 = bits(inRow, 3);
+  Value others = bits(times(inRow, kRows), -4 * kRows);
+  Value offset = join(others, join(join(of32, of128), of4));
+  if (isShort)
+    offset = arith::ExtUIOp::create(b, loc, i64, offset);
+  return arith::AddIOp::create(b, loc, times(tiles, kRows), offset);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
 
 namespace {
 class BodyLowering {
@@ -117,9 +241,9 @@ Value BodyLowering::buildElementOffset(Location loc,
     Value pitch = ShapedType::isDynamic(strides[0])
                       ? strideOf(0)
                       : i64Constant(loc, strides[0]);
-    return buildTiledOffset(b, loc, access.indices[0],
-                            build(access.indices.drop_front(), 1),
-                            countColumns(access.memref, 1), pitch);
+    return buildSwizzledOffset(b, loc, access.indices[0],
+                               build(access.indices.drop_front(), 1),
+                               countColumns(access.memref, 1), pitch);
   }
   SmallVector<Value> indices(access.indices.drop_front(first));
   if (sharesByte(access.type) && !indices.empty()) {

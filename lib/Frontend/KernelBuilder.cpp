@@ -1,4 +1,5 @@
-//===- KernelBuilder.cpp - handles, the finished kernel -------------------===//
+//===- KernelBuilder.cpp - values, arguments, control flow, the finished kernel
+//-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,12 +10,14 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace mlafix;
-
 using Impl = KernelBuilder::Impl;
+using Frame = Impl::Frame;
 
 //===----------------------------------------------------------------------===//
 // Types and handles
@@ -260,4 +263,521 @@ std::string KernelBuilder::finish() {
   impl->module->print(stream, OpPrintingFlags().enableDebugInfo(
                                   /*enable=*/true, /*prettyForm=*/false));
   return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations of arguments
+//===----------------------------------------------------------------------===//
+
+static bool isName(llvm::StringRef text) {
+  return !text.empty() && !llvm::isDigit(text.front()) &&
+         llvm::all_of(text,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+/// As `mlafix.fill` has it; null where it is no number.
+static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
+  if (text == kIdentity)
+    return b.getStringAttr(text);
+  if (!isa<FloatType>(element)) {
+    int64_t integer;
+    return text.getAsInteger(10, integer) ? Attribute()
+                                          : b.getI64IntegerAttr(integer);
+  }
+  APFloat number(APFloat::IEEEsingle());
+  llvm::Expected<APFloat::opStatus> status =
+      number.convertFromString(text, APFloat::rmNearestTiesToEven);
+  if (!status) {
+    llvm::consumeError(status.takeError());
+    return {};
+  }
+  return b.getFloatAttr(b.getF32Type(), number);
+}
+
+/// The product of two numbers, "(4 128)", is a size.
+static void bindNumbers(MLIRContext *context,
+                        const std::vector<std::string> &dims,
+                        SmallVector<int64_t> &shape) {
+  for (auto [dim, size] : llvm::zip(dims, shape))
+    if (std::optional<Factors> factors = Factors::of(dim);
+        factors && factors->isValid())
+      size = factors->getDim(context).getSize();
+}
+
+/// The attributes of a tensor argument, but for its fill.
+static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
+  NamedAttrList attributes;
+  attributes.set(
+      kDimsAttr,
+      b.getStrArrayAttr(llvm::to_vector_of<llvm::StringRef>(argument.dims)));
+  if (!argument.dtypeName.empty())
+    attributes.set(kDTypeAttr, b.getStringAttr(argument.dtypeName));
+  attributes.set(kAccessAttr, b.getStringAttr(argument.access));
+  if (argument.optional)
+    attributes.set(kOptionalAttr, b.getUnitAttr());
+  if (argument.peers)
+    attributes.set(kPeersAttr, b.getUnitAttr());
+  if (argument.most)
+    attributes.set(kListAttr, b.getI64IntegerAttr(argument.most));
+  if (!argument.swizzle.empty())
+    attributes.set(kSwizzleAttr, b.getStringAttr(argument.swizzle));
+  return attributes;
+}
+
+bool KernelBuilder::Impl::checkName(const std::string &name,
+                                    const SourceLocation &location) {
+  if (isName(name))
+    return true;
+  fail(location) << "expected a name of letters, digits and _ for an argument, "
+                    "got '"
+                 << name << "'";
+  return false;
+}
+
+KernelBuilder::Value
+KernelBuilder::Impl::addArgument(Type type, const std::string &name,
+                                 const NamedAttrList &attributes,
+                                 const SourceLocation &location) {
+  mlir::Value value = kernel.getBody().front().addArgument(type, at(location));
+  argNames.push_back(StringAttr::get(context.get(), name));
+  argAttrs.push_back(attributes.getDictionary(context.get()));
+  refreshSignature();
+  return wrap(value);
+}
+
+KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
+                                              const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return {};
+  if (!impl->checkName(argument.name, location))
+    return {};
+  Type element = getDTypeByName(impl->context.get(), argument.dtype);
+  if (!element || element.isIndex()) {
+    impl->fail(location) << "expected one of " << listDTypes()
+                         << " for the dtype of '" << argument.name << "', got '"
+                         << argument.dtype << "'";
+    return {};
+  }
+  Builder b(impl->context.get());
+  size_t rank = argument.dims.size();
+  SmallVector<int64_t> shape(rank, ShapedType::kDynamic), strides(shape);
+  for (size_t i = 0; i < std::min(rank, argument.sizes.size()); ++i)
+    if (argument.sizes[i] > 0)
+      shape[i] = argument.sizes[i];
+  bindNumbers(b.getContext(), argument.dims, shape);
+  // The stride of one element does not matter; some elements lie side by side.
+  bool hasUnits = sharesByte(element) || !argument.swizzle.empty();
+  if (rank && (shape.back() == 1 || hasUnits))
+    strides.back() = 1;
+  auto layout =
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides);
+  auto type = MemRefType::get(shape, element, layout);
+  NamedAttrList attributes = getAttributes(b, argument);
+  if (!argument.fill.empty()) {
+    Attribute fill = parseFill(b, element, argument.fill);
+    if (!fill) {
+      impl->fail(location) << "expected a number or identity as the fill of '"
+                           << argument.name << "', got '" << argument.fill
+                           << "'";
+      return {};
+    }
+    attributes.set(kFillAttr, fill);
+  }
+  return impl->addArgument(type, argument.name, attributes, location);
+}
+
+KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
+                                              const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return {};
+  if (!impl->checkName(argument.name, location))
+    return {};
+  Builder b(impl->context.get());
+  Type type = llvm::StringSwitch<Type>(argument.dtype)
+                  .Case("index", b.getIndexType())
+                  .Case("i64", b.getI64Type())
+                  .Case("i32", b.getI32Type())
+                  .Case("f32", b.getF32Type())
+                  .Case("bool", b.getI1Type())
+                  .Default({});
+  if (!type) {
+    impl->fail(location) << "expected index, i64, i32, f32 or bool for the "
+                            "scalar '"
+                         << argument.name << "', got '" << argument.dtype
+                         << "'";
+    return {};
+  }
+  NamedAttrList attributes;
+  if (!argument.atMost.empty())
+    attributes.set(kAtMostAttr, b.getStringAttr(argument.atMost));
+  return impl->addArgument(type, argument.name, attributes, location);
+}
+
+//===----------------------------------------------------------------------===//
+// Promises
+//===----------------------------------------------------------------------===//
+
+bool KernelBuilder::proveBounds(const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return false;
+  impl->kernel.setBounds("prove");
+  return true;
+}
+
+bool KernelBuilder::allow(std::string_view kind,
+                          const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return false;
+  SmallVector<StringRef> kinds;
+  if (std::optional<ArrayAttr> known = impl->kernel.getAllow())
+    for (StringAttr one : known->getAsRange<StringAttr>())
+      kinds.push_back(one.getValue());
+  kinds.push_back(kind);
+  impl->kernel.setAllowAttr(
+      mlir::Builder(impl->kernel.getContext()).getStrArrayAttr(kinds));
+  return true;
+}
+
+bool KernelBuilder::distinct(Value tensor, const SourceLocation &location) {
+  return impl->checkOpen(location, /*inGrid=*/false) &&
+         impl->checkTensor(tensor, "table", location) &&
+         impl->make<DistinctOp>(location, impl->get(tensor));
+}
+
+bool KernelBuilder::assume(Value condition, std::string_view text,
+                           const SourceLocation &location) {
+  return impl->checkUnfinished(location) &&
+         impl->checkCondition(condition, "assumption", location) &&
+         impl->make<AssumeOp>(location, impl->get(condition),
+                              llvm::StringRef(text));
+}
+
+bool KernelBuilder::print(std::string_view text, const Values &values,
+                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(values, "value", location))
+    return false;
+  for (Value value : values) {
+    ValueType::Kind kind = impl->type(value).kind;
+    if (kind != ValueType::Kind::Scalar && kind != ValueType::Kind::State) {
+      impl->fail(location) << "expected scalars and states to print, got "
+                           << impl->spell(value);
+      return false;
+    }
+  }
+  return bool(impl->make<PrintOp>(location, llvm::StringRef(text),
+                                  impl->getAll(values)));
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
+                   const SourceLocation &location) {
+  if (!finished && llvm::is_contained(kinds, frames.back().kind))
+    return true;
+  fail(location) << "expected " << what << " to end here, got another region";
+  return false;
+}
+
+/// Values that leave a region must be scalars, rows or states.
+static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
+                         const char *what, const SourceLocation &location) {
+  if (!impl.checkVisible(values, what, location))
+    return false;
+  for (KernelBuilder::Value value : values) {
+    ValueType type = impl.type(value);
+    if (type.kind == ValueType::Kind::Tensor || type.dtype == "u8") {
+      impl.fail(location) << "expected scalars, rows or states for the " << what
+                          << ", got " << type.str();
+      return false;
+    }
+  }
+  return true;
+}
+
+Type Impl::joinTypes(Type a, Type b) {
+  auto state = dyn_cast<StateType>(a), other = dyn_cast<StateType>(b);
+  if (a == b || !state || !other)
+    return a == b ? a : Type();
+  StateType joined = state.withSink(true);
+  return other.withSink(true) == joined ? joined : Type();
+}
+
+mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
+  return value.getType() == type
+             ? value
+             : MergeOp::create(builder, loc, type, value).getResult();
+}
+
+/// Whether `values` have the types of `expected`, or ones that can be made into
+/// them; an error if not.
+static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
+                       TypeRange expected, const char *what,
+                       const SourceLocation &location) {
+  if (values.size() != expected.size()) {
+    impl.fail(location) << "expected " << expected.size() << " values for the "
+                        << what << ", got " << values.size();
+    return false;
+  }
+  for (auto [value, type] : llvm::zip(values, expected))
+    if (Impl::joinTypes(impl.get(value).getType(), type) != type) {
+      impl.fail(location) << "expected the same type for the " << what
+                          << " as before, got " << impl.spell(value);
+      return false;
+    }
+  return true;
+}
+
+/// Yields `values` as ones of `types`.
+static void buildYield(Impl &impl, const KernelBuilder::Values &values,
+                       TypeRange types, Location loc) {
+  SmallVector<mlir::Value> yielded;
+  for (auto [value, type] : llvm::zip(values, types))
+    yielded.push_back(impl.widen(impl.get(value), type, loc));
+  scf::YieldOp::create(impl.builder, loc, yielded);
+}
+
+//===----------------------------------------------------------------------===//
+// Grids
+//===----------------------------------------------------------------------===//
+
+static bool checkExtents(Impl &impl, const KernelBuilder::Values &values,
+                         const SourceLocation &location) {
+  if (!impl.checkVisible(values, "extents", location))
+    return false;
+  for (KernelBuilder::Value value : values)
+    if (!impl.get(value).getType().isIndex()) {
+      impl.fail(location) << "expected extents of type index, got "
+                          << impl.spell(value);
+      return false;
+    }
+  return true;
+}
+
+/// A region of one block with `count` indices and a yield.
+static Block *addGridRegion(Impl &impl, Region &region, size_t count,
+                            Location loc) {
+  Block *block = &region.emplaceBlock();
+  for (size_t i = 0; i < count; ++i)
+    block->addArgument(impl.builder.getIndexType(), loc);
+  return block;
+}
+
+KernelBuilder::Values
+KernelBuilder::beginForall(const Values &extents,
+                           const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false) ||
+      !checkExtents(*impl, extents, location))
+    return {};
+  if (impl->grid) {
+    impl->fail(location) << "expected one grid in a kernel, got a second";
+    return {};
+  }
+  if (extents.empty()) {
+    impl->fail(location) << "expected at least one extent, got none";
+    return {};
+  }
+  Location loc = impl->at(location);
+  OperationState state(loc, ForallOp::getOperationName());
+  state.addOperands(impl->getAll(extents));
+  Region *body = state.addRegion();
+  Operation *grid = impl->builder.create(state);
+  (void)body;
+  Block *block = addGridRegion(*impl, grid->getRegion(0), extents.size(), loc);
+  impl->builder.setInsertionPointToEnd(block);
+  YieldOp::create(impl->builder, loc);
+  if (failed(verify(grid, /*verifyRecursively=*/false))) {
+    impl->builder.setInsertionPointAfter(grid);
+    grid->erase();
+    return {};
+  }
+  impl->grid = grid;
+  impl->frames.push_back({Frame::Grid, grid});
+  impl->builder.setInsertionPoint(block->getTerminator());
+  return impl->wrapAll(block->getArguments());
+}
+
+KernelBuilder::Value
+KernelBuilder::beginRaggedForall(Value cuSeqlens, Value rows,
+                                 const Values &inner,
+                                 const SourceLocation &location) {
+  Values extents = inner;
+  extents.insert(extents.begin(), rows);
+  if (!impl->checkOpen(location, /*inGrid=*/false) ||
+      !impl->checkTensor(cuSeqlens, "cu_seqlens", location) ||
+      !checkExtents(*impl, extents, location))
+    return {};
+  if (impl->grid) {
+    impl->fail(location) << "expected one grid in a kernel, got a second";
+    return {};
+  }
+  Location loc = impl->at(location);
+  OperationState state(loc, RaggedForallOp::getOperationName());
+  state.addOperands(impl->get(cuSeqlens));
+  state.addOperands(impl->getAll(extents));
+  state.addRegion();
+  state.addRegion();
+  Operation *grid = impl->builder.create(state);
+  Block *predicate = addGridRegion(*impl, grid->getRegion(0), 1, loc);
+  Block *body =
+      addGridRegion(*impl, grid->getRegion(1), 1 + extents.size(), loc);
+  impl->builder.setInsertionPointToEnd(body);
+  YieldOp::create(impl->builder, loc);
+  impl->grid = grid;
+  impl->frames.push_back({Frame::Predicate, grid});
+  impl->builder.setInsertionPointToEnd(predicate);
+  return impl->wrap(predicate->getArgument(0));
+}
+
+KernelBuilder::Values
+KernelBuilder::beginRaggedBody(Value predicate,
+                               const SourceLocation &location) {
+  if (!impl->closing(Frame::Predicate, "the predicate of a grid", location) ||
+      !impl->checkCondition(predicate, "predicate", location))
+    return {};
+  YieldOp::create(impl->builder, impl->at(location), impl->get(predicate));
+  Operation *grid = impl->frames.back().op;
+  impl->frames.back().kind = Frame::Grid;
+  Block *body = &grid->getRegion(1).front();
+  // The grid as a whole is what can be wrong now: its operands, and what the
+  // predicate does.
+  if (failed(verify(grid, /*verifyRecursively=*/true)))
+    return {};
+  impl->builder.setInsertionPoint(body->getTerminator());
+  return impl->wrapAll(body->getArguments());
+}
+
+bool KernelBuilder::endGrid(const SourceLocation &location) {
+  if (!impl->closing(Frame::Grid, "a grid", location))
+    return false;
+  Operation *grid = impl->frames.back().op;
+  impl->frames.pop_back();
+  impl->builder.setInsertionPointAfter(grid);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Loops
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Values KernelBuilder::beginFor(Value lower, Value upper,
+                                              Value step, const Values &initial,
+                                              const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible({lower, upper, step}, "bounds of a loop", location) ||
+      !checkCarried(*impl, initial, "values of a loop", location))
+    return {};
+  Type type = impl->get(lower).getType();
+  if (!type.isIndex() && !type.isInteger(32) && !type.isInteger(64)) {
+    impl->fail(location) << "expected index, i32 or i64 for the bounds of a "
+                            "loop, got "
+                         << impl->spell(lower);
+    return {};
+  }
+  for (Value bound : {upper, step})
+    if (impl->get(bound).getType() != type) {
+      impl->fail(location) << "expected one type for the bounds of a loop, got "
+                           << impl->spell(lower) << " and "
+                           << impl->spell(bound);
+      return {};
+    }
+  Location loc = impl->at(location);
+  auto loop =
+      scf::ForOp::create(impl->builder, loc, impl->get(lower), impl->get(upper),
+                         impl->get(step), impl->getAll(initial),
+                         [](OpBuilder &, Location, mlir::Value, ValueRange) {
+                           // The body, and its end, come later.
+                         });
+  impl->frames.push_back({Frame::For, loop});
+  impl->builder.setInsertionPointToEnd(loop.getBody());
+  return impl->wrapAll(loop.getBody()->getArguments());
+}
+
+bool KernelBuilder::endFor(const Values &next, Values &results,
+                           const SourceLocation &location) {
+  if (!impl->closing(Frame::For, "a loop", location) ||
+      !checkCarried(*impl, next, "values of a loop", location))
+    return false;
+  auto loop = cast<scf::ForOp>(impl->frames.back().op);
+  if (!checkTypes(*impl, next, loop.getResultTypes(), "values of a loop",
+                  location))
+    return false;
+  buildYield(*impl, next, loop.getResultTypes(), impl->at(location));
+  impl->frames.pop_back();
+  impl->builder.setInsertionPointAfter(loop);
+  results = impl->wrapAll(loop.getResults());
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Branches
+//===----------------------------------------------------------------------===//
+
+bool KernelBuilder::beginIf(Value condition, const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkCondition(condition, "condition", location))
+    return false;
+  auto branch =
+      scf::IfOp::create(impl->builder, impl->at(location), TypeRange(),
+                        impl->get(condition), /*addThenBlock=*/true,
+                        /*addElseBlock=*/false);
+  impl->frames.push_back({Frame::Then, branch});
+  impl->builder.setInsertionPointToEnd(branch.thenBlock());
+  return true;
+}
+
+bool KernelBuilder::beginElse(const Values &values,
+                              const SourceLocation &location) {
+  if (!impl->closing(Frame::Then, "the first half of a branch", location) ||
+      !checkCarried(*impl, values, "values of a branch", location))
+    return false;
+  scf::YieldOp::create(impl->builder, impl->at(location), impl->getAll(values));
+  auto branch = cast<scf::IfOp>(impl->frames.back().op);
+  impl->frames.back().kind = Frame::Else;
+  impl->builder.setInsertionPointToEnd(&branch.getElseRegion().emplaceBlock());
+  return true;
+}
+
+/// The types of a branch's results: those of the first half's values, which
+/// become states with a sink where `values`, those of the second half, are.
+static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
+                                      const KernelBuilder::Values &values) {
+  Operation *yield = branch.thenBlock()->getTerminator();
+  OpBuilder::InsertionGuard guard(impl.builder);
+  impl.builder.setInsertionPoint(yield);
+  for (auto [operand, value] : llvm::zip(yield->getOpOperands(), values))
+    if (Type joined =
+            Impl::joinTypes(operand.get().getType(), impl.get(value).getType()))
+      operand.set(impl.widen(operand.get(), joined, yield->getLoc()));
+  return llvm::to_vector(yield->getOperandTypes());
+}
+
+bool KernelBuilder::endIf(const Values &values, Values &results,
+                          const SourceLocation &location) {
+  if (!impl->closing({Frame::Then, Frame::Else}, "a branch", location) ||
+      !checkCarried(*impl, values, "values of a branch", location))
+    return false;
+  auto branch = cast<scf::IfOp>(impl->frames.back().op);
+  SmallVector<Type> expected;
+  if (impl->frames.back().kind == Frame::Else)
+    expected = joinBranches(*impl, branch, values);
+  if (!checkTypes(*impl, values, expected, "values of a branch", location))
+    return false;
+  buildYield(*impl, values, expected, impl->at(location));
+  impl->frames.pop_back();
+  impl->builder.setInsertionPointAfter(branch);
+  results.clear();
+  if (values.empty())
+    return true;
+  // The types of the results are known only now.
+  auto typed = scf::IfOp::create(impl->builder, branch.getLoc(), expected,
+                                 branch.getCondition(), /*addThenBlock=*/false,
+                                 /*addElseBlock=*/false);
+  typed.getThenRegion().takeBody(branch.getThenRegion());
+  typed.getElseRegion().takeBody(branch.getElseRegion());
+  branch.erase();
+  results = impl->wrapAll(typed.getResults());
+  return true;
 }

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bytes.h"
-#include "Check.h"
+#include "Status.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -25,7 +25,7 @@ struct Units : StridedTensor {
     sizes = arg.sizes + first;
     strides = arg.strides + first;
     elementBytes = desc.elementBytes;
-    if (desc.perByte == 1 && !desc.isTiled)
+    if (desc.perByte == 1 && !desc.isSwizzled)
       return;
     std::copy_n(sizes, ndim, own);
     sizes = own;
@@ -49,7 +49,7 @@ private:
 };
 
 /// Of a tile: rows, and columns.
-constexpr int64_t tileRows = 128, tileColumns = 4;
+constexpr int64_t blockRows = 128, blockColumns = 4;
 
 } // namespace
 
@@ -79,13 +79,13 @@ bool mlafix::runtime::isContiguous(const ArgDesc &desc, const CallArg &arg) {
   return true;
 }
 
-mlafix_status mlafix::runtime::checkTiles(const ArgDesc &desc,
-                                          const CallArg &arg) {
-  if (arg.sizes[0] % tileRows != 0)
+mlafix_status mlafix::runtime::checkSwizzle(const ArgDesc &desc,
+                                            const CallArg &arg) {
+  if (arg.sizes[0] % blockRows != 0)
     return WRONG(desc,
                  "expected a multiple of %" PRId64
                  " rows, padding included, of a tensor in tiles, got %" PRId64,
-                 tileRows, arg.sizes[0]);
+                 blockRows, arg.sizes[0]);
   if (arg.empty)
     return MLAFIX_OK;
   int64_t columns = 1;
@@ -100,11 +100,11 @@ mlafix_status mlafix::runtime::checkTiles(const ArgDesc &desc,
       return WRONG(desc, "expected a tensor that fits 64-bit offsets, got %s",
                    "sizes whose product does not");
   }
-  if (arg.strides[0] < columns || arg.strides[0] % tileColumns != 0)
+  if (arg.strides[0] < columns || arg.strides[0] % blockColumns != 0)
     return WRONG(desc,
                  "expected rows that are a multiple of %" PRId64
                  " elements apart, and %" PRId64
                  " or more, of a tensor in tiles, got stride %" PRId64,
-                 tileColumns, columns, arg.strides[0]);
+                 blockColumns, columns, arg.strides[0]);
   return MLAFIX_OK;
 }

@@ -25,7 +25,7 @@ bool makeByteSpan(const ArgDesc &desc, const CallArg &arg, bool distinct,
 bool isContiguous(const ArgDesc &desc, const CallArg &arg);
 
 /// Whether the rows and columns of a tensor in tiles have room in whole tiles.
-mlafix_status checkTiles(const ArgDesc &desc, const CallArg &arg);
+mlafix_status checkSwizzle(const ArgDesc &desc, const CallArg &arg);
 
 } // namespace mlafix::runtime
 

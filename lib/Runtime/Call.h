@@ -16,12 +16,15 @@
 #ifndef MLAFIX_RUNTIME_CALL_H
 #define MLAFIX_RUNTIME_CALL_H
 
-#include "Unit.h"
+#include "Status.h"
+#include "UnitModel.h"
 
 #include <cstddef>
 #include <cstring>
 
 namespace mlafix::runtime {
+
+struct PreparedKernel;
 
 /// One argument as the kernel sees it. Left uninitialised on purpose: a Call
 /// lives on the stack of every launch.
@@ -59,7 +62,7 @@ inline uint64_t slotsOf(const mlafix_group &group) {
 }
 
 struct Call {
-  const mlafix_kernel *kernel;
+  const KernelDesc *kernel;
   mlafix_device device;
   uint32_t flags;
   CallArg args[MLAFIX_MAX_ARGS];
@@ -70,7 +73,7 @@ struct Call {
   GroupSlots group;
   uint64_t blockSlots; ///< of the group: blocks that store to the peers
 
-  const KernelDesc &desc() const { return *kernel->desc; }
+  const KernelDesc &desc() const { return *kernel; }
 };
 
 /// Fills in `call` and makes every check that needs no driver.
@@ -104,6 +107,10 @@ bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 /// Reads a scalar argument into its slot.
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
                          CallArg &out);
+
+/// Reads a tensor.
+mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
+                         mlafix_device device, CallArg &arg);
 
 /// Reads an argument of several tensors, of the ranks or of a list.
 mlafix_status readMany(const ArgDesc &desc, const mlafix_peers *peers,

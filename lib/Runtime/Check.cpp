@@ -5,15 +5,241 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Check.h"
 #include "Bytes.h"
+#include "Call.h"
 #include "Manifest.h"
+#include "Unit.h"
 
 #include <algorithm>
+#include <array>
 #include <cinttypes>
 #include <cstring>
 
 using namespace mlafix::runtime;
+using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// Overlap
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
+  for (const auto &pair : desc.aliases)
+    if ((pair.first == a && pair.second == b) ||
+        (pair.first == b && pair.second == a))
+      return true;
+  return false;
+}
+
+/// Whether all but the addresses is the same.
+bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
+  const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
+  const CallArg &argA = call.args[a], &argB = call.args[b];
+  if (descA.ndim() != descB.ndim() || descA.elementBytes != descB.elementBytes)
+    return false;
+  for (uint32_t i = 0; i < descA.ndim(); ++i)
+    if (argA.sizes[i] != argB.sizes[i] ||
+        (argA.sizes[i] > 1 && argA.strides[i] != argB.strides[i]))
+      return false;
+  return true;
+}
+
+/// Of an argument whose span is known, so that it has a layout.
+ByteLayout layoutOf(const Call &call, uint32_t index) {
+  const ArgDesc &desc = call.desc().args[index];
+  const CallArg &given = call.args[index];
+  ByteLayout layout;
+  makeByteLayout(desc, given, layout);
+  return layout;
+}
+
+/// For two whose spans meet.
+mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
+  const KernelDesc &desc = call.desc();
+  bool aliased = mayAlias(desc, a, b);
+  if (call.args[a].data == call.args[b].data && mayCoincide(call, a, b))
+    return MLAFIX_OK;
+  Relation relation = overlap(layoutOf(call, a), layoutOf(call, b));
+  if (relation == Relation::Disjoint)
+    return MLAFIX_OK;
+  if (relation == Relation::Unknown) {
+    if (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)
+      return MLAFIX_OK;
+    return WRONG(
+        desc.args[a],
+        "expected memory apart from that of argument \"%s\", got "
+        "interleaved tensors that cannot be told apart by their sizes "
+        "and strides (pass MLAFIX_LAUNCH_ASSUME_DISJOINT if they are disjoint)",
+        desc.args[b].name.c_str());
+  }
+  return WRONG(desc.args[a],
+               "expected memory apart from that of argument \"%s\"%s, got an "
+               "overlap",
+               desc.args[b].name.c_str(),
+               aliased ? " (or the same pointer, sizes and strides)" : "");
+}
+
+/// The span of a tensor for which makeByteSpan() could not tell.
+mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
+  const ArgDesc &arg = call.desc().args[index];
+  const CallArg &given = call.args[index];
+  ByteLayout layout;
+  if (!makeByteLayout(arg, given, layout))
+    return WRONG(arg, "expected a tensor that fits the address space, got %s",
+                 "sizes and strides that lead out of it");
+  span = {layout.base, layout.empty ? 0 : layout.extent};
+  if (!arg.isWritten())
+    return MLAFIX_OK;
+  Relation self = selfOverlap(layout);
+  if (self == Relation::Overlap ||
+      (self == Relation::Unknown &&
+       !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
+    return WRONG(arg,
+                 "expected each element of a tensor that is written at an "
+                 "address of its own, got strides that %s",
+                 self == Relation::Overlap ? "let elements overlap"
+                                           : "may let elements overlap");
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+bool mlafix::runtime::mayCoincide(const Call &call, uint32_t a, uint32_t b) {
+  const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
+  return descA.isTensor() && descB.isTensor() && mayAlias(call.desc(), a, b) &&
+         call.args[a].hasShape && call.args[b].hasShape &&
+         sameLayout(call, a, b);
+}
+
+/// Nothing that is written lies on anything else, unless it may (N11), nor on
+/// itself.
+static mlafix_status checkOverlaps(const Call &call) {
+  const KernelDesc &desc = call.desc();
+  // Of all tensors that touch memory: which, and which of them are written.
+  ByteSpan spans[MLAFIX_MAX_ARGS];
+  uint32_t which[MLAFIX_MAX_ARGS];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < desc.args.size(); ++i) {
+    const ArgDesc &arg = desc.args[i];
+    const CallArg &given = call.args[i];
+    // Several tensors: checkManyPointers().
+    if (!arg.isTensor() || arg.isMany() || !given.present)
+      continue;
+    ByteSpan &span = spans[count];
+    if (!makeByteSpan(arg, given, arg.isWritten(), span))
+      MLAFIX_TRY(spanByLayout(call, i, span));
+    if (span.extent != 0)
+      which[count++] = i;
+  }
+  for (uint32_t a = 0; a < count; ++a) {
+    if (!desc.args[which[a]].isWritten())
+      continue;
+    for (uint32_t b = 0; b < count; ++b) {
+      // A pair of written tensors is looked at once.
+      if (spans[a].isApartFrom(spans[b]) || a == b ||
+          (b < a && desc.args[which[b]].isWritten()))
+        continue;
+      MLAFIX_TRY(checkPair(call, which[a], which[b]));
+    }
+  }
+  return MLAFIX_OK;
+}
+
+ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
+  ByteLayout layout;
+  if (!arg.present || !makeByteLayout(desc, arg, layout))
+    return {0, 0};
+  return {layout.base, layout.empty ? 0 : layout.extent};
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions of a launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A size, 0 of a tensor that was omitted, or a scalar.
+int64_t readLeaf(const Call &call, const CheckStep &step) {
+  const CallArg &arg = call.args[step.arg];
+  if (step.kind == CheckStepKind::Size)
+    return arg.hasShape ? arg.sizes[step.dim] : 0;
+  auto value = static_cast<int64_t>(arg.scalar);
+  return call.desc().args[step.arg].kind == MLAFIX_ARG_I32
+             ? static_cast<int32_t>(value)
+             : value;
+}
+
+int64_t compute(CheckStepKind kind, int64_t x, int64_t y, int64_t z) {
+  auto ux = static_cast<uint64_t>(x), uy = static_cast<uint64_t>(y);
+  switch (kind) {
+#define MLAFIX_CHECK_STEP(KIND, NAME, OPERANDS, VALUE)                         \
+  case CheckStepKind::KIND:                                                    \
+    return static_cast<int64_t>(VALUE);
+#include "mlafix/CheckSteps.def"
+  default:
+    return 0;
+  }
+}
+
+bool passes(const Call &call, const LaunchCheck &check) {
+  std::array<int64_t, limits::checkSteps> values = {};
+  size_t count = 0;
+  for (const CheckStep &step : check.steps) {
+    int64_t &value = values[count++];
+    if (step.kind == CheckStepKind::Constant)
+      value = step.value;
+    else if (step.isLeaf())
+      value = readLeaf(call, step);
+    else
+      value = compute(step.kind, values[step.of[0]], values[step.of[1]],
+                      values[step.of[2]]);
+  }
+  return values[count - 1] != 0;
+}
+
+/// "n = 20, k = 3": what the condition is about, as far as it fits.
+struct Numbers {
+  Numbers(const Call &call, const LaunchCheck &check) {
+    text[0] = '\0';
+    size_t used = 0;
+    for (const CheckStep &step : check.steps) {
+      if (!step.isLeaf() || step.kind == CheckStepKind::Constant)
+        continue;
+      const ArgDesc &arg = call.desc().args[step.arg];
+      bool isSize = step.kind == CheckStepKind::Size;
+      bool isNamed = !isSize || !arg.dims[step.dim].empty();
+      const std::string &name =
+          isSize && isNamed ? arg.dims[step.dim] : arg.name;
+      int written =
+          std::snprintf(text + used, sizeof(text) - used,
+                        "%s%.48s%s = %" PRId64, used ? ", " : "", name.c_str(),
+                        isNamed ? "" : ".shape", readLeaf(call, step));
+      if (written < 0 || used + size_t(written) >= sizeof(text)) {
+        text[used] = '\0';
+        return;
+      }
+      used += size_t(written);
+    }
+  }
+  char text[512];
+};
+
+} // namespace
+
+/// Whether what the kernel assumes of sizes and scalars holds; the call's
+/// arguments have been read.
+static mlafix_status checkConditions(const Call &call) {
+  for (const LaunchCheck &check : call.desc().checks)
+    if (!passes(call, check))
+      return fail(MLAFIX_INVALID_ARGUMENT, "expected %s, got %s",
+                  check.text.c_str(), Numbers(call, check).text);
+  return MLAFIX_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -128,7 +354,7 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
                    "expected stride %" PRId64 " in dim %u%s, got %" PRId64 "%s",
                    desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i],
                    adviceOnStride(desc, i));
-  return desc.isTiled ? checkTiles(desc, arg) : MLAFIX_OK;
+  return desc.isSwizzled ? checkSwizzle(desc, arg) : MLAFIX_OK;
 }
 
 /// Row-major strides, with sizes that are known not to be negative.
@@ -306,7 +532,7 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
         MLAFIX_INVALID_ARGUMENT,
         "argument \"args\": expected an array of %u arguments, got null",
         numArgs);
-  call.kernel = &kernel;
+  call.kernel = kernel.desc;
   call.device = device;
   call.flags = flags;
   call.numTables = 0;

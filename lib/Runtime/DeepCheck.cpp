@@ -7,6 +7,7 @@
 
 #include "Call.h"
 #include "Status.h"
+#include "Unit.h"
 
 #include <cinttypes>
 

@@ -11,6 +11,7 @@
 #include "LocalMemory.h"
 #include "Status.h"
 #include "ThreadPool.h"
+#include "Unit.h"
 
 #include <algorithm>
 #include <cstring>

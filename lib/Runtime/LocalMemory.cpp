@@ -8,6 +8,7 @@
 #include "LocalMemory.h"
 
 #include "CudaCode.h"
+#include "Unit.h"
 
 #include <array>
 #include <atomic>

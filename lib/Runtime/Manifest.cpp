@@ -5,21 +5,522 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The Manifest*.cpp alone see the JSON library (through ManifestValue.h). An
-// error is thrown as a ManifestError with the path to the offending value;
-// parseManifest catches it.
+// This file and ManifestJson.cpp alone see the JSON library, through
+// ManifestValue.h. A parser throws a ManifestError with the path to the
+// offending value; parseManifest catches it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Manifest.h"
 
-#include "ManifestParts.h"
+#include "ManifestValue.h"
 #include "Status.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace mlafix::runtime;
+using namespace mlafix;
 using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+int32_t dimId(KernelDesc &kernel, const std::string &name) {
+  if (name.empty())
+    return -1;
+  auto &names = kernel.dimNames;
+  auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    found = names.insert(names.end(), name);
+  return static_cast<int32_t>(found - names.begin());
+}
+
+void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
+                 int32_t kind) {
+  arg.kind = kind;
+  const DTypeInfo *dtype = findDType(arg.dtypeName);
+  if (!dtype)
+    value.at("dtype").error("a dtype of a tensor that this library knows");
+  arg.dtype = dtype->dtype;
+  arg.elementBytes = dtype->bytes;
+  arg.perByte = dtype->perByte;
+  value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
+    arg.dims.push_back(dim.string());
+    arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
+  });
+  uint32_t sizes = 0, strides = 0;
+  value.at("shape").each(MLAFIX_MAX_DIMS, [&](const Value &size) {
+    arg.shape[sizes++] = size.integer(-1, INT64_MAX);
+  });
+  value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
+    // -1 is "any": no kernel wants a stride that it cannot tell from that.
+    arg.strides[strides++] = stride.integer(-1, INT64_MAX);
+  });
+  if (sizes != arg.numDims)
+    value.at("shape").error(std::to_string(arg.dims.size()) +
+                            " sizes, one per dim");
+  if (strides != arg.numDims)
+    value.at("strides").error(std::to_string(arg.dims.size()) +
+                              " strides, one per dim");
+  std::string access = value.at("access").string();
+  if (access == "read")
+    arg.access = MLAFIX_READ;
+  else if (access == "write")
+    arg.access = MLAFIX_WRITE;
+  else if (access == "update")
+    arg.access = MLAFIX_UPDATE;
+  else if (access == "absent")
+    arg.access = MLAFIX_ABSENT;
+  else
+    value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
+  arg.isSwizzled = value.has("swizzle");
+  if (arg.isSwizzled && (value.at("swizzle").string() != "128x4" ||
+                         arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
+    value.at("swizzle").error("\"128x4\", of one tensor with rows and columns "
+                              "(the unit may come from a newer mlafix)");
+  if (arg.perByte > 1 && arg.numDims == 0)
+    value.at("dims").error("a dim at least of elements that share a byte");
+  arg.optional = value.has("optional") && value.at("optional").boolean();
+  if (arg.isAbsent() && !arg.optional)
+    value.at("access").error("an optional argument where it is \"absent\"");
+  auto binding = std::find_if(
+      kernel.bindings.begin(), kernel.bindings.end(),
+      [&](const auto &candidate) { return candidate.first == arg.name; });
+  arg.boundPresent =
+      binding != kernel.bindings.end() && binding->second == "present";
+}
+
+void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
+               mlafix_arg_kind kind) {
+  parseTensor(value, kernel, arg, kind);
+  int64_t most = MLAFIX_MAX_RANKS;
+  if (!arg.isPeers())
+    most = value.at("most").integer(1, most);
+  bool isSent = arg.isPeers() && arg.access == MLAFIX_UPDATE;
+  if ((arg.access != MLAFIX_READ && !isSent) || arg.optional)
+    value.at("access").error("\"read\", or \"update\" of peers, of tensors "
+                             "that are not optional");
+  if (arg.numDims < 2 || arg.shape[0] > most)
+    value.at("dims").error("the number of tensors, at most " +
+                           std::to_string(most) + ", and the dims of each");
+  arg.most = static_cast<uint32_t>(arg.shape[0] < 0 ? most : arg.shape[0]);
+  auto others = std::count_if(kernel.args.begin(), kernel.args.end(),
+                              [](const ArgDesc &a) { return a.isMany(); });
+  if (static_cast<size_t>(others) >= limits::peers)
+    value.at("kind").error("at most " + std::to_string(limits::peers) +
+                           " arguments of several tensors");
+  kernel.collective |= arg.isPeers();
+  kernel.exchanges |= isSent;
+}
+
+void parseScalar(const Value &value, ArgDesc &arg) {
+  if (arg.dtypeName == "index" || arg.dtypeName == "i64")
+    arg.kind = MLAFIX_ARG_I64;
+  else if (arg.dtypeName == "i32")
+    arg.kind = MLAFIX_ARG_I32;
+  else if (arg.dtypeName == "f32")
+    arg.kind = MLAFIX_ARG_F32;
+  else if (arg.dtypeName == "bool")
+    arg.kind = MLAFIX_ARG_BOOL;
+  else
+    value.at("dtype").error("\"index\", \"i64\", \"i32\", \"f32\" or \"bool\"");
+  if (!value.has("at_most"))
+    return;
+  if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
+    value.at("at_most").error("no bound on a scalar that is no integer");
+  arg.atMost = value.at("at_most").name();
+}
+
+} // namespace
+
+/// An element of "args", the next one of `kernel`, to which it adds the names
+/// of its dims.
+static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
+  ArgDesc arg;
+  arg.name = value.at("name").name();
+  for (const ArgDesc &other : kernel.args)
+    if (other.name == arg.name)
+      value.at("name").error("a name that no other argument has");
+  arg.dtypeName = value.at("dtype").string();
+  std::string kind = value.at("kind").string();
+  if (kind == "tensor")
+    parseTensor(value, kernel, arg, MLAFIX_ARG_TENSOR);
+  else if (kind == "peers")
+    parseMany(value, kernel, arg, MLAFIX_ARG_PEERS);
+  else if (kind == "list")
+    parseMany(value, kernel, arg, MLAFIX_ARG_LIST);
+  else if (kind == "scalar")
+    parseScalar(value, arg);
+  else
+    value.at("kind").error("\"tensor\", \"peers\", \"list\" or \"scalar\" (the "
+                           "unit may come from a newer mlafix)");
+  return arg;
+}
+
+/// A bound must always have a value: some argument that cannot be omitted.
+/// Finds the dims that the bounds of scalars name.
+static void resolveBounds(KernelDesc &kernel) {
+  for (ArgDesc &arg : kernel.args) {
+    if (arg.atMost.empty())
+      continue;
+    for (const ArgDesc &other : kernel.args)
+      if (!other.optional)
+        for (size_t i = 0; i < other.dims.size(); ++i)
+          if (other.dims[i] == arg.atMost)
+            arg.atMostId = other.dimIds[i];
+    if (arg.atMostId < 0)
+      throw ManifestError{"argument \"" + arg.name +
+                          "\": expected at_most to name a dim of an argument "
+                          "that is not optional, got \"" +
+                          arg.atMost + "\""};
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Checks of a launch
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct StepSpec {
+  CheckStepKind kind;
+  const char *name;
+  uint32_t operands;
+};
+
+constexpr StepSpec stepSpecs[] = {
+    {CheckStepKind::Constant, "constant", 0},
+    {CheckStepKind::Size, "size", 0},
+    {CheckStepKind::Scalar, "scalar", 0},
+#define MLAFIX_CHECK_STEP(KIND, NAME, OPERANDS, VALUE)                         \
+  {CheckStepKind::KIND, NAME, OPERANDS},
+#include "mlafix/CheckSteps.def"
+};
+
+/// A step that reads a size or a scalar.
+void parseLeaf(const Value &value, const KernelDesc &kernel, CheckStep &step) {
+  if (step.kind == CheckStepKind::Constant) {
+    step.value = value.at("value").integer(INT64_MIN, INT64_MAX);
+    return;
+  }
+  auto last = static_cast<int64_t>(kernel.args.size()) - 1;
+  step.arg = static_cast<uint32_t>(value.at("arg").integer(0, last));
+  const ArgDesc &arg = kernel.args[step.arg];
+  if (step.kind == CheckStepKind::Size) {
+    if (!arg.isTensor() || arg.ndim() == 0)
+      value.at("arg").error("a tensor with dims");
+    step.dim = static_cast<uint32_t>(
+        value.at("dim").integer(0, int64_t(arg.ndim()) - 1));
+  } else if (arg.isTensor() || arg.kind == MLAFIX_ARG_F32) {
+    value.at("arg").error("an integer scalar");
+  }
+}
+
+CheckStep parseStep(const Value &value, const KernelDesc &kernel,
+                    int64_t position) {
+  CheckStep step;
+  std::string name = value.at("op").string();
+  auto spec =
+      std::find_if(std::begin(stepSpecs), std::end(stepSpecs),
+                   [&](const StepSpec &known) { return name == known.name; });
+  if (spec == std::end(stepSpecs))
+    value.at("op").error("a step that this library knows");
+  step.kind = spec->kind;
+  if (spec->operands == 0) {
+    parseLeaf(value, kernel, step);
+    return step;
+  }
+  uint32_t count = 0;
+  value.at("of").each(spec->operands, [&](const Value &operand) {
+    step.of[count++] = static_cast<uint32_t>(operand.integer(0, position - 1));
+  });
+  if (count != spec->operands)
+    value.at("of").error(std::to_string(spec->operands) + " steps");
+  return step;
+}
+
+} // namespace
+
+/// An element of "checks" of `kernel`, whose arguments are known.
+static LaunchCheck parseLaunchCheck(const Value &value,
+                                    const KernelDesc &kernel) {
+  LaunchCheck check;
+  check.text = value.at("text").name();
+  value.at("steps").each(limits::checkSteps, [&](const Value &step) {
+    check.steps.push_back(
+        parseStep(step, kernel, static_cast<int64_t>(check.steps.size())));
+  });
+  if (check.steps.empty())
+    value.at("steps").error("one step or more");
+  return check;
+}
+
+//===----------------------------------------------------------------------===//
+// Code versions
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
+}
+
+/// The index of a tensor of `kernel` that is not absent.
+uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
+  uint32_t index = argIndex(value, kernel);
+  if (!kernel.args[index].isTensor())
+    value.error("the index of a tensor");
+  if (kernel.args[index].isAbsent())
+    value.error("the index of a tensor that is not absent");
+  return index;
+}
+
+uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
+}
+
+/// The tensors that the guard is about, in its field "args".
+void parseGuardArgs(const Value &args, const KernelDesc &kernel, Guard &guard) {
+  const GuardSpec &spec = guard.spec();
+  size_t count = 0;
+  args.each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
+    uint32_t index = tensorIndex(arg, kernel);
+    if (count++ == 0)
+      guard.first = index;
+    guard.args |= uint64_t(1) << index;
+    if (spec.args != GuardArgs::Alike)
+      return;
+    if (kernel.args[guard.first].optional)
+      arg.error("a first tensor that is not optional");
+    if (kernel.args[index].ndim() != kernel.args[guard.first].ndim())
+      arg.error("tensors of one rank");
+  });
+  if (count < spec.leastArgs() || count > spec.mostArgs())
+    args.error(spec.argsText());
+}
+
+Guard parseGuard(const Value &value, const KernelDesc &kernel) {
+  const GuardSpec *spec = mlafix::findGuard(value.at("kind").string());
+  if (!spec)
+    value.at("kind").error("a guard that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  Guard guard{};
+  guard.kind = spec->kind;
+  if (spec->args == GuardArgs::Dim) {
+    guard.first = tensorIndex(value.at("arg"), kernel);
+    guard.args = uint64_t(1) << guard.first;
+    guard.dim = dimIndex(value.at("dim"), kernel.args[guard.first]);
+  } else if (spec->args != GuardArgs::None) {
+    parseGuardArgs(value.at("args"), kernel, guard);
+  }
+  if (spec->hasNumber()) {
+    Value number = value.at(spec->number);
+    guard.number = number.integer(INT64_MIN, INT64_MAX);
+    if (!spec->takes(guard.number))
+      number.error(spec->rangeText());
+  }
+  return guard;
+}
+
+/// Bytes of a scalar in the GPU's parameters.
+uint32_t scalarBytes(int32_t kind) {
+  if (kind == MLAFIX_ARG_BOOL)
+    return 1;
+  return kind == MLAFIX_ARG_I32 || kind == MLAFIX_ARG_F32 ? 4 : 8;
+}
+
+/// Of a parameter with a value of each rank or of each tensor of a list: as
+/// many as any launch has.
+void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
+  int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
+  bool isGroup = specOf(param.kind).of == ParamOf::Group;
+  for (const ArgDesc &arg : kernel.args)
+    if ((isGroup ? arg.isPeers() : &arg == &kernel.args[param.arg]) &&
+        ranks < arg.most)
+      value.at("ranks").error("at least as many as \"" + arg.name +
+                              "\" may have");
+  param.slots = static_cast<uint32_t>(
+      specOf(param.kind).slots(static_cast<size_t>(ranks)));
+  param.bytes = 8 * param.slots;
+}
+
+Param parseParam(const Value &value, const KernelDesc &kernel) {
+  const ParamSpec *spec = mlafix::findParam(value.at("kind").string());
+  if (!spec)
+    value.at("kind").error("a parameter that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  Param param{};
+  param.kind = spec->kind;
+  switch (spec->of) {
+  case ParamOf::Launch:
+    param.bytes = 4;
+    break;
+  case ParamOf::Scalar:
+    param.arg = argIndex(value.at("arg"), kernel);
+    if (kernel.args[param.arg].isTensor())
+      value.at("arg").error("the index of a scalar");
+    param.bytes = scalarBytes(kernel.args[param.arg].kind);
+    break;
+  case ParamOf::Tensor:
+  case ParamOf::TensorDim:
+    param.arg = tensorIndex(value.at("arg"), kernel);
+    if (spec->hasDim())
+      param.dim = dimIndex(value.at("dim"), kernel.args[param.arg]);
+    break;
+  case ParamOf::Peers:
+    param.arg = tensorIndex(value.at("arg"), kernel);
+    if (!kernel.args[param.arg].isMany())
+      value.at("arg").error("an argument of several tensors");
+    break;
+  case ParamOf::Group:
+    if (!kernel.collective)
+      value.at("kind").error("a parameter of a kernel that is not collective");
+  }
+  if (spec->hasRanks())
+    parseRanks(value, kernel, param);
+  return param;
+}
+
+Extent parseExtent(const Value &value, const KernelDesc &kernel) {
+  Extent extent{};
+  if (value.has("value")) {
+    extent.kind = Extent::Constant;
+    extent.value = value.at("value").integer(0, INT64_MAX);
+    return extent;
+  }
+  extent.arg = argIndex(value.at("arg"), kernel);
+  const ArgDesc &arg = kernel.args[extent.arg];
+  if (arg.isTensor()) {
+    extent.kind = Extent::TensorSize;
+    extent.dim = dimIndex(value.at("dim"), arg);
+    if (arg.optional)
+      value.error("an extent of an argument that is not optional");
+  } else {
+    extent.kind = Extent::ScalarValue;
+    if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
+      value.error("an extent that is an integer");
+  }
+  return extent;
+}
+
+void parseGroups(const Value &geometryValue, const KernelDesc &kernel,
+                 Geometry &geometry) {
+  geometry.lanes = geometryValue.at("lanes").integer(1, INT32_MAX);
+  geometry.threads = geometryValue.at("threads").integer(1, limits::threads);
+  Value value = geometryValue.at("groups");
+  Groups &groups = geometry.groups;
+  auto powerOfTwo = [&](const char *name, int64_t most) {
+    int64_t number = value.at(name).integer(1, most);
+    if (number & (number - 1))
+      value.at(name).error("a power of two");
+    return number;
+  };
+  groups.most = powerOfTwo("most", limits::groups);
+  groups.chunk = value.at("chunk").integer(1, limits::rowsPerBlock);
+  groups.leastThreads =
+      powerOfTwo("least_threads", limits::threads / groups.most);
+  groups.threadsPerSm =
+      value.at("threads_per_sm").integer(1, limits::threadsPerSm);
+  groups.pieces = parseExtent(value.at("pieces"), kernel);
+  if (geometry.threads <
+      std::max(limits::leastGroupedBlock, groups.most * groups.leastThreads))
+    geometryValue.at("threads").error("threads for all groups");
+}
+
+Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
+                       bool isCpu) {
+  Geometry geometry;
+  std::string kind = value.at("kind").string();
+  auto append = [&](const Value &extent) {
+    geometry.extents.push_back(parseExtent(extent, kernel));
+  };
+  if (kind == mlafix::geometry::rows) {
+    geometry.kind = Geometry::Rows;
+    value.at("extents").each(limits::extents, append);
+  } else if (kind == mlafix::geometry::ragged) {
+    geometry.kind = Geometry::Ragged;
+    append(value.at("rows"));
+    value.at("inner").each(limits::extents, append);
+  } else if (kind == mlafix::geometry::groups && !isCpu) {
+    geometry.kind = Geometry::Groups;
+    value.at("extents").each(limits::extents, append);
+    parseGroups(value, kernel, geometry);
+    return geometry;
+  } else {
+    value.at("kind").error("a geometry that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  }
+  if (!isCpu || value.has("rows_per_block"))
+    geometry.rowsPerBlock =
+        value.at("rows_per_block").integer(1, limits::rowsPerBlock);
+  // The CPU's grid is cut up by the runtime itself.
+  if (isCpu)
+    return geometry;
+  geometry.threads = value.at("threads").integer(1, limits::threads);
+  geometry.leastThreads = geometry.threads;
+  if (geometry.kind == Geometry::Rows && value.has("least_threads"))
+    geometry.leastThreads =
+        value.at("least_threads").integer(1, geometry.threads);
+  if (geometry.kind == Geometry::Ragged)
+    geometry.blocksPerSm =
+        value.at("blocks_per_sm").integer(1, limits::blocksPerSm);
+  return geometry;
+}
+
+} // namespace
+
+/// An element of "variants" of `code`, whose images are known.
+static CodeVersion parseCodeVersion(const Value &value,
+                                    const KernelDesc &kernel,
+                                    const TargetCode &code) {
+  CodeVersion variant;
+  variant.entry = value.at("entry").name();
+  value.at("guards").each(limits::guards, [&](const Value &guard) {
+    variant.guards.push_back(parseGuard(guard, kernel));
+  });
+  uint32_t slots = 0;
+  value.at("params").each(MLAFIX_MAX_PARAMS, [&](const Value &param) {
+    variant.params.push_back(parseParam(param, kernel));
+    const Param &added = variant.params.back();
+    if (added.kind == ParamKind::Local)
+      variant.local = static_cast<int32_t>(variant.params.size() - 1);
+    if (added.kind == ParamKind::Group)
+      variant.group = static_cast<int32_t>(slots);
+    bool isRead = added.kind == ParamKind::Pointer
+                      ? kernel.args[added.arg].access != MLAFIX_WRITE
+                      : added.kind == ParamKind::Peers &&
+                            !kernel.args[added.arg].isPeers();
+    for (uint32_t i = 0; isRead && i < added.slots; ++i)
+      variant.readSlots.push_back(slots + i);
+    slots += added.slots;
+    if (slots > limits::slots)
+      param.error("parameters of at most " + std::to_string(limits::slots) +
+                  " slots");
+  });
+  variant.geometry = parseGeometry(value.at("geometry"), kernel, code.isCpu());
+  for (const Param &param : variant.params)
+    if (param.kind == ParamKind::GroupThreads &&
+        variant.geometry.kind != Geometry::Groups)
+      value.at("params").error("\"group_threads\" only beside a geometry of "
+                               "lane groups");
+  if (value.has("dependent_launch"))
+    variant.dependentLaunch = value.at("dependent_launch").boolean();
+  if (code.isCpu()) {
+    variant.offset =
+        static_cast<uint64_t>(value.at("offset").integer(0, INT64_MAX));
+    for (const Image &image : code.images)
+      if (variant.offset >= image.size)
+        value.at("offset").error("an offset within the image of " +
+                                 std::to_string(image.size) + " bytes");
+  }
+  return variant;
+}
 
 namespace {
 

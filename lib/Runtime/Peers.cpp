@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bytes.h"
-#include "Check.h"
+#include "Status.h"
 
 #include <algorithm>
 

@@ -61,4 +61,9 @@ template <typename Body> mlafix_status guarded(Body &&body) noexcept {
       return mlafixTryStatus;                                                  \
   } while (false)
 
+/// Fails with what is wrong with the argument that DESC describes.
+#define WRONG(DESC, FORMAT, ...)                                               \
+  fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": " FORMAT,                    \
+       (DESC).name.c_str(), __VA_ARGS__)
+
 #endif // MLAFIX_RUNTIME_STATUS_H

@@ -41,7 +41,7 @@ struct ArgDesc {
   uint32_t perByte = 1;      ///< elements that share a byte
   int32_t access = 0;
   bool optional = false;
-  bool isTiled = false;      ///< rows and columns in tiles of 128 x 4
+  bool isSwizzled = false;   ///< rows and columns in tiles of 128 x 4
   bool boundPresent = false; ///< tensors: optional in the source, not here
   uint32_t numDims = 0;
   uint32_t most = 0; ///< of several tensors: how many there may be

@@ -12,6 +12,7 @@
 #ifndef MLAFIX_LIB_TARGET_UNIT_H
 #define MLAFIX_LIB_TARGET_UNIT_H
 
+#include "dialect/Mlafix.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <string>
@@ -48,6 +49,10 @@ llvm::Error checkLimits(const UnitKernel &kernel);
 /// Error: the runtime would refuse a unit of so many kernels, or so large a
 /// one.
 llvm::Expected<std::string> writeUnit(llvm::ArrayRef<UnitKernel> kernels);
+
+/// An entry of "variants" (docs/UnitFormat.md), less what only code generation
+/// knows.
+llvm::json::Object toJson(VariantAttr variant);
 
 } // namespace mlafix::target
 

@@ -19,6 +19,9 @@ class ArithDialect;
 namespace gpu {
 class GPUDialect;
 } // namespace gpu
+namespace LLVM {
+class LLVMDialect;
+} // namespace LLVM
 namespace math {
 class MathDialect;
 } // namespace math

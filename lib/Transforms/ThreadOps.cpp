@@ -55,14 +55,14 @@ Value mlafix::buildBarrierAnd(OpBuilder &b, Location loc, Value bits) {
   return ::buildBarrier(b, loc, NVVM::BarrierReduction::AND, bits);
 }
 
-void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value members) {
-  NVVM::SyncWarpOp::create(b, loc, members);
+void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
+  NVVM::SyncWarpOp::create(b, loc, mask);
 }
 
-Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value members,
+Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
                               Value value, int64_t distance) {
   IndexBuilder x(b, loc);
-  return NVVM::ShflOp::create(b, loc, value.getType(), members, value,
+  return NVVM::ShflOp::create(b, loc, value.getType(), mask, value,
                               x.i32(distance), x.i32(kWarpThreads - 1),
                               NVVM::ShflKind::bfly, UnitAttr());
 }

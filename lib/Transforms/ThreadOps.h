@@ -42,14 +42,13 @@ mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
 /// The same with the bitwise and.
 mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value bits);
-/// The threads of a warp in the mask `members`, i32, wait for each other.
-void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc,
-                      mlir::Value members);
+/// The threads of a warp in the mask `mask`, i32, wait for each other.
+void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 
 /// `value` of the thread whose number in the warp differs from this one's by
-/// exclusive or with `distance`; `members` take part, i32.
+/// exclusive or with `distance`; `mask` take part, i32.
 mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
-                            mlir::Value members, mlir::Value value,
+                            mlir::Value mask, mlir::Value value,
                             int64_t distance);
 /// `value` of the thread `distance` before this one in the warp, its own where
 /// there is none; the whole warp takes part.

@@ -265,7 +265,7 @@ void bindMemory(nb::class_<Builder> &builder) {
              const Value *predicate, const Value *other, Text dtype,
              const Loc &loc, const Value *group, const Value *member) {
             Builder::Part part = {orNone(group), orNone(member)};
-            Builder::Place place = {tensor, indices, orNone(predicate), part};
+            Builder::Access place = {tensor, indices, orNone(predicate), part};
             return checked(b, b.load(place, loc, orNone(other), dtype));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
@@ -277,7 +277,7 @@ void bindMemory(nb::class_<Builder> &builder) {
              const Value *predicate, const Loc &loc, const Value *group,
              const Value *member) {
             Builder::Part part = {orNone(group), orNone(member)};
-            Builder::Place place = {tensor, indices, orNone(predicate), part};
+            Builder::Access place = {tensor, indices, orNone(predicate), part};
             checked(b, b.store(value, place, loc));
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
@@ -299,8 +299,8 @@ void bindStates(nb::class_<Builder> &builder) {
           [](Builder &b, Value out, const Values &outIndices, Value lse,
              const Values &lseIndices, const Value *predicate, Text base,
              bool sink, const Loc &loc) {
-            Builder::StatePlace place = {out, outIndices, lse, lseIndices,
-                                         orNone(predicate)};
+            Builder::StateAccess place = {out, outIndices, lse, lseIndices,
+                                          orNone(predicate)};
             return checked(b, b.loadState(place, base, sink, loc));
           },
           "out"_a, "out_indices"_a, "lse"_a, "lse_indices"_a,
@@ -311,8 +311,8 @@ void bindStates(nb::class_<Builder> &builder) {
              const Values &outIndices, const Value *lse,
              const Values &lseIndices, const Value *predicate,
              const Value *scale, const Loc &loc) {
-            Builder::StatePlace place = {orNone(out), outIndices, orNone(lse),
-                                         lseIndices, orNone(predicate)};
+            Builder::StateAccess place = {orNone(out), outIndices, orNone(lse),
+                                          lseIndices, orNone(predicate)};
             checked(b, b.storeState(state, place, orNone(scale), loc));
           },
           "state"_a, "out"_a.none(), "out_indices"_a, "lse"_a.none(),

@@ -77,7 +77,6 @@ private:
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgContext &place);
 
-  // Products.cpp
   void bindProducts(const Signature &signature);
   bool bindProduct(const Signature &signature, uint32_t index,
                    const Product &product);

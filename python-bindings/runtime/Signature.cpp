@@ -221,7 +221,7 @@ void findSources(Signature &signature) {
   for (size_t output = 0; output < signature.numOutputs; ++output) {
     ArgSpec &made = args[output];
     for (const std::string &dim : made.dims) {
-      DimPlace place;
+      DimSource place;
       for (size_t i = 0; i < args.size() && place.arg < 0; ++i) {
         auto found = std::find(args[i].dims.begin(), args[i].dims.end(), dim);
         if (isInput(i) && found != args[i].dims.end())

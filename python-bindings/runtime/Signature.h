@@ -18,7 +18,7 @@
 namespace mlafix::python {
 
 /// A dim of a tensor argument, in the kernel's order.
-struct DimPlace {
+struct DimSource {
   int32_t arg = -1, dim = -1;
 };
 
@@ -46,7 +46,7 @@ struct ArgSpec {
   std::string dtypes;   ///< what T may be, in parentheses; or ""
   /// Outputs: for each dim an input that has it, so that the output can be made
   /// for a call. Empty where there is none for some dim.
-  std::vector<DimPlace> sources;
+  std::vector<DimSource> sources;
   /// Outputs: an input with the same dims and, unless bound apart, dtype; or
   /// -1.
   int32_t twin = -1;

@@ -14,13 +14,79 @@
 
 #include "DTypeNames.h"
 #include "Errors.h"
-#include "Negation.h"
+#include "LoadedLibrary.h"
 #include "Tensor.h"
 
 #include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
 using namespace mlafix::python;
+
+//===----------------------------------------------------------------------===//
+// Lazy negation
+//
+// Views of any dtype and strides may be negated lazily: torch._neg_view(x), the
+// imaginary part of a conjugate. A method of Python costs tens of nanoseconds a
+// tensor, and torch's C++ function five, so that is what is asked where tensors
+// are found to lie in their Python objects as it takes them.
+//
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The at::Tensor in torch's object for one: what comes first in it.
+const void *tensorIn(PyObject *object) { return object + 1; }
+
+/// Whether it is there: an at::Tensor is a pointer, which torch tells.
+bool holdsTensor(nb::handle object) {
+  auto address = nb::cast<uintptr_t>(object.attr("_cdata"));
+  return *static_cast<const uintptr_t *>(tensorIn(object.ptr())) == address;
+}
+
+/// What torch tells of a lazy negation.
+struct TorchNegation {
+  PyObject *isNeg = PyUnicode_InternFromString("is_neg");
+  bool (*ask)(const void *tensor);
+
+  TorchNegation() {
+    // bool at::native::is_neg(const at::Tensor &)
+    LoadedLibrary("libtorch_cpu.so")
+        .find("_ZN2at6native6is_negERKNS_6TensorE", ask);
+    if (ask && !isAsExpected())
+      ask = nullptr;
+  }
+
+  bool isAsExpected() const {
+    try {
+      nb::handle torch(importedModule("torch"));
+      nb::object plain = torch.attr("empty")(1, nb::arg("device") = "cpu");
+      nb::object negated = torch.attr("_neg_view")(plain);
+      return holdsTensor(plain) && holdsTensor(negated) &&
+             !ask(tensorIn(plain.ptr())) && ask(tensorIn(negated.ptr()));
+    } catch (const nb::python_error &) {
+      return false;
+    }
+  }
+};
+
+} // namespace
+
+/// tensor.is_neg(): whether memory holds the other sign of a torch tensor's
+/// values. `isPlain`: it is no subclass of torch.Tensor but Parameter.
+static bool isNegated(PyObject *tensor, bool isPlain) {
+  const TorchNegation &torch = lookedUp<TorchNegation>();
+  if (isPlain && torch.ask)
+    return torch.ask(tensorIn(tensor));
+  nb::object answer =
+      nb::steal(PyObject_CallMethodObjArgs(tensor, torch.isNeg, nullptr));
+  if (!answer.is_valid())
+    nb::raise_python_error();
+  return answer.ptr() == Py_True;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
 
 namespace {
 

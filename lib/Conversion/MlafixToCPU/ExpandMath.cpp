@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/ElementaryMath.h"
 #include "lib/Conversion/Passes.h"
-#include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/ElementaryMath.h"
+#include "lib/Transforms/ShapedBuilder.h"
 #include "lib/Transforms/Target.h"
 
 #include "llvm/Support/DebugLog.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/ElementaryMath.h"
 #include "lib/Conversion/Passes.h"
+#include "lib/Transforms/ElementaryMath.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -155,7 +155,7 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
                                                       : machine.tightRegisters;
   // A loop's addresses are kept beside those of its first iteration, which is
-  // prefetched (DelayWaits.cpp).
+  // prefetched (ScheduleGridWait.cpp).
   if (machine.dependentLaunch && loadsInLoop(kernel))
     others += machine.loopRegisters;
   // A row in f32, of which a kernel that reduces it holds all packs. What is

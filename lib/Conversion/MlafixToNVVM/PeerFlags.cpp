@@ -7,18 +7,180 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 
-#include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
-#include "lib/Conversion/MlafixToNVVM/PeerFlagsBuilder.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Machine/MachineModel.h"
+#include "lib/Transforms/Late/PeerWaitLoads.h"
+#include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace mlafix;
-
 using LLVM::AtomicOrdering;
+
+namespace {
+/// NVPTX's name of the scope of all threads of the device.
+inline constexpr llvm::StringLiteral kDevice = "device";
+
+/// Builds what the ops need by which ranks wait for each other, at the place of
+/// one of them.
+class PeerFlags {
+public:
+  PeerFlags(mlir::Operation *op, mlir::Value group, mlir::Type layout,
+            unsigned addressSpace)
+      : b(op), loc(op->getLoc()), group(group), layout(layout),
+        pointer(
+            mlir::LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
+    rank = field(kRank, b.getI32Type());
+    ranks = field(kRanks, b.getI32Type());
+    own = workspace(rank);
+    thread = buildThreadId(b, loc);
+  }
+
+  mlir::Value wait();
+  mlir::Value release(mlir::Value arrived);
+  /// What `mlafix.begin_exchange` answers.
+  struct Begin {
+    mlir::Value last; ///< the number of the last collective, i64
+    mlir::Value turn; ///< index
+    mlir::Value sends;
+  };
+  Begin beginExchange();
+  mlir::Value endExchange(mlir::Value last, mlir::Value sends);
+
+private:
+  /// The fields of what a launch says of the group.
+  enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
+
+  mlir::Value i32(int64_t value) {
+    return mlir::arith::ConstantIntOp::create(b, loc, value, 32);
+  }
+  mlir::Value i64(int64_t value) {
+    return mlir::arith::ConstantIntOp::create(b, loc, value, 64);
+  }
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x,
+                      mlir::Value y) {
+    return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  mlir::Value negate(mlir::Value x) {
+    return mlir::arith::XOrIOp::create(
+        b, loc, x, mlir::arith::ConstantIntOp::create(b, loc, true, 1));
+  }
+  mlir::Value both(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AndIOp::create(b, loc, x, y);
+  }
+
+  mlir::Value field(Field index, mlir::Type type);
+  mlir::Value workspace(mlir::Value ofRank);
+  mlir::Value buildFirstSlot();
+  mlir::Value at(mlir::Value workspace, int64_t offset,
+                 mlir::Value ofRank = {});
+  mlir::Value load(mlir::Value address, mlir::LLVM::AtomicOrdering ordering,
+                   llvm::StringRef scope = {});
+  void store(mlir::Value value, mlir::Value address,
+             mlir::LLVM::AtomicOrdering ordering, llvm::StringRef scope = {});
+  mlir::Value hasNotFailed();
+  void tell(int64_t flags, mlir::Value epoch, mlir::Value first,
+            mlir::Value step, mlir::LLVM::AtomicOrdering ordering);
+  mlir::Value waitForAll(int64_t flags, mlir::Value epoch, mlir::Value first,
+                         mlir::Value step, mlir::Value failed);
+  mlir::Value poll(mlir::Value flag, mlir::Value epoch);
+  mlir::Value waitFor(mlir::Value flag, mlir::Value epoch);
+  void reportFailure();
+  mlir::Value countBlock();
+  void finish(mlir::Value epoch, mlir::Value arrived);
+  void countLaunch(mlir::Value epoch);
+  void forEachRank(mlir::Value first, mlir::Value step,
+                   llvm::function_ref<void(mlir::Value)> build);
+  void branch(mlir::Value condition, llvm::function_ref<void()> build);
+
+  mlir::OpBuilder b;
+  mlir::Location loc;
+  mlir::Value group;
+  mlir::Type layout;
+  mlir::Type pointer;
+  mlir::Value rank, ranks;
+  mlir::Value own; ///< this rank's workspace
+  mlir::Value thread;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Exchanges
+//
+// Each block tells the same block of all ranks that what it stored to them is
+// there, and waits for theirs. There is no wait at the end. With launches of
+// the group numbered by epochs, a rank q stores in epoch e to the half e % 2 of
+// its part of p's memory, and p reads that half in epoch e behind its waits:
+//
+// 1. q stores in epoch e + 2 only if its epoch e + 1 is complete without a
+//    failure, in the order of q's stream: a block that lacks a rank, or finds
+//    a failure, leaves the code in q's workspace before its grid is complete,
+//    and `sends` is false from then on.
+// 2. So every block of q has then seen p's flags of epoch e + 1, and a grid has
+//    a block or more. p's blocks of epoch e + 1 run once p's epoch e is
+//    complete, with all that it reads: the half e % 2 is free.
+// 3. What q stores in epoch e + 1 meanwhile goes to the other half.
+//
+// A flag that has reached e means that the block stored what it sends in e:
+// blocks that do not send tell nobody, and a flag of e + 1 follows the grid of
+// e. Hence what a block reads behind its waits is right, and no later look at
+// failures is needed. A collective that pulls counts as any other launch: its
+// arrived flags say, as well, that the preceding launch is complete.
+//
+//===----------------------------------------------------------------------===//
+
+PeerFlags::Begin PeerFlags::beginExchange() {
+  Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+  Value sends = hasNotFailed();
+  Value turn = arith::AndIOp::create(b, loc, last, i64(1));
+  return {last, arith::IndexCastOp::create(b, loc, b.getIndexType(), turn),
+          sends};
+}
+
+/// Once all threads of all blocks have loaded the epoch: the next launch's.
+/// Nothing of this launch waits for it, since the next one begins behind it.
+void PeerFlags::countLaunch(Value epoch) {
+  LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
+  Value before = LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add,
+                                           at(own, group::blocks), i64(1),
+                                           AtomicOrdering::monotonic, kDevice);
+  Value count =
+      arith::ExtUIOp::create(b, loc, b.getI64Type(), buildGridSize(b, loc));
+  Value isLast = compare(arith::CmpIPredicate::eq,
+                         arith::AddIOp::create(b, loc, before, i64(1)), count);
+  branch(isLast, [&] {
+    store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic, kDevice);
+    store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+  });
+}
+
+Value PeerFlags::endExchange(Value last, Value sends) {
+  Type i32Type = b.getI32Type();
+  Value step = buildBlockSize(b, loc);
+  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
+  // What all threads stored comes before the flags.
+  Value sent =
+      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, sends));
+  sent = compare(arith::CmpIPredicate::ne, sent, i32(0));
+  branch(sent, [&] {
+    tell(group::slots, epoch, thread, step, AtomicOrdering::release);
+  });
+  // A thread that waits for no rank, where there is one.
+  Value counts = compare(arith::CmpIPredicate::eq,
+                         arith::AddIOp::create(b, loc, thread, i32(1)), step);
+  branch(counts, [&] { countLaunch(epoch); });
+  Value first = arith::SelectOp::create(b, loc, sent, thread, ranks);
+  Value failed = arith::SelectOp::create(b, loc, sent, i64(0), i64(1));
+  Value came = waitForAll(group::slots, epoch, first, step, failed);
+  Value all =
+      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
+  return compare(arith::CmpIPredicate::ne, all, i32(0));
+}
 
 //===----------------------------------------------------------------------===//
 // Memory

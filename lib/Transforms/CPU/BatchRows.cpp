@@ -17,12 +17,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/CPU/RowRange.h"
-#include "lib/Transforms/EarlyOps.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Layout/RowInvariantScalars.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
-#include "lib/Transforms/RowBuffers.h"
+#include "lib/Transforms/Rows/StackRows.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -118,7 +118,7 @@ private:
   KernelOp kernel;
   Location loc;
   Block &row;
-  EarlyOps early;
+  RowInvariantScalars early;
   int64_t batch, strip;
   SmallVector<Value> extents;
   IRMapping same; // values that are the same in all rows of a batch

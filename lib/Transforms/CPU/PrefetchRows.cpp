@@ -7,7 +7,7 @@
 
 #include "dialect/Guards.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"

@@ -6,8 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/CPU/RowRange.h"
-#include "lib/Transforms/Geometry.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 
 using namespace mlir;

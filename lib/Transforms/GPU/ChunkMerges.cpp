@@ -8,7 +8,7 @@
 #include "dialect/Extents.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
-#include "lib/Transforms/RunningMerge.h"
+#include "lib/Transforms/States/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/InPlace.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
-#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Rows/RowAccess.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,8 +9,7 @@
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/Thread.h"
-#include "lib/Transforms/Geometry.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -171,7 +170,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
-  auto program = RowOp::create(b, loc, lane, /*members=*/Value(),
+  auto program = RowOp::create(b, loc, lane, /*mask=*/Value(),
                                ValueRange{thread.group, thread.groups,
                                           thread.groupThreads, thread.member});
   b.setInsertionPoint(program.getBody().front().getTerminator());

@@ -6,12 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
-#include "lib/Transforms/ChooseLayout.h"
 #include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/Thread.h"
-#include "lib/Transforms/Geometry.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Layout/ChooseLayout.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -180,9 +179,9 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value group = rows.number(thread.group);
   Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();
-  int64_t tile = getMachine(kernel).rowTile;
-  Value isTiled = tile > 1 ? buildIsTransposed(b, kernel, forall) : Value();
-  SmallVector<Value> indices = rows.indicesOf(row, isTiled, tile);
+  int64_t bundle = getMachine(kernel).rowBundle;
+  Value isBundled = bundle > 1 ? buildIsTransposed(b, kernel, forall) : Value();
+  SmallVector<Value> indices = rows.indicesOf(row, isBundled, bundle);
 
   Value isRow;
   // A rank without rows of its own still meets the others.

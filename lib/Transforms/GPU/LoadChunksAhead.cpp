@@ -254,7 +254,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
   // Where the next chunk begins is carried, too: as a function of what the loop
   // counts it would be known ahead of the wait for the preceding grid, and the
-  // second chunk would be prefetched beside the first (DelayWaits.cpp).
+  // second chunk would be prefetched beside the first (ScheduleGridWait.cpp).
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(end);

@@ -8,8 +8,8 @@
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/States/MergeStates.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 

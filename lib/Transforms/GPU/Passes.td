@@ -38,20 +38,6 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
-def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
-  let summary = "unroll the loops over rows, so that several rows are in flight";
-  let description = [{
-    On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
-    running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
-    What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
-
-    Up to three iterations are left. Of a loop that does nothing but merge states into the one it carries, of rows of at most 1024 bytes an iteration, they are no loop: they load all
-    their states at once, each if there is such an iteration, and then merge them one after the other. The merges are those of the loop, and so are the results, to the bit.
-  }];
-  let options = [TargetOption<>, MachineOption<>];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
-}
-
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
@@ -69,7 +55,7 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
   let description = [{
     `mlafix.forall` becomes the arithmetic from thread and block indices to row indices, and its body a `mlafix.row` under the guard that the row exists. Where the target has it,
     every thread waits for the preceding grid before the row's program. Where rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …, so that blocks
-    with little to do run beside others. Where scalars of rows that differ in the first index alone are consecutive in memory, `rowTile` such rows follow each other, so that
+    with little to do run beside others. Where scalars of rows that differ in the first index alone are consecutive in memory, `rowBundle` such rows follow each other, so that
     a block uses all of the lines that it loads; whether they are, a launch's strides say, and only dense rows are ordered so that are neither reduced nor stored in another width. Of small tensors of integers, and of the floats
     that lie across such rows, the first thread of each block prefetches a line before it waits (`mlafix.table_lines`). Records the launch geometry on the kernel. For layouts without lane groups.
 
@@ -86,7 +72,7 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
     %row = arith.addi (arith.muli %block, %c8), %group : i32
     %isRow = arith.cmpi ult, %row, %rows : i32
     scf.if %isRow {
-      mlafix.row lane %lane members %mask {
+      mlafix.row lane %lane mask %mask {
         %v = mlafix.load %x[%t] : …
       }
     }
@@ -210,7 +196,7 @@ def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp">
       scf.if %isAny {
         …
         scf.for %tile = %first to %tiles step %blocks {
-          mlafix.row lane %lane members %mask {
+          mlafix.row lane %lane mask %mask {
             mlafix.store %zeros, %out[%row, %h] : …
           }
         }
@@ -231,12 +217,12 @@ def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
 
     ```mlir
     // Before
-    mlafix.row lane %lane members %mask {
+    mlafix.row lane %lane mask %mask {
       mlafix.store %tile, %x[%t] : …
       %v = mlafix.load %x[%t, %i] : … -> f32
     }
     // After
-    mlafix.row lane %lane members %mask {
+    mlafix.row lane %lane mask %mask {
       mlafix.store %tile, %x[%t] : …
       nvvm.bar.warp.sync %mask : i32
       %v = mlafix.load %x[%t, %i] : … -> f32

@@ -6,14 +6,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RaggedRows.h"
+
 #include "lib/Machine/MachineModel.h"
-#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/GridLowering.h"
+#include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -35,22 +39,22 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
   return arith::MinUIOp::create(b, loc, x.add(a, c), x.i32(INT32_MAX));
 }
 
-void RaggedRows::addTile(RaggedTile &tile) {
+void RaggedRows::addBundle(RowBundle &bundle) {
   // One vote of a warp tells all marks.
-  if (tile.rows <= kWarpThreads)
-    tile.marks = allocShared(b, loc, tile.rows);
-  tiles.push_back(&tile);
+  if (bundle.rows <= kWarpThreads)
+    bundle.marks = allocShared(b, loc, bundle.rows);
+  bundles.push_back(&bundle);
 }
 
 void RaggedRows::clear() {
-  for (RaggedTile *tile : tiles) {
-    if (!tile->marks)
+  for (RowBundle *bundle : bundles) {
+    if (!bundle->marks)
       continue;
-    auto has = scf::IfOp::create(b, loc, x.ult(threadId, x.i32(tile->rows)),
+    auto has = scf::IfOp::create(b, loc, x.ult(threadId, x.i32(bundle->rows)),
                                  /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(has.thenBlock()->getTerminator());
-    memref::StoreOp::create(b, loc, x.i32(0), tile->marks,
+    memref::StoreOp::create(b, loc, x.i32(0), bundle->marks,
                             ValueRange{x.toIndex(threadId)});
   }
 }
@@ -63,40 +67,40 @@ Value RaggedRows::innerSize() {
   return size;
 }
 
-/// Which tile the block begins with, and with how many others it shares it: as
-/// many as there are blocks for, but a power of two of them. A tile whose parts
-/// are scattered is shared by at least as many as it has parts. A block
+/// Which bundle the block begins with, and with how many others it shares it:
+/// as many as there are blocks for, but a power of two of them. A bundle whose
+/// parts are scattered is shared by at least as many as it has parts. A block
 /// searches for the segment of each part that it takes, which can take longer
 /// than to store the part; hence few rows are not scattered.
-void RaggedRows::shareTile(RaggedTile &tile) {
+void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
     return math::CountLeadingZerosOp::create(b, loc, value);
   };
-  // tiles - 1, since total is at least 1.
-  Value last = x.div(x.sub(total, x.i32(1)), x.i32(tile.rows));
-  // floor(log2(blocks)) - ceil(log2(tiles))
+  // bundles - 1, since total is at least 1.
+  Value last = x.div(x.sub(total, x.i32(1)), x.i32(bundle.rows));
+  // floor(log2(blocks)) - ceil(log2(bundles))
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   Value least = x.i32(0);
-  if (tile.scatteredRows) {
+  if (bundle.scatteredRows) {
     // floor(log2(parts)), and 0 of none.
-    Value parts = x.div(x.toI32(innerSize()), x.i32(tile.perRow));
+    Value parts = x.div(x.toI32(innerSize()), x.i32(bundle.perRow));
     parts = arith::MaxUIOp::create(b, loc, parts, x.i32(1));
     Value isLong = x.compare(arith::CmpIPredicate::uge, total,
-                             x.i32(positions * tile.scatteredRows));
+                             x.i32(positions * bundle.scatteredRows));
     least = x.select(isLong, x.sub(x.i32(31), leadingZeros(parts)), least);
   }
-  tile.shared = arith::MaxSIOp::create(b, loc, spare, least);
-  tile.first = x.shr(tile.block, tile.shared);
+  bundle.shared = arith::MaxSIOp::create(b, loc, spare, least);
+  bundle.first = x.shr(bundle.block, bundle.shared);
 }
 
 /// Marks where the rows [before, end) of the segment at `position` begin in the
-/// block's first tile.
-void RaggedRows::mark(const RaggedTile &tile, Value position, Value before,
+/// block's first bundle.
+void RaggedRows::mark(const RowBundle &bundle, Value position, Value before,
                       Value end) {
-  Value rows = x.i32(tile.rows);
-  Value first = x.mul(tile.first, rows);
+  Value rows = x.i32(bundle.rows);
+  Value first = x.mul(bundle.first, rows);
   Value begin = arith::MaxUIOp::create(b, loc, before, first);
   Value meets =
       x.ult(begin, arith::MinUIOp::create(b, loc, end, x.add(first, rows)));
@@ -105,14 +109,14 @@ void RaggedRows::mark(const RaggedTile &tile, Value position, Value before,
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   Value place = x.toIndex(x.sub(begin, first));
   memref::StoreOp::create(b, loc, x.add(x.toI32(position), x.i32(1)),
-                          tile.marks, place);
+                          bundle.marks, place);
 }
 
 void RaggedRows::publish(Value position, ArrayRef<Value> starts,
                          ArrayRef<Value> lengths, Value before, Value total) {
   this->total = total;
-  for (RaggedTile *tile : tiles)
-    shareTile(*tile);
+  for (RowBundle *bundle : bundles)
+    shareBundle(*bundle);
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
@@ -120,9 +124,9 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
-    for (RaggedTile *tile : tiles)
-      if (tile->marks)
-        mark(*tile, own, before, end);
+    for (RowBundle *bundle : bundles)
+      if (bundle->marks)
+        mark(*bundle, own, before, end);
     before = end;
   }
 }
@@ -147,57 +151,57 @@ Value RaggedRows::endOf(Value position) {
   return x.select(x.compare(arith::CmpIPredicate::ugt, next, last), total, end);
 }
 
-/// The position of this thread's row of the block's first tile: the last mark
+/// The position of this thread's row of the block's first bundle: the last mark
 /// at or before it. Where there is no such row, any number.
-Value RaggedRows::findMarked(const RaggedTile &tile) {
+Value RaggedRows::findMarked(const RowBundle &bundle) {
   Value at = x.i32(0);
-  if (tile.rows > 1) {
+  if (bundle.rows > 1) {
     Value lane = x.band(threadId, x.i32(kWarpThreads - 1));
-    Value exists = x.ult(lane, x.i32(tile.rows));
+    Value exists = x.ult(lane, x.i32(bundle.rows));
     Value own =
-        memref::LoadOp::create(b, loc, tile.marks,
+        memref::LoadOp::create(b, loc, bundle.marks,
                                ValueRange{x.toIndex(arith::MinUIOp::create(
-                                   b, loc, lane, x.i32(tile.rows - 1)))});
+                                   b, loc, lane, x.i32(bundle.rows - 1)))});
     Value isMark =
         x.band(exists, x.compare(arith::CmpIPredicate::ne, own, x.i32(0)));
     Value marks = buildBallot(b, loc, isMark);
-    Value before = x.sub(x.shl(x.i32(2), tile.slot), x.i32(1));
+    Value before = x.sub(x.shl(x.i32(2), bundle.slot), x.i32(1));
     Value last =
         x.sub(x.i32(kWarpThreads - 1),
               math::CountLeadingZerosOp::create(b, loc, x.band(marks, before)));
     at = arith::MaxSIOp::create(b, loc, last, x.i32(0));
   }
   Value found =
-      memref::LoadOp::create(b, loc, tile.marks, ValueRange{x.toIndex(at)});
+      memref::LoadOp::create(b, loc, bundle.marks, ValueRange{x.toIndex(at)});
   return x.toIndex(x.sub(found, x.i32(1)));
 }
 
-void RaggedRows::forTile(
-    const RaggedTile &tile,
+void RaggedRows::forEachRow(
+    const RowBundle &bundle,
     function_ref<void(Value position, Value row, ValueRange inner)> body) {
   Value firstPosition = x.constant(0), firstEnd = x.i32(0);
-  if (tile.marks) {
-    firstPosition = findMarked(tile);
+  if (bundle.marks) {
+    firstPosition = findMarked(bundle);
     firstEnd = endOf(firstPosition);
   }
-  Value shared = x.toIndex(tile.shared), slot = x.toIndex(tile.slot);
-  Value perRow = x.i32(tile.perRow), size = innerSize();
-  Value parts = x.shl(x.i32(1), tile.shared);
+  Value shared = x.toIndex(bundle.shared), slot = x.toIndex(bundle.slot);
+  Value perRow = x.i32(bundle.perRow), size = innerSize();
+  Value parts = x.shl(x.i32(1), bundle.shared);
   Value innerStep = x.toIndex(x.mul(parts, perRow));
 
-  // Of the parts of all tiles, every block takes its own, and then each that
+  // Of the parts of all bundles, every block takes its own, and then each that
   // lies as many further as there are blocks. This thread's row is in
-  // ceil((total - slot) / rows) of the tiles.
-  Value rows = x.constant(tile.rows);
-  Value beyond = x.add(x.toIndex(total), x.constant(tile.rows - 1));
-  Value tiles = x.div(x.sub(beyond, slot), rows);
+  // ceil((total - slot) / rows) of the bundles.
+  Value rows = x.constant(bundle.rows);
+  Value beyond = x.add(x.toIndex(total), x.constant(bundle.rows - 1));
+  Value bundles = x.div(x.sub(beyond, slot), rows);
   auto loop = scf::ForOp::create(
-      b, loc, x.toIndex(tile.block), x.shl(tiles, shared),
+      b, loc, x.toIndex(bundle.block), x.shl(bundles, shared),
       x.toIndex(buildGridSize(b, loc)), ValueRange{firstPosition, firstEnd});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value part = x.band(x.toI32(loop.getInductionVar()), x.sub(parts, x.i32(1)));
-  Value firstInner = x.toIndex(x.add(x.mul(part, perRow), tile.place));
+  Value firstInner = x.toIndex(x.add(x.mul(part, perRow), bundle.place));
   Value at = x.shr(loop.getInductionVar(), shared);
   Value number = x.toI32(x.add(x.mul(at, rows), slot));
   Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
@@ -220,4 +224,120 @@ void RaggedRows::forTile(
   buildLoop(b, loc, firstInner, size, innerStep, [&](Value linear) {
     body(position, row, x.delinearize(linear, inner));
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Predicates of segments
+//===----------------------------------------------------------------------===//
+
+SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
+    : b(b), loc(grid.getLoc()), predicate(grid.getPredicate().front()) {
+  for (LoadOp load : predicate.getOps<LoadOp>())
+    if (std::optional<Bound> bound = getBound(load))
+      bounded.push_back({load, *bound});
+}
+
+/// The bound that the predicate of `load` is, if it is nothing else.
+std::optional<SegmentPredicate::Bound>
+SegmentPredicate::getBound(LoadOp load) const {
+  Value condition = load.getPredicate();
+  auto below =
+      condition ? condition.getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
+  if (!below || below.getRhs().getParentBlock() == &predicate)
+    return std::nullopt;
+  Bound bound = {arith::CmpIPredicate::sle, 0, below.getRhs()};
+  if (below.getPredicate() == arith::CmpIPredicate::ult)
+    bound.comparison = arith::CmpIPredicate::ule;
+  else if (below.getPredicate() != arith::CmpIPredicate::slt)
+    return std::nullopt;
+  Value segment = below.getLhs();
+  APInt augment;
+  if (auto sum = segment.getDefiningOp<arith::AddIOp>();
+      sum && matchPattern(sum.getRhs(), m_ConstantInt(&augment)) &&
+      augment.isNonNegative() && augment.isIntN(16)) {
+    bound.ahead = augment.getSExtValue();
+    segment = sum.getLhs();
+  }
+  if (segment != predicate.getArgument(0))
+    return std::nullopt;
+  return bound;
+}
+
+/// `isBounded`: the segment may be past the bounds of loads.
+Value SegmentPredicate::build(Value segment, bool isBounded) {
+  IRMapping mapping;
+  mapping.map(predicate.getArgument(0), segment);
+  for (Operation &op : predicate.without_terminator())
+    b.clone(op, mapping);
+  if (!isBounded)
+    for (const BoundedLoad &each : bounded) {
+      auto load =
+          cast<LoadOp>(mapping.lookup(LoadOp(each.load).getOperation()));
+      load.getPredicateMutable().clear();
+      load.getOtherMutable().clear();
+    }
+  auto yield = cast<YieldOp>(predicate.getTerminator());
+  return mapping.lookupOrDefault(yield.getValues()[0]);
+}
+
+/// Whether all segments before `end` exist and are within the bounds of loads,
+/// or, as another computation of it, whether not.
+Value SegmentPredicate::endsWithin(Value end, Value segments, bool isWithin) {
+  IndexBuilder x(b, loc);
+  Value all;
+  auto add = [&](const Bound &bound) {
+    arith::CmpIPredicate comparison = bound.comparison;
+    if (!isWithin)
+      comparison = arith::invertPredicate(comparison);
+    Value one =
+        x.compare(comparison, x.add(end, x.constant(bound.ahead)), bound.limit);
+    if (!all)
+      all = one;
+    else if (isWithin)
+      all = x.band(all, one);
+    else
+      all = arith::OrIOp::create(b, loc, all, one);
+  };
+  add({arith::CmpIPredicate::ule, 0, segments});
+  for (const BoundedLoad &each : bounded)
+    add(each.bound);
+  return all;
+}
+
+Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
+                                      int64_t step, Value segments) {
+  IndexBuilder x(b, loc);
+  Value last = x.sub(segments, x.constant(1));
+  auto buildAny = [&](bool isWhole) {
+    Value any;
+    for (int64_t i = 0; i < count; ++i) {
+      Value segment = x.add(x.add(base, member), x.constant(i * step));
+      // The last one again rather than a branch: all loads are on the way at
+      // once.
+      if (!isWhole)
+        segment = arith::MinUIOp::create(b, loc, segment, last);
+      Value selected = build(segment, /*isBounded=*/!isWhole);
+      any = any ? arith::OrIOp::create(b, loc, any, selected) : selected;
+    }
+    return any;
+  };
+  if (bounded.empty())
+    return buildAny(/*isWhole=*/false);
+  // A GPU has seven predicates for a thread, so that loads which each have one
+  // wait for each other. Two branches rather than one with an else: what is
+  // loaded first in either is prefetched (PrefetchCandidates.cpp).
+  Value end = x.add(base, x.constant(count * step));
+  Value any = arith::ConstantIntOp::create(b, loc, false, 1);
+  for (bool isWhole : {true, false}) {
+    auto branch = scf::IfOp::create(b, loc, TypeRange{b.getI1Type()},
+                                    endsWithin(end, segments, isWhole),
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, any);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, buildAny(isWhole));
+    any = branch.getResult(0);
+  }
+  return any;
 }

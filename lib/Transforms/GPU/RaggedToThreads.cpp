@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/IndexStores.h"
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GPU/RaggedRows.h"
-#include "lib/Transforms/GPU/SegmentPredicate.h"
 #include "lib/Transforms/GPU/Thread.h"
-#include "lib/Transforms/Geometry.h"
-#include "lib/Transforms/GridBody.h"
-#include "lib/Transforms/PackAccess.h"
+#include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Rows/PackAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,6 +24,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -36,6 +37,64 @@ namespace mlafix {
 
 using namespace mlir;
 using namespace mlafix;
+
+namespace {
+/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+struct IndexStores {
+  llvm::SmallVector<StoreOp> stores;
+  /// These, and what they need of the body.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Stores of indices
+//===----------------------------------------------------------------------===//
+
+/// Those of a grid's body; none where anything is read in it, or a row is
+/// stored where they may be.
+static IndexStores findIndexStores(Block &body) {
+  SmallVector<StoreOp> stores;
+  SmallVector<MemoryAccess> rows;
+  for (Operation &op : body.without_terminator()) {
+    auto store = dyn_cast<StoreOp>(op);
+    if (!store && !isMemoryEffectFree(&op))
+      return {};
+    if (!store)
+      continue;
+    if (isRowTile(store.getValue().getType()))
+      rows.push_back(*getSingleAccess(store));
+    else
+      stores.push_back(store);
+  }
+  llvm::SetVector<Operation *> slice;
+  for (StoreOp store : stores) {
+    MemoryAccess access = *getSingleAccess(store);
+    // Two tensors that are written are never the same one.
+    if (llvm::any_of(rows, [&](const MemoryAccess &row) {
+          return row.memref == access.memref;
+        }))
+      return {};
+    BackwardSliceOptions options;
+    options.inclusive = true;
+    options.filter = [&](Operation *op) { return op->getBlock() == &body; };
+    (void)getBackwardSlice(store.getOperation(), &slice, options);
+  }
+  if (llvm::any_of(slice, [](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(),
+                            [](Type type) { return isRowTile(type); });
+      }))
+    return {};
+  IndexStores found = {stores, {}};
+  for (Operation &op : body) // in their order
+    if (slice.contains(&op))
+      found.ops.push_back(&op);
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// Scans the predicate of a ragged grid over a chunk of segments and shares the
@@ -51,7 +110,7 @@ namespace {
 /// without the segments' bounds and with one reduction: most calls select none.
 ///
 /// Scalars that only depend on indices are stored in a pass of their own, by
-/// one thread each, a tile of rows and inner indices at a time: whichever of
+/// one thread each, a bundle of rows and inner indices at a time: whichever of
 /// them is contiguous in memory, whole sectors are written.
 class RaggedScan {
 public:
@@ -74,9 +133,9 @@ private:
   Value countSegments();
   Value evaluatePredicates(Value segments);
   Value scan(Value sum, Value &total);
-  void planTiles();
-  void forTile(const RaggedTile &tile, Value base,
-               function_ref<void(ValueRange)> body);
+  void planBundles();
+  void forEachRow(const RowBundle &bundle, Value base,
+                  function_ref<void(ValueRange)> body);
   void storeScalars(Value base);
   void buildRows(Value base);
 
@@ -92,8 +151,8 @@ private:
   Thread thread;
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
-  std::optional<RaggedTile> scalarTile, rowTile; // nullopt: nothing to do
-  IndexStores scalars;                           // taken out of the body
+  std::optional<RowBundle> scalarBundle, rowBundle; // nullopt: nothing to do
+  IndexStores scalars;                              // taken out of the body
 };
 } // namespace
 
@@ -212,17 +271,17 @@ static bool onlyStores(Block &body) {
 /// Many rows that are only stored are scattered: together, all blocks then
 /// write a window of memory that is contiguous and small. On an H200 a fill of
 /// 268 MB takes 60 us with 4 KB for each block at a time, and 64 with 32 KB.
-void RaggedScan::planTiles() {
+void RaggedScan::planBundles() {
   scalars = findIndexStores(grid.getBody().front());
   Value block = buildBlockId(b, loc);
   if (!scalars.stores.empty()) {
     Value blocks = buildGridSize(b, loc);
-    Value tileRows = x.i32(machine.raggedTileRows);
-    scalarTile =
-        RaggedTile{machine.raggedTileRows, threads / machine.raggedTileRows,
-                   x.rem(thread.id, tileRows), x.div(thread.id, tileRows),
-                   x.sub(x.sub(blocks, x.i32(1)), block)};
-    rows->addTile(*scalarTile);
+    Value bundleRows = x.i32(machine.raggedBundleRows);
+    scalarBundle =
+        RowBundle{machine.raggedBundleRows, threads / machine.raggedBundleRows,
+                  x.rem(thread.id, bundleRows), x.div(thread.id, bundleRows),
+                  x.sub(x.sub(blocks, x.i32(1)), block)};
+    rows->addBundle(*scalarBundle);
   }
   bool isAllScalars = llvm::all_of(
       grid.getBody().front().without_terminator(), [&](Operation &op) {
@@ -240,14 +299,14 @@ void RaggedScan::planTiles() {
     perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
   if (!isAllScalars) {
     Value groups = x.i32(perRow);
-    rowTile = RaggedTile{
+    rowBundle = RowBundle{
         layout.getRows() / perRow,
         perRow,
         x.div(thread.group, groups),
         x.rem(thread.group, groups),
         block,
         onlyStores(grid.getBody().front()) ? machine.raggedScatteredRows : 0};
-    rows->addTile(*rowTile);
+    rows->addBundle(*rowBundle);
   }
   LDBG() << kernel.getSymName() << ": " << scalars.stores.size()
          << " scalars by themselves, "
@@ -262,19 +321,19 @@ void RaggedScan::planTiles() {
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
 /// inner indices that this thread is to do.
-void RaggedScan::forTile(const RaggedTile &tile, Value base,
-                         function_ref<void(ValueRange)> body) {
-  rows->forTile(tile, [&](Value position, Value row, ValueRange inner) {
+void RaggedScan::forEachRow(const RowBundle &bundle, Value base,
+                            function_ref<void(ValueRange)> body) {
+  rows->forEachRow(bundle, [&](Value position, Value row, ValueRange inner) {
     SmallVector<Value> indices = {segmentOf(base, position), row};
     llvm::append_range(indices, inner);
     body(indices);
   });
 }
 
-/// One thread a scalar: of a tile of rows by inner indices, the rows lie next
+/// One thread a scalar: of a bundle of rows by inner indices, the rows lie next
 /// to each other.
 void RaggedScan::storeScalars(Value base) {
-  forTile(*scalarTile, base, [&](ValueRange indices) {
+  forEachRow(*scalarBundle, base, [&](ValueRange indices) {
     IRMapping mapping;
     mapping.map(grid.getBody().getArguments(), indices);
     for (Operation *op : scalars.ops) {
@@ -298,7 +357,7 @@ void RaggedScan::storeScalars(Value base) {
 }
 
 void RaggedScan::buildRows(Value base) {
-  forTile(*rowTile, base, [&](ValueRange indices) {
+  forEachRow(*rowBundle, base, [&](ValueRange indices) {
     OpBuilder::InsertionGuard guard(b);
     RowOp row = buildRow(b, loc, thread);
     b.setInsertionPoint(row.getBody().front().getTerminator());
@@ -313,7 +372,7 @@ void RaggedScan::build() {
   rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
                thread.id);
   warpTotals = RaggedRows::allocShared(b, loc, threads / kWarpThreads);
-  planTiles();
+  planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
   // Every grid waits; below, each does so directly before it loads.
@@ -350,9 +409,9 @@ void RaggedScan::build() {
         rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
                       lengths, before, total);
         buildBarrier(b, loc);
-        if (scalarTile)
+        if (scalarBundle)
           storeScalars(base);
-        if (rowTile)
+        if (rowBundle)
           buildRows(base);
         buildBarrier(b, loc); // the next chunk overwrites shared memory
       });

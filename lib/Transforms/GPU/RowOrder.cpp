@@ -30,7 +30,7 @@ static Value buildStride(OpBuilder &b, Location loc, Value memref,
 /// Whether `access` is of an element of one tensor with strides.
 static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
   BlockArgument argument = access.getArgument();
-  return argument && !access.isTile && !isSwizzled(access.memref) &&
+  return argument && !access.isRow && !isSwizzled(access.memref) &&
          !kernel.isArgMany(argument.getArgNumber());
 }
 
@@ -55,7 +55,7 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   // Rows that lie apart would lie further apart.
   if (llvm::any_of(accesses, [](const MemoryAccess &access) {
-        return access.isTile &&
+        return access.isRow &&
                llvm::any_of(cast<MemRefType>(access.memref.getType())
                                 .getStridesAndOffset()
                                 .first,
@@ -93,7 +93,7 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
   SetVector<BlockArgument> tables;
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   if (llvm::none_of(accesses, [](const MemoryAccess &access) {
-        return access.isTile && !access.isWrite;
+        return access.isRow && !access.isWrite;
       }))
     return tables;
   Block &body = forall.getBody().front();
@@ -108,7 +108,7 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
   }
   tables.remove_if([&](BlockArgument table) {
     return llvm::any_of(accesses, [&](const MemoryAccess &access) {
-      return access.getArgument() == table && (access.isTile || access.isWrite);
+      return access.getArgument() == table && (access.isRow || access.isWrite);
     });
   });
   return tables;

@@ -7,9 +7,9 @@
 
 #include "dialect/RowProgram.h"
 #include "lib/Machine/MachineModel.h"
-#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/Layout/RowLayout.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/RowLayout.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "llvm/Support/DebugLog.h"
@@ -47,7 +47,7 @@ private:
     if (layout.layout.getLanes() > kWarpThreads)
       mlafix::buildBarrier(b, op->getLoc());
     else
-      buildWarpBarrier(b, op->getLoc(), layout.membersAt(b, op));
+      buildWarpBarrier(b, op->getLoc(), layout.maskAt(b, op));
   }
 
   KernelOp kernel;
@@ -85,7 +85,7 @@ void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
   });
   if (!conflicts)
     return;
-  LDBG() << "lanes meet before " << *op;
+  LDBG() << "lanes synchronise before " << *op;
   OpBuilder b(op);
   buildBarrier(b, op);
   open.clear();
@@ -119,7 +119,7 @@ class SeparateLanesPass
 public:
   void runOnOperation() override {
     getOperation().walk([&](RowOp row) {
-      if (row.getMembers())
+      if (row.getMask())
         LaneSeparation(getOperation(), row).run();
     });
   }

@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -32,12 +32,12 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   if (!isPower) // the lanes do not synchronise
     return thread;
   if (lanes >= kWarpThreads) {
-    thread.members = x.i32(-1);
+    thread.mask = x.i32(-1);
     return thread;
   }
   // The row's lanes within the warp: ones, shifted to where the row begins.
   Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
-  thread.members = x.shl(x.i32((int64_t(1) << lanes) - 1), begin);
+  thread.mask = x.shl(x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
 }
 
@@ -53,7 +53,7 @@ LogicalResult mlafix::verifyLanes(KernelOp kernel) {
   if (llvm::isPowerOf2_64(lanes) || !lanesSynchronise(kernel))
     return success();
   return kernel.emitError() << "expected a power of two of lanes in a layout "
-                               "whose lanes meet, got "
+                               "whose lanes synchronise, got "
                             << lanes;
 }
 
@@ -92,49 +92,51 @@ static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
                                                : std::nullopt;
 }
 
-SmallVector<Value> GridRows::tiledIndicesOf(Value row, Value isTiled,
-                                            int64_t tile) {
+SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
+                                              int64_t bundle) {
   IndexBuilder x(b, forall.getLoc());
   ArrayRef<Value> inner = ArrayRef(extents).drop_front();
-  Value whole = x.band(extents.front(), constant(-tile)); // in whole tiles
+  Value whole = x.band(extents.front(), constant(-bundle)); // in whole bundles
   for (Value extent : inner)
     whole = x.mul(whole, extent);
-  Value inTile = x.band(isTiled, x.ult(row, whole));
-  const int64_t tileBits = llvm::Log2_64(tile);
+  Value inBundle = x.band(isBundled, x.ult(row, whole));
+  const int64_t bundleBits = llvm::Log2_64(bundle);
   // A block starts with this: of bits, both orders are computed side by side.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);
-    Value last = constant(tile - 1);
-    Value above = x.shr(row, constant(tileBits));
+    Value last = constant(bundle - 1);
+    Value above = x.shr(row, constant(bundleBits));
     Value first = x.shr(row, constant(innerBits));
-    Value ofTile = x.band(first, constant(-tile)), inside = x.band(row, last);
-    Value tiled = x.bor(ofTile, inside);
-    SmallVector<Value> indices = {x.select(inTile, tiled, first)};
-    Value rest = x.band(x.select(inTile, above, row), constant(*size - 1));
+    Value ofBundle = x.band(first, constant(-bundle)),
+          inside = x.band(row, last);
+    Value bundled = x.bor(ofBundle, inside);
+    SmallVector<Value> indices = {x.select(inBundle, bundled, first)};
+    Value rest = x.band(x.select(inBundle, above, row), constant(*size - 1));
     llvm::append_range(indices, x.delinearize(rest, inner));
     return indices;
   }
-  Value shift = x.select(inTile, constant(tileBits), constant(0));
-  Value last = x.select(inTile, constant(tile - 1), constant(0));
+  Value shift = x.select(inBundle, constant(bundleBits), constant(0));
+  Value last = x.select(inBundle, constant(bundle - 1), constant(0));
   SmallVector<Value> indices = x.delinearize(x.shr(row, shift), extents);
-  Value ofTile = x.shl(indices.front(), shift);
-  indices.front() = x.add(ofTile, x.band(row, last));
+  Value ofBundle = x.shl(indices.front(), shift);
+  indices.front() = x.add(ofBundle, x.band(row, last));
   return indices;
 }
 
-SmallVector<Value> GridRows::indicesOf(Value row, Value isTiled, int64_t tile) {
+SmallVector<Value> GridRows::indicesOf(Value row, Value isBundled,
+                                       int64_t bundle) {
   IndexBuilder x(b, forall.getLoc());
   SmallVector<Value> indices;
-  if (!isTiled || tile == 1)
+  if (!isBundled || bundle == 1)
     indices = x.delinearize(row, extents);
   else
-    indices = tiledIndicesOf(row, isTiled, tile);
+    indices = bundledIndicesOf(row, isBundled, bundle);
   for (Value &value : indices)
     value = index(value);
   return indices;
 }
 
 RowOp mlafix::buildRow(OpBuilder &b, Location loc, const Thread &thread) {
-  return RowOp::create(b, loc, thread.lane, thread.members, ValueRange());
+  return RowOp::create(b, loc, thread.lane, thread.mask, ValueRange());
 }

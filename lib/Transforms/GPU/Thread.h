@@ -16,11 +16,11 @@ namespace mlafix {
 
 /// The names of a thread.
 struct Thread {
-  mlir::Value id;      ///< in its block, i32
-  mlir::Value group;   ///< of the row that it works on, within the block, i32
-  mlir::Value lane;    ///< among those of its row, index; null for one lane
-  mlir::Value members; ///< the row's lanes within their warp, i32; null where
-                       ///< they never meet
+  mlir::Value id;    ///< in its block, i32
+  mlir::Value group; ///< of the row that it works on, within the block, i32
+  mlir::Value lane;  ///< among those of its row, index; null for one lane
+  mlir::Value mask;  ///< the row's lanes within their warp, i32; null where
+                     ///< they never meet
 };
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 
@@ -42,15 +42,15 @@ public:
   mlir::Value index(mlir::Value number);
   /// How many rows there are.
   mlir::Value count();
-  /// The grid's indices of row `row`; after count(). Where `isTiled`, i1, holds
-  /// (null: nowhere), `tile` rows that differ in the first index alone follow
-  /// each other, as far as that index has whole tiles.
+  /// The grid's indices of row `row`; after count(). Where `isBundled`, i1,
+  /// holds (null: nowhere), `bundle` rows that differ in the first index alone
+  /// follow each other, as far as that index has whole bundles.
   llvm::SmallVector<mlir::Value>
-  indicesOf(mlir::Value row, mlir::Value isTiled = {}, int64_t tile = 1);
+  indicesOf(mlir::Value row, mlir::Value isBundled = {}, int64_t bundle = 1);
 
 private:
   llvm::SmallVector<mlir::Value>
-  tiledIndicesOf(mlir::Value row, mlir::Value isTiled, int64_t tile);
+  bundledIndicesOf(mlir::Value row, mlir::Value isBundled, int64_t bundle);
 
   mlir::OpBuilder &b;
   ForallOp forall;

@@ -1,6 +1,7 @@
 """The built-ins of the language: what a kernel may call. Outside a kernel they only raise.
 
-``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own, and conversions are the dtypes (``f32(x)``).
+``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own, conversions are the dtypes (``f32(x)``), and functions
+of one float are in functions.py.
 """
 
 from __future__ import annotations
@@ -113,40 +114,3 @@ cummin = BuiltIn("cummin", "cummin(row, along=…)", "the same of the minimum.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")
-
-_FUNCTIONS = {
-    "exp": "e to the power of x.",
-    "exp2": "2 to the power of x.",
-    "log": "natural logarithm.",
-    "log2": "logarithm in base 2.",
-    "sqrt": "square root.",
-    "rsqrt": "1 / sqrt(x).",
-    "floor": "the largest integer that is not above x.",
-    "ceil": "the smallest integer that is not below x.",
-    "tanh": "hyperbolic tangent, to an absolute error of 2e-7.",
-    "sin": "sine, to an absolute error of 2e-7 for |x| up to 2^23, and NaN beyond.",
-    "cos": "cosine, to an absolute error of 2e-7 for |x| up to 2^23, and NaN beyond.",
-    "erf": "the error function.",
-    "trunc": "the integer nearest to x that is not farther from 0.",
-}
-
-
-def _function(name: str) -> BuiltIn:
-    return BuiltIn(name, f"{name}(x)", f"{_FUNCTIONS[name]} For f32, scalars and rows.")
-
-
-exp = _function("exp")
-exp2 = _function("exp2")
-log = _function("log")
-log2 = _function("log2")
-sqrt = _function("sqrt")
-rsqrt = _function("rsqrt")
-floor = _function("floor")
-ceil = _function("ceil")
-tanh = _function("tanh")
-sin = _function("sin")
-cos = _function("cos")
-erf = _function("erf")
-trunc = _function("trunc")
-
-UNARY = frozenset(_FUNCTIONS)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from . import built_ins, hints
+from . import built_ins, functions, hints
 from .arguments import Arguments
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
@@ -40,7 +40,7 @@ class Calls:
         self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }
-        self.built_ins |= dict.fromkeys(built_ins.UNARY, self.arithmetic.call_unary)
+        self.built_ins |= dict.fromkeys(functions.UNARY, self.arithmetic.call_unary)
 
     def call(self, node: ast.Call) -> Any:
         function = self.expressions.eval(node.func)
@@ -98,7 +98,7 @@ class Calls:
         for theirs, ours in conversions.items():
             if function is theirs:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"
-        if isinstance(getattr(built_ins, short, None), BuiltIn):
+        if short in functions.UNARY or isinstance(getattr(built_ins, short, None), BuiltIn):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
             f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_), an inline "

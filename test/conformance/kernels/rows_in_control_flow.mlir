@@ -1,5 +1,5 @@
 // Rows through every kind of control flow: two that a loop carries and swaps, one that a branch yields, one that a nested loop uses,
-// with reductions in between. On a CPU a long row becomes buffers and loops (BufferRows.cpp), a short one registers.
+// with reductions in between. On a CPU a long row becomes buffers and loops (SpillRows.cpp), a short one registers.
 // The build compiles it for the conformance program, which calls it (ControlFlowTest.cpp).
 //
 //   x, y [n, D] f32  read and written

@@ -10,10 +10,12 @@ import numpy as np
 from generate_loads import Loads, may_be_constant
 from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, lit, name, row
 
+from mlafix.dsl.functions import NAMES
+
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 # A number as a dtype has it.
 ROUNDINGS = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0"]
-FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil", "round", "trunc", "sin", "cos", "erf", *ROUNDINGS]
+FUNCTIONS = [*NAMES, *ROUNDINGS]
 
 
 def _has_rows(function: Inline) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from syntax import FP4, STORED, Assign, Case, Each, Exchange, For, If, Store, StoreState, all_statements, factors
 
+from mlafix.dsl.functions import NAMES
+
 # All that there is to meet: a report shows what was not met.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
-    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
+    "div floordiv mod shl shr and or xor min max copysign fma neg abs not bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
     "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List Peers "
-    + " ".join(f"dtype-{d}" for d in (*STORED, FP4))
+    + " ".join((*NAMES, *(f"dtype-{d}" for d in (*STORED, FP4))))
 ).split()
 
 

@@ -25,7 +25,7 @@ class Result:
     """The answers of mlafix-opt about one source: a verdict for each (argument, question), and which of these fail in a run."""
 
     def __init__(self, opt, source, sizes):
-        command = [opt, "-", "--mlafix-make-total", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]
+        command = [opt, "-", "--mlafix-define-edge-cases", "--canonicalize", f"--mlafix-prove=exhaustive={sizes}", "-o", "/dev/null"]
         done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=300)
         self.text = done.stderr
         self.answers = {(argument, question): verdict for argument, question, verdict in ANSWER.findall(done.stderr)}

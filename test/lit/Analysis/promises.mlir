@@ -1,6 +1,6 @@
 // What authors promise: a launch checks what it can, the proofs believe the rest, and say so.
-// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
-// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-guard-bounds | FileCheck %s
+// RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
+// RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-guard-bounds | FileCheck %s
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>

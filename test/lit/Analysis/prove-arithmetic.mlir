@@ -1,5 +1,5 @@
 // Sums that cannot wrap around are linear, whether a launch's checks or a remainder keep them small; and rows that quotients and remainders permute.
-// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-prove=exhaustive=3 --verify-diagnostics=only-expected -o /dev/null
+// RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove=exhaustive=3 --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !longs = memref<?xi64, strided<[?], offset: ?>>

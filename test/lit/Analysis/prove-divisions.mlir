@@ -1,5 +1,5 @@
-// Divisions as mlafix-make-total writes them: of what is not negative, they are those that round down.
-// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
+// Divisions as mlafix-define-edge-cases writes them: of what is not negative, they are those that round down.
+// RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 

@@ -1,5 +1,5 @@
 // Rows that tables name, where a table may be omitted and is read under a predicate.
-// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
+// RUN: %mlafix-opt %s --mlafix-define-edge-cases --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !ints = memref<?xi32, strided<[?], offset: ?>>

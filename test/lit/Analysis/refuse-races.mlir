@@ -1,5 +1,5 @@
 // What rows do to each other, where the kernel is compiled: an example is an error, a doubt a warning, one for a kernel.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-make-total,canonicalize,mlafix-prove{refuse=true}))" --verify-diagnostics -o /dev/null
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-define-edge-cases,canonicalize,mlafix-prove{refuse=true}))" --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !mat = memref<?x?xf32, strided<[?, ?], offset: ?>>

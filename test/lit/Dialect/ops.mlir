@@ -130,14 +130,14 @@ mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.d
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x128xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // CHECK: mlafix.row lane %{{.*}} members %m {
+    // CHECK: mlafix.row lane %{{.*}} mask %m {
     // CHECK-NEXT: %[[BUFFER:.*]] = memref.alloca()
     // CHECK-NEXT: %[[V:.*]] = mlafix.load %x
     // A lane's own buffer holds what it has of a row.
     // CHECK-NEXT: mlafix.store %[[V]], %[[BUFFER]][] : tensor<128xf32, #mlafix.dim<128>>, memref<8xf32>
     // CHECK-NEXT: mlafix.load %[[BUFFER]][] : memref<8xf32> -> tensor<128xf32, #mlafix.dim<128>>
     // CHECK-NEXT: }
-    mlafix.row lane %t members %m {
+    mlafix.row lane %t mask %m {
       %buffer = memref.alloca() : memref<8xf32>
       %v = mlafix.load %x[%t] : memref<?x128xf32, strided<[?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
       mlafix.store %v, %buffer[] : tensor<128xf32, #mlafix.dim<128>>, memref<8xf32>

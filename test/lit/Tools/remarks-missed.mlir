@@ -57,7 +57,7 @@ mlafix.kernel @five(
   }
 }
 
-// WAIT: blanks_dense on sm_90: the wait for the preceding grid comes first: no address of a load can be computed before it [missed: delay-waits]
+// WAIT: blanks_dense on sm_90: the wait for the preceding grid comes first: no address of a load can be computed before it [missed: schedule-grid-wait]
 mlafix.kernel @blanks(%y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !rows

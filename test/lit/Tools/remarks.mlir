@@ -31,7 +31,7 @@
 // GPU: in_place_any on sm_90: a code version for all calls [analysis: code-version]
 // GPU: in_place_any on sm_90: rows of out, a, b are moved 2 bytes at a time, where the target has accesses of 16 bytes: this code version is for rows at any address [missed: narrow-access]
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: while the preceding grid ends, the first 90112 threads prefetch 32 bytes of rows each [passed: prefetch]
-// GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: the wait for the preceding grid comes after the addresses of {{[0-9]+}} loads [passed: delay-waits]
+// GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: the wait for the preceding grid comes after the addresses of {{[0-9]+}} loads [passed: schedule-grid-wait]
 
 // CPU: in_place on x86-64-v3: where the call is in place, {{.*}} [passed: skip-copies]
 // CPU: in_place_streamed on x86-64-v3: a code version for calls with rows of out at multiples of 16 bytes; more bytes in out, a, b than half of the last cache holds

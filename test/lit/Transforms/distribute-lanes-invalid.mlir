@@ -4,7 +4,7 @@
 !rows = memref<?x96xf32, strided<[96, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
 module attributes {mlafix.target = "sm_90"} {
-  // expected-error @below {{expected a power of two of lanes in a layout whose lanes meet, got 12}}
+  // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @reduces(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %sum: !col {mlafix.dims = ["n"], mlafix.access = "write"}
   ) attributes {guards = [], layout = #mlafix.layout<lanes = 12, packs = 2, pack = 4, rows = 8>} {
@@ -24,7 +24,7 @@ module attributes {mlafix.target = "sm_90"} {
 !col = memref<?xf32, strided<[1], offset: ?>>
 module attributes {mlafix.target = "sm_90"} {
   // One lane writes what the others read.
-  // expected-error @below {{expected a power of two of lanes in a layout whose lanes meet, got 12}}
+  // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @waits(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}
   ) attributes {guards = [], layout = #mlafix.layout<lanes = 12, packs = 2, pack = 4, rows = 8>} {

@@ -29,7 +29,7 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 
 // -----
 
-// Wider than a warp: warps meet in shared memory. A lane's packs are one maximum before lanes meet.
+// Wider than a warp: warps meet in shared memory. A lane's packs are one maximum before lanes synchronise.
 // CHECK-LABEL: @reduce_fast
 // CHECK-SAME: lanes = 256, packs = 2, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly

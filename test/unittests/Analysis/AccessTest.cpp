@@ -26,12 +26,12 @@ TEST(Access, a_state_in_memory_is_a_row_and_an_element) {
   )");
   SmallVector<MemoryAccess> accesses = collectAccesses(*kernel);
   ASSERT_EQ(accesses.size(), 3u);
-  EXPECT_TRUE(accesses[0].isTile && accesses[0].isState);
+  EXPECT_TRUE(accesses[0].isRow && accesses[0].isState);
   EXPECT_EQ(accesses[0].getArgNumber(), 1u);
   EXPECT_TRUE(accesses[0].predicate);
-  EXPECT_FALSE(accesses[1].isTile || accesses[1].isWrite);
+  EXPECT_FALSE(accesses[1].isRow || accesses[1].isWrite);
   EXPECT_EQ(accesses[1].getArgNumber(), 0u);
-  EXPECT_TRUE(accesses[2].isTile && accesses[2].isWrite);
+  EXPECT_TRUE(accesses[2].isRow && accesses[2].isWrite);
   EXPECT_FALSE(accesses[2].predicate);
   EXPECT_FALSE(getSingleAccess(accesses[0].op));
 }

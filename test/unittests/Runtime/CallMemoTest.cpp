@@ -8,6 +8,7 @@
 #include "Call.h"
 #include "FakeCuda.h"
 #include "TestUnit.h"
+#include "Unit.h"
 
 #include <random>
 #include <thread>

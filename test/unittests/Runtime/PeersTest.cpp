@@ -7,6 +7,7 @@
 
 #include "Call.h"
 #include "PeersCall.h"
+#include "Unit.h"
 
 using namespace mlafix;
 using namespace mlafix::test;

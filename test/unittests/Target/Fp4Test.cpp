@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of narrowFp4OnGPU in lib/Conversion/Fp4.cpp: for all
+// The arithmetic of narrowFp4OnGPU in lib/Conversion/ConvertFp8.cpp: for all
 // magnitudes, and of eight elements in a word.
 //
 //===----------------------------------------------------------------------===//

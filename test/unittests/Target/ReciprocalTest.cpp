@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of lib/Conversion/MlafixToNVVM/ShareReciprocals.cpp and of
+// The arithmetic of lib/Transforms/Late/ShareReciprocals.cpp and of
 // ReplaceDivisions.cpp beside it: for all significands, and at the ends of its
 // range.
 //

@@ -1,0 +1,445 @@
+//===- Accesses.cpp - accesses of operations, and their verifiers ---------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// What accesses have in common
+//===----------------------------------------------------------------------===//
+
+/// Whether `memref` is a buffer that holds what a lane has of a row of `dim`,
+/// and nothing else (mlafix-spill-rows).
+static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
+  auto type = cast<MemRefType>(memref.getType());
+  return dim && indices == 0 && type.getRank() == 1 && type.hasStaticShape() &&
+         memref.getDefiningOp<memref::AllocaOp>();
+}
+
+namespace {
+/// Which part of a row is accessed: values may be null.
+struct Part {
+  Value group, member;
+  bool isAny() const { return group || member; }
+};
+} // namespace
+
+/// Whether an access of `op` is of an element by its index in a row along
+/// `dim`.
+static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
+  return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
+    return !access.isRow && !access.isPart() && access.getArgument() &&
+           access.getProduct() == dim;
+  });
+}
+
+/// Checks a part of rows along `last`: `dim`, null for an element, is its own.
+static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
+                                DimAttr dim, Part part) {
+  if (!last || !last.isProduct())
+    return op->emitOpError()
+           << "expected the last dim of '" << name
+           << "' to be a product to take a group or a member of it, got "
+           << (last ? last.str() : "a dim without a name");
+  if (bool(dim) == (part.group && part.member))
+    return op->emitOpError() << "expected a row for a group or a member of '"
+                             << name << "', and an element for both, got "
+                             << (dim ? "a row" : "an element");
+  auto kernel = op->getParentOfType<KernelOp>();
+  for (BlockArgument argument : kernel.getBody().getArguments())
+    for (Operation *user : argument.getUsers())
+      if (auto access = dyn_cast<MemoryAccessOpInterface>(user);
+          access && takesElements(access, last))
+        return user->emitOpError()
+               << "expected an element along " << last.str()
+               << " to be named by its group and member, as others are in this "
+                  "kernel, got one index";
+  return success();
+}
+
+/// Of elements of which two share a byte, whole rows and groups are moved,
+/// which begin at one.
+static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
+                                  Part part, Type element) {
+  if (!sharesByte(element))
+    return success();
+  if (!dim || part.member || dim.isPerGroup())
+    return op->emitOpError()
+           << "expected a row or a group of '" << name << "', of which two "
+           << "elements share a byte, got "
+           << (!dim || part.member ? "elements"
+                                   : "a row of one element a group");
+  DimAttr whole = dim.isProduct() ? dim.getGroup() : dim;
+  if (whole.isBound() && whole.getSize() % 2 != 0)
+    return op->emitOpError()
+           << "expected an even number of elements in a "
+           << (dim.isProduct() || part.group ? "group" : "row") << " of '"
+           << name << "', of which two share a byte, got " << whole.getSize();
+  return success();
+}
+
+/// A tensor in tiles is moved element by element.
+static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
+                                    DimAttr dim, Part part) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  bool isOfElements = !dim || dim.isPerGroup() || getProductOf(kernel, dim);
+  if (!isSwizzled(memref) || (isOfElements && !part.isAny()))
+    return success();
+  return op->emitOpError()
+         << "expected an element of '" << name
+         << "' or a row of one element a group, since it has '" << kSwizzleAttr
+         << "', got " << (part.isAny() ? "a part of a row" : "another row");
+}
+
+/// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an
+/// element) of a kernel argument, and that the argument's access allows it; or
+/// that `memref` is a buffer of such a row.
+static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
+                                  DimAttr dim, bool writes, StringRef what,
+                                  Part part = {}) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (!part.isAny() && isRowBuffer(memref, indices, dim))
+    return success();
+  BlockArgument argument = getKernelArgument(memref);
+  if (!argument)
+    return op->emitOpError()
+           << "expected the " << what
+           << " to be an argument of the kernel, got another value";
+  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  StringRef name = kernel.getArgName(argument.getArgNumber());
+  StringRef access = kernel.getArgAccess(argument.getArgNumber());
+  if (writes && access == "read")
+    return op->emitOpError()
+           << "expected '" << name
+           << "' to be writable to store to it, got access \"read\"";
+
+  int64_t expected = type.getRank() - (dim || part.isAny() ? 1 : 0);
+  if (static_cast<int64_t>(indices) != expected)
+    return op->emitOpError() << "expected " << expected << " indices for "
+                             << (dim || part.isAny() ? "a row" : "an element")
+                             << " of '" << name << "', got " << indices;
+  if (failed(verifyHalves(op, name, dim, part, type.getElementType())) ||
+      failed(verifySwizzled(op, memref, name, dim, part)))
+    return failure();
+  if (!dim && !part.isAny())
+    return success();
+  DimAttr last = getArgumentDim(memref, type.getRank() - 1);
+  if (part.isAny() && failed(verifyPart(op, name, last, dim, part)))
+    return failure();
+  if (!dim)
+    return success();
+  if (part.isAny())
+    last = part.group ? last.getGroup() : last.getGroups();
+  if (last != (dim.isPerGroup() ? dim.getGroups() : dim))
+    return op->emitOpError()
+           << "expected a "
+           << (part.group    ? "group"
+               : part.member ? "member"
+                             : "row")
+           << " of '" << name << "' along dim "
+           << (last ? last.str() : "without a name") << ", got " << dim.str();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)) ||
+      (strides.back() != 1 &&
+       (part.isAny() || (!dim.isPerGroup() && !getProductOf(kernel, dim)))))
+    return op->emitOpError() << "expected the last dim of '" << name
+                             << "' to have stride 1 (N12), got " << type;
+  return success();
+}
+
+/// Checks payload and lse of a state in memory.
+static LogicalResult verifyStateAccess(Operation *op, StateType state,
+                                       Value out, size_t outIndices, Value lse,
+                                       size_t lseIndices, bool writes) {
+  if (out) {
+    if (failed(verifyAccess(op, out, outIndices, state.getDim(), writes,
+                            "payload")))
+      return failure();
+    Type element = cast<MemRefType>(out.getType()).getElementType();
+    if (!isa<FloatType>(element))
+      return op->emitOpError()
+             << "expected a payload of floats, got " << element;
+  }
+  if (lse) {
+    if (failed(verifyAccess(op, lse, lseIndices, DimAttr(), writes, "lse")))
+      return failure();
+    Type element = cast<MemRefType>(lse.getType()).getElementType();
+    if (!element.isF32())
+      return op->emitOpError() << "expected an lse of f32, got " << element;
+  }
+  return success();
+}
+
+/// Checks that a value of `valueType` is what an element of `memref` becomes in
+/// a body.
+static LogicalResult verifyElement(Operation *op, Value memref,
+                                   Type valueType) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  Type expected = getComputeType(element),
+       got = getElementTypeOrSelf(valueType);
+  if (expected != got)
+    return op->emitOpError()
+           << "expected " << expected << " for elements of type " << element
+           << ", got " << got;
+  return success();
+}
+
+/// Whether elements of `memref` are those of a dtype variable of integers,
+/// whatever it is bound to. A variable of floats that is bound looks alike:
+/// mlafix-specialize has seen to the difference.
+static bool isOfIntegerVariable(Value memref) {
+  StringAttr variable = getDTypeVariable(memref);
+  if (!variable)
+    return false;
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  if (element.isInteger() && !element.isInteger(1))
+    return true;
+  auto kernel =
+      cast<KernelOp>(getKernelArgument(memref).getOwner()->getParentOp());
+  std::optional<DictionaryAttr> bindings = kernel.getBindings();
+  return bindings && bindings->contains(variable);
+}
+
+/// Likewise for a store. A body does not know the width of an integer whose
+/// dtype is a variable's: i32 and i64 are for all of them. Bytes take numbers
+/// of any type.
+static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
+  Type element = cast<MemRefType>(target.getType()).getElementType();
+  Type value = getElementTypeOrSelf(stored);
+  bool isInteger = value.isInteger(32) || value.isInteger(64);
+  if (isInteger && isOfIntegerVariable(target))
+    return success();
+  if (element.isInteger(8) && (isInteger || value.isF32()))
+    return success();
+  return verifyElement(op, target, value);
+}
+
+/// Likewise for a load, which may widen integers, or move the bits of what a
+/// variable of integers is bound to.
+static LogicalResult verifyLoaded(LoadOp op) {
+  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
+  Type result = getElementTypeOrSelf(op.getType());
+  if (result.isInteger(64) && isOfIntegerVariable(op.getSource()))
+    return success();
+  bool widens = element.isInteger() && !element.isInteger(1) &&
+                result.isSignlessInteger() && result != element;
+  if (!widens)
+    return verifyElement(op, op.getSource(), op.getType());
+  if (result.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return op.emitOpError()
+           << "expected an integer of at least "
+           << element.getIntOrFloatBitWidth() << " bits for elements of type "
+           << element << ", got " << result;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult LoadStateOp::verify() {
+  return verifyStateAccess(*this, getType(), getOut(), getOutIndices().size(),
+                           getLse(), getLseIndices().size(),
+                           /*writes=*/false);
+}
+
+LogicalResult StoreStateOp::verify() {
+  if (!getOut() && !getLse())
+    return emitOpError()
+           << "expected a payload, an lse or both to store to, got neither";
+  if (getScale() && !getOut())
+    return emitOpError() << "expected a payload beside the scale, got none";
+  return verifyStateAccess(*this, getState().getType(), getOut(),
+                           getOutIndices().size(), getLse(),
+                           getLseIndices().size(), /*writes=*/true);
+}
+
+LogicalResult LoadOp::verify() {
+  DimAttr dim = isRowTile(getType()) ? getTileDim(getType()) : DimAttr();
+  if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
+                          /*writes=*/false, "source",
+                          {getGroup(), getMember()})) ||
+      failed(verifyLoaded(*this)))
+    return failure();
+  if (getOther() && !getPredicate())
+    return emitOpError()
+           << "expected a predicate beside the 'else' value, got none";
+  return success();
+}
+
+LogicalResult StoreOp::verify() {
+  DimAttr dim = isRowTile(getValue().getType())
+                    ? getTileDim(getValue().getType())
+                    : DimAttr();
+  if (failed(verifyAccess(*this, getTarget(), getIndices().size(), dim,
+                          /*writes=*/true, "target",
+                          {getGroup(), getMember()})))
+    return failure();
+  return verifyStored(*this, getTarget(), getValue().getType());
+}
+
+LogicalResult StoreMembersOp::verify() {
+  BlockArgument argument = getKernelArgument(getTarget());
+  DimAttr product = getAccesses().front().getProduct();
+  if (!argument || !product)
+    return emitOpError() << "expected an argument of the kernel whose last dim "
+                            "is a product, got "
+                         << (argument ? "another dim" : "another value");
+  if (failed(verifyAccess(*this, getTarget(), getIndices().size(), product,
+                          /*writes=*/true, "target")))
+    return failure();
+  int64_t members = product.getGroup().getSize();
+  if (static_cast<int64_t>(getValues().size()) != members)
+    return emitOpError() << "expected a row for each of " << members
+                         << " members, got " << getValues().size();
+  for (Type type : getValues().getTypes())
+    if (getTileDim(type) != product.getGroups())
+      return emitOpError() << "expected rows along dim "
+                           << product.getGroups().str() << ", got "
+                           << getTileDim(type).str();
+  return verifyStored(*this, getTarget(), getValues().front().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses as data
+//===----------------------------------------------------------------------===//
+
+#include "dialect/MlafixInterfaces.cpp.inc"
+
+BlockArgument MemoryAccess::getArgument() const {
+  return getKernelArgument(memref);
+}
+
+DimAttr MemoryAccess::getRowDim() const {
+  if (!isRow)
+    return {};
+  for (Type type :
+       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+    if (isRowTile(type))
+      return getTileDim(type);
+    if (auto state = dyn_cast<StateType>(type))
+      return state.getDim();
+  }
+  return {};
+}
+
+bool MemoryAccess::isPerGroup() const {
+  return isRow && getRowDim().isPerGroup();
+}
+
+DimAttr MemoryAccess::getProduct() const {
+  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
+  DimAttr dim = rank ? getArgumentDim(memref, rank - 1) : DimAttr();
+  return dim && dim.isProduct() ? dim : DimAttr();
+}
+
+std::optional<int64_t> MemoryAccess::getMovedMember() const {
+  APInt number;
+  if (!isRow || !member || isPerGroup() ||
+      !matchPattern(member, m_ConstantInt(&number)))
+    return std::nullopt;
+  int64_t size = getProduct().getGroup().getSize();
+  if (!llvm::isPowerOf2_64(size) || number.uge(size) ||
+      size * getDTypeBytes(getElementType()) > kGroupBytes)
+    return std::nullopt;
+  return number.getSExtValue();
+}
+
+int64_t MemoryAccess::getMovedBits() const {
+  int64_t elements = getMovedMember() ? getProduct().getGroup().getSize() : 1;
+  return elements * getDTypeBits(getElementType());
+}
+
+//===----------------------------------------------------------------------===//
+// The ops' accesses
+//===----------------------------------------------------------------------===//
+
+SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
+  return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
+           isRowTile(getType()), /*isState=*/false, getGroup(), getMember()}};
+}
+
+SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {
+  return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
+           isRowTile(getValue().getType()), /*isState=*/false, getGroup(),
+           getMember()}};
+}
+
+SmallVector<MemoryAccess, 2> StoreMembersOp::getAccesses() {
+  return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
+           /*isRow=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
+           /*allMembers=*/true}};
+}
+
+SmallVector<MemoryAccess, 2> LoadStateOp::getAccesses() {
+  return {{*this, getOut(), getOutIndices(), getPredicate(), /*isWrite=*/false,
+           /*isRow=*/true, /*isState=*/true},
+          {*this, getLse(), getLseIndices(), getPredicate(), /*isWrite=*/false,
+           /*isRow=*/false, /*isState=*/true}};
+}
+
+SmallVector<MemoryAccess, 2> StoreStateOp::getAccesses() {
+  SmallVector<MemoryAccess, 2> accesses;
+  if (getOut())
+    accesses.push_back({*this, getOut(), getOutIndices(), getPredicate(),
+                        /*isWrite=*/true, /*isRow=*/true, /*isState=*/true});
+  if (getLse())
+    accesses.push_back({*this, getLse(), getLseIndices(), getPredicate(),
+                        /*isWrite=*/true, /*isRow=*/false, /*isState=*/true});
+  return accesses;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumeration and order
+//===----------------------------------------------------------------------===//
+
+SmallVector<MemoryAccess> mlafix::collectAccesses(Operation *root) {
+  SmallVector<MemoryAccess> accesses;
+  root->walk<WalkOrder::PreOrder>([&](MemoryAccessOpInterface op) {
+    llvm::append_range(accesses, op.getAccesses());
+  });
+  return accesses;
+}
+
+std::optional<MemoryAccess> mlafix::getSingleAccess(Operation *op) {
+  auto access = dyn_cast<MemoryAccessOpInterface>(op);
+  if (!access || isa<LoadStateOp, StoreStateOp>(op))
+    return std::nullopt;
+  return access.getAccesses().front();
+}
+
+bool mlafix::mayWrite(Operation *op) {
+  return op
+      ->walk([](Operation *nested) {
+        auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
+        bool isHarmless =
+            nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+            isMemoryEffectFree(nested) ||
+            (effects && effects.onlyHasEffect<MemoryEffects::Read>());
+        return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
+bool mlafix::mayWriteBetween(Operation *first, Operation *last) {
+  for (Operation *op = first->getNextNode(); op != last; op = op->getNextNode())
+    if (mayWrite(op))
+      return true;
+  return false;
+}
+
+bool mlafix::areOrdered(Operation *a, Operation *b) {
+  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) &&
+         (mayWrite(a) || mayWrite(b));
+}

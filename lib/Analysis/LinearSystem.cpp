@@ -1,0 +1,470 @@
+//===- LinearSystem.cpp - constraints of one or two rows
+//------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/LinearSystem.h"
+
+#include "mlir/Analysis/Presburger/Simplex.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::presburger;
+using namespace mlafix;
+
+Form &Form::add(const Form &other, int64_t factor) {
+  constant += factor * other.constant;
+  for (auto [column, coefficient] : other.terms) {
+    auto *it = llvm::find_if(
+        terms, [c = column](const auto &term) { return term.first == c; });
+    if (it == terms.end())
+      terms.push_back({column, factor * coefficient});
+    else
+      it->second += factor * coefficient;
+  }
+  return *this;
+}
+
+Form LinearSystem::addColumn() {
+  Form form;
+  form.terms.push_back({numColumns++, 1});
+  named.push_back(false);
+  return form;
+}
+
+std::optional<unsigned> LinearSystem::findColumn(Var var,
+                                                 unsigned instance) const {
+  if ((*model)[var].isLaunch)
+    instance = 0;
+  auto it = columns.find({var, instance});
+  return it == columns.end() ? std::nullopt : std::optional(it->second);
+}
+
+unsigned LinearSystem::getColumn(Var var, unsigned instance) {
+  const Variable &variable = (*model)[var];
+  if (variable.isLaunch)
+    instance = 0;
+  auto it = columns.find({var, instance});
+  if (it != columns.end())
+    return it->second;
+  unsigned column = addColumn().terms.front().first;
+  columns[{var, instance}] = column;
+  named[column] =
+      variable.kind == Variable::Size || variable.kind == Variable::Scalar;
+  if (isOverBudget())
+    return column;
+  Form form;
+  form.terms.push_back({column, 1});
+  constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
+  // Definitions imply the ranges of what they define. Sizes have no end here,
+  // so that an element has one where a row or a quotient has one, unless it
+  // keeps sums from wrapping around.
+  if (variable.kind == Variable::Grid || variable.kind == Variable::Derived) {
+    restrict(variable.definition, instance);
+    return column;
+  }
+  if (variable.range.low > lowest) {
+    Form above = form;
+    above.constant = -int64_t(variable.range.low);
+    restrict(above);
+  }
+  if (variable.range.high < kMaxSize / 2 ||
+      (variable.kind == Variable::Size && model->isCareful())) {
+    Form below;
+    below.constant = int64_t(variable.range.high);
+    restrict(below.add(form, -1));
+  }
+  if (!variable.definition.isAlways())
+    restrict(variable.definition, instance);
+  return column;
+}
+
+Form LinearSystem::getForm(const Linear &linear, unsigned instance) {
+  Form form;
+  form.constant = linear.constant;
+  for (auto [var, coefficient] : linear.terms)
+    form.terms.push_back({getColumn(var, instance), coefficient});
+  return form;
+}
+
+void LinearSystem::restrict(const Form &form, bool isEquality) {
+  for (Disjunct &disjunct : disjuncts)
+    disjunct.push_back({form, isEquality});
+}
+
+/// The column and the value, where a row is an equality that gives it one.
+std::optional<std::pair<unsigned, int64_t>>
+LinearSystem::Row::getFixed() const {
+  if (!isEquality || form.terms.size() != 1)
+    return std::nullopt;
+  auto [column, coefficient] = form.terms.front();
+  if (coefficient != 1 && coefficient != -1)
+    return std::nullopt;
+  return std::pair(column, -form.constant * coefficient);
+}
+
+/// Whether the rows give one column two values: cases of an argument that is
+/// there and of one that is omitted, for example, do not meet.
+bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
+  for (const Row &x : a)
+    if (auto fixed = x.getFixed())
+      for (const Row &y : b)
+        if (auto other = y.getFixed(); other && other->first == fixed->first &&
+                                       other->second != fixed->second)
+          return true;
+  return false;
+}
+
+void LinearSystem::restrict(const Condition &condition, unsigned instance) {
+  // New columns extend all disjuncts, so they come before these multiply.
+  std::vector<Disjunct> added;
+  for (const Conjunct &conjunct : condition.disjuncts) {
+    Disjunct &rows = added.emplace_back();
+    for (const Constraint &constraint : conjunct)
+      rows.push_back(
+          {getForm(constraint.linear, instance), constraint.isEquality});
+  }
+  std::vector<Disjunct> product;
+  for (const Disjunct &disjunct : disjuncts)
+    for (const Disjunct &rows : added)
+      if (!contradict(disjunct, rows) && !contradict(rows, rows))
+        llvm::append_range(product.emplace_back(disjunct), rows);
+  if (product.size() > Budget::disjuncts)
+    dropEmpty(product);
+  isTooLarge |= product.size() > Budget::disjuncts;
+  if (!isTooLarge)
+    disjuncts = std::move(product);
+}
+
+/// Drops what has no rational point, unless that is too much to look at.
+void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
+  if (cases.size() > Budget::candidates || isOverBudget())
+    return;
+  llvm::erase_if(cases, [&](const Disjunct &disjunct) {
+    return Simplex(getPolyhedron(disjunct, numColumns)).isEmpty();
+  });
+}
+
+/// Of two forms, the constant that they add up to.
+static std::optional<int64_t> getConstantSum(const Form &a, const Form &b) {
+  Form sum = a;
+  sum.add(b);
+  bool isConstant = llvm::all_of(
+      sum.terms, [](const auto &term) { return term.second == 0; });
+  return isConstant ? std::optional(sum.constant) : std::nullopt;
+}
+
+std::optional<std::pair<Form, int64_t>>
+LinearSystem::findRemainder(const Disjunct &disjunct) {
+  auto isGiven = [&](const Form &form) {
+    return llvm::any_of(disjunct, [&](const Row &row) {
+      Form difference = row.form;
+      return row.isEquality &&
+             getConstantSum(difference.add(form, -1), Form()).has_value();
+    });
+  };
+  for (const Row &row : disjunct)
+    for (const Row &other : disjunct) {
+      if (row.isEquality || other.isEquality)
+        continue;
+      std::optional<int64_t> most = getConstantSum(row.form, other.form);
+      if (!most || *most < 1 || *most >= Budget::factor)
+        continue;
+      bool isRemainder = llvm::any_of(row.form.terms, [&](const auto &term) {
+        return term.second == -(*most + 1);
+      });
+      if (isRemainder && !isGiven(row.form))
+        return std::pair(row.form, *most);
+    }
+  return std::nullopt;
+}
+
+bool LinearSystem::splitRemainders() {
+  if (isOverBudget())
+    return false;
+  std::vector<Disjunct> open = disjuncts, split;
+  bool isAny = false;
+  while (!open.empty()) {
+    Disjunct disjunct = std::move(open.back());
+    open.pop_back();
+    auto remainder = findRemainder(disjunct);
+    if (!remainder) {
+      split.push_back(std::move(disjunct));
+      continue;
+    }
+    isAny = true;
+    auto [form, most] = *remainder;
+    for (int64_t value = 0; value <= most; ++value, --form.constant) {
+      Disjunct one = disjunct;
+      one.push_back({form, /*isEquality=*/true});
+      IntegerPolyhedron points = getPolyhedron(one, numColumns);
+      if (!Simplex(points).isEmpty() && !points.isIntegerEmpty())
+        open.push_back(std::move(one));
+    }
+    if (open.size() + split.size() > Budget::candidates)
+      return false;
+  }
+  if (!isAny || split.size() > Budget::disjuncts)
+    return false;
+  disjuncts = std::move(split);
+  return true;
+}
+
+bool LinearSystem::isOverBudget() const {
+  return isTooLarge || numColumns > Budget::columns ||
+         llvm::any_of(disjuncts, [](const Disjunct &disjunct) {
+           return disjunct.size() > Budget::rows;
+         });
+}
+
+IntegerPolyhedron LinearSystem::getPolyhedron(const Disjunct &disjunct,
+                                              unsigned numDims) const {
+  IntegerPolyhedron polyhedron(
+      PresburgerSpace::getSetSpace(numDims, 0, numColumns - numDims));
+  SmallVector<int64_t> row;
+  for (const Row &constraint : disjunct) {
+    row.assign(numColumns + 1, 0);
+    row.back() = constraint.form.constant;
+    for (auto [column, coefficient] : constraint.form.terms)
+      row[column] += coefficient;
+    if (constraint.isEquality)
+      polyhedron.addEquality(row);
+    else
+      polyhedron.addInequality(row);
+  }
+  return polyhedron;
+}
+
+std::optional<bool> LinearSystem::isEmpty() const {
+  if (isOverBudget())
+    return std::nullopt;
+  for (const Disjunct &disjunct : disjuncts) {
+    IntegerPolyhedron polyhedron = getPolyhedron(disjunct, numColumns);
+    // Most questions have no rational solution either, which is cheap to see.
+    if (!Simplex(polyhedron).isEmpty() && !polyhedron.isIntegerEmpty())
+      return false;
+  }
+  return true;
+}
+
+namespace {
+/// The constraints of a polyhedron, equalities first; the columns are its dims,
+/// its locals and a constant.
+struct Constraints {
+  unsigned numDims, numEqualities;
+  IntMatrix rows;
+
+  explicit Constraints(const IntegerPolyhedron &set)
+      : numDims(set.getNumDimVars()), numEqualities(set.getNumEqualities()),
+        rows(0, set.getNumCols()) {
+    for (unsigned i = 0; i < set.getNumEqualities(); ++i)
+      rows.appendExtraRow(set.getEquality(i));
+    for (unsigned i = 0; i < set.getNumInequalities(); ++i)
+      rows.appendExtraRow(set.getInequality(i));
+  }
+
+  unsigned getNumLocals() const { return rows.getNumColumns() - numDims - 1; }
+
+  /// Replaces the locals by others, of which they are the products by a
+  /// unimodular matrix: those of which the equalities have fewest.
+  void separateLocals() {
+    IntMatrix given(numEqualities, getNumLocals());
+    for (unsigned i = 0; i < numEqualities; ++i)
+      given.setRow(i, rows.getRow(i).slice(numDims, getNumLocals()));
+    IntMatrix change = given.computeHermiteNormalForm().second;
+    for (unsigned i = 0; i < rows.getNumRows(); ++i) {
+      auto locals = rows.getRow(i).slice(numDims, getNumLocals());
+      llvm::copy(change.preMultiplyWithRow(locals), locals.begin());
+    }
+  }
+
+  /// Drops a local that an equality gives as a sum of integer multiples of the
+  /// other columns. False: there is none.
+  bool dropGiven() {
+    for (unsigned i = 0; i < numEqualities; ++i)
+      for (unsigned j = numDims; j < numDims + getNumLocals(); ++j) {
+        DynamicAPInt unit = rows(i, j);
+        if (abs(unit) != 1)
+          continue;
+        for (unsigned k = 0; k < rows.getNumRows(); ++k)
+          if (k != i)
+            rows.addToRow(i, k, -unit * rows(k, j));
+        rows.removeRow(i);
+        rows.removeColumn(j);
+        --numEqualities;
+        return true;
+      }
+    return false;
+  }
+
+  IntegerPolyhedron getPolyhedron() const {
+    IntegerPolyhedron set(
+        PresburgerSpace::getSetSpace(numDims, 0, getNumLocals()));
+    for (unsigned i = 0; i < rows.getNumRows(); ++i)
+      if (i < numEqualities)
+        set.addEquality(rows.getRow(i));
+      else
+        set.addInequality(rows.getRow(i));
+    return set;
+  }
+};
+} // namespace
+
+/// The same set with fewer locals. Of `(7 i + t) mod n` with the i of a loop,
+/// one is left in place of i, the quotient and the remainder. The algorithms
+/// that ask for the least values of locals find such relations by cuts, whose
+/// number grows with n.
+static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
+  Constraints constraints(set);
+  constraints.separateLocals();
+  while (constraints.dropGiven()) {
+  }
+  return constraints.getPolyhedron();
+}
+
+PresburgerSet LinearSystem::getSet() const {
+  PresburgerSet set =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numColumns));
+  for (const Disjunct &disjunct : disjuncts)
+    set.unionInPlace(getPolyhedron(disjunct, numColumns));
+  return set;
+}
+
+/// Whether the least values of the locals that are no quotients yet are found
+/// soon.
+static bool isSoonSolved(const IntegerPolyhedron &set) {
+  unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();
+  if (numLocals <= 1 || set.getLocalReprs().hasAllReprs())
+    return true;
+  auto isSmall = [&](ArrayRef<DynamicAPInt> row) {
+    return llvm::all_of(row.slice(numDims, numLocals),
+                        [](const DynamicAPInt &factor) {
+                          return abs(factor) <= DynamicAPInt(Budget::factor);
+                        });
+  };
+  auto areSmall = [&](unsigned count, auto getRow) {
+    return llvm::all_of(llvm::seq(count),
+                        [&](unsigned i) { return isSmall(getRow(i)); });
+  };
+  return numLocals <= Budget::locals &&
+         areSmall(set.getNumInequalities(),
+                  [&](unsigned i) { return set.getInequality(i); }) &&
+         areSmall(set.getNumEqualities(),
+                  [&](unsigned i) { return set.getEquality(i); });
+}
+
+/// Two inequalities may keep a quotient's remainder in a shorter range than
+/// that from 0 to the divisor less 1. Subtraction takes them for the definition
+/// of the quotient then, and loses what they say beyond it (MLIR 22). Gives the
+/// quotient that definition, and another name in one of them. False: there are
+/// no such inequalities.
+static bool separateRemainder(IntegerRelation &set) {
+  unsigned constant = set.getNumVars(),
+           numInequalities = set.getNumInequalities();
+  auto areOpposite = [&](unsigned i, unsigned j) {
+    return llvm::all_of(llvm::seq(constant), [&](unsigned k) {
+      return set.atIneq(i, k) == -set.atIneq(j, k);
+    });
+  };
+  auto getQuotient = [&](unsigned i) {
+    unsigned largest = set.getVarKindOffset(VarKind::Local);
+    for (unsigned k : llvm::seq(largest, constant))
+      if (abs(set.atIneq(i, k)) > abs(set.atIneq(i, largest)))
+        largest = k;
+    return largest;
+  };
+  for (unsigned i : llvm::seq(numInequalities))
+    for (unsigned j : llvm::seq(numInequalities)) {
+      if (!areOpposite(i, j))
+        continue;
+      unsigned quotient = getQuotient(i);
+      DynamicAPInt divisor = set.atIneq(i, quotient),
+                   most = set.atIneq(i, constant) + set.atIneq(j, constant);
+      if (divisor - 1 <= most || most < 0)
+        continue;
+      auto definition = llvm::to_vector(set.getInequality(i));
+      definition.back() += divisor - 1 - most;
+      set.addInequality(definition);
+      unsigned name = set.appendVar(VarKind::Local);
+      std::swap(set.atIneq(i, quotient), set.atIneq(i, name));
+      SmallVector<DynamicAPInt> isSame(set.getNumCols());
+      isSame[quotient] = 1;
+      isSame[name] = -1;
+      set.addEquality(isSame);
+      return true;
+    }
+  return false;
+}
+
+std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
+  PresburgerSet set =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
+  for (const Disjunct &disjunct : disjuncts) {
+    IntegerPolyhedron solved = solveLocals(getPolyhedron(disjunct, numDims));
+    if (!isSoonSolved(solved))
+      return std::nullopt;
+    set.unionInPlace(solved);
+  }
+  PresburgerSet result =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
+  PresburgerRelation solved = set.computeReprWithOnlyDivLocals();
+  for (IntegerRelation disjunct : solved.getAllDisjuncts()) {
+    while (disjunct.getNumLocalVars() && separateRemainder(disjunct)) {
+    }
+    result.unionInPlace(disjunct);
+  }
+  return result;
+}
+
+std::optional<PresburgerSet> mlafix::subtract(PresburgerSet set,
+                                              const PresburgerSet &other) {
+  for (const IntegerRelation &disjunct : other.getAllDisjuncts()) {
+    set = set.subtract(PresburgerSet(PresburgerRelation(disjunct)));
+    if (set.getNumDisjuncts() > Budget::pieces)
+      return std::nullopt;
+  }
+  return set;
+}
+
+std::optional<LinearSystem::Point>
+LinearSystem::findPoint(const PresburgerSet &set) const {
+  constexpr int64_t kBounds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,
+                                 11, 12, 13, 14, 15, 16, 17, 64, 1024};
+  auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {
+    for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
+      IntegerRelation small = disjunct;
+      for (unsigned i = 0; bound && i < disjunct.getNumDimVars(); ++i)
+        if (i < named.size() && named[i]) {
+          small.addBound(BoundType::UB, i, bound);
+          small.addBound(BoundType::LB, i, least);
+        }
+      if (std::optional<SmallVector<DynamicAPInt, 8>> sample =
+              small.findIntegerSample()) {
+        constexpr int64_t most = std::numeric_limits<int64_t>::max();
+        Point point;
+        for (const DynamicAPInt &value : *sample) {
+          if (abs(value) > DynamicAPInt(most))
+            return std::nullopt;
+          point.push_back(int64_t(value));
+        }
+        return point;
+      }
+    }
+    return std::nullopt;
+  };
+  for (int64_t bound : kBounds)
+    for (int64_t least : {int64_t(0), -bound})
+      if (std::optional<Point> point = search(least, bound))
+        return point;
+  return search(0, 0);
+}
+
+std::optional<LinearSystem::Point> LinearSystem::findPoint() const {
+  if (isOverBudget())
+    return std::nullopt;
+  return findPoint(getSet());
+}

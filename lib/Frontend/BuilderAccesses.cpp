@@ -1,0 +1,447 @@
+//===- BuilderAccesses.cpp - loads, stores, states ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+using Impl = KernelBuilder::Impl;
+using Kind = ValueType::Kind;
+
+unsigned Impl::rank(Value tensor) const {
+  return cast<MemRefType>(get(tensor).getType()).getRank();
+}
+
+DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
+  unsigned last = rank(tensor);
+  DimAttr dim = last ? getArgumentDim(get(tensor), last - 1) : DimAttr();
+  if (!dim)
+    fail(location)
+        << "expected a tensor whose last dim has a name to take rows "
+           "of, got "
+        << spell(tensor);
+  return dim;
+}
+
+DimAttr Impl::dimOf(std::string_view name) {
+  if (std::optional<Factors> factors = Factors::of(name);
+      factors && factors->isValid())
+    return factors->getDim(context.get());
+  int64_t size;
+  if (!llvm::StringRef(name).getAsInteger(10, size) && size > 0)
+    return DimAttr::get(context.get(), size);
+  Block &entry = KernelOp(kernel).getBody().front();
+  for (BlockArgument argument : entry.getArguments()) {
+    ArrayAttr dims = KernelOp(kernel).getArgDims(argument.getArgNumber());
+    if (!dims)
+      continue;
+    for (auto [position, dim] : llvm::enumerate(dims.getAsRange<StringAttr>()))
+      if (dim.getValue() == llvm::StringRef(name))
+        return getArgumentDim(argument, position);
+  }
+  return DimAttr::get(context.get(), llvm::StringRef(name));
+}
+
+static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
+                         const SourceLocation &location) {
+  if (!impl.checkVisible(indices, "indices", location))
+    return false;
+  for (KernelBuilder::Value index : indices)
+    if (!impl.get(index).getType().isIndex()) {
+      impl.fail(location) << "expected indices of type index, got "
+                          << impl.spell(index);
+      return false;
+    }
+  return true;
+}
+
+/// What every access needs: a tensor, its indices, and perhaps a predicate.
+static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
+                        const char *what, const SourceLocation &location) {
+  return impl.checkOpen(location) &&
+         impl.checkTensor(place.tensor, what, location) &&
+         checkIndices(impl, place.indices, location) &&
+         (!place.predicate ||
+          impl.checkCondition(place.predicate, "predicate", location));
+}
+
+/// The same for a part of a row.
+static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
+                      const SourceLocation &location) {
+  KernelBuilder::Values indices;
+  for (KernelBuilder::Value index : {place.part.group, place.part.member})
+    if (index)
+      indices.push_back(index);
+  if (indices.empty())
+    return true;
+  if (!checkIndices(impl, indices, location))
+    return false;
+  DimAttr dim = impl.rowDim(place.tensor, location);
+  if (dim && !dim.isProduct())
+    impl.fail(location)
+        << "expected a tensor whose last dim is a product to take parts of its "
+           "rows, got rows along "
+        << dim.getText();
+  return dim && dim.isProduct();
+}
+
+/// Whether a row is accessed rather than an element.
+static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
+  return place.indices.size() + 1 == impl.rank(place.tensor) &&
+         !(place.part.group && place.part.member);
+}
+
+/// The dim of the row that is accessed; null, and an error, where it has none.
+static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
+                            const SourceLocation &location) {
+  DimAttr dim = impl.rowDim(place.tensor, location);
+  const KernelBuilder::Part &part = place.part;
+  if (!dim)
+    return {};
+  return part.group ? dim.getGroup() : part.member ? dim.getGroups() : dim;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and scalars
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::load(const Access &place,
+                                         const SourceLocation &location,
+                                         Value other, std::string_view dtype) {
+  if (!checkAccess(*impl, place, "tensor", location) ||
+      !checkPart(*impl, place, location) ||
+      (other && !impl->checkVisible(other, "value instead", location)))
+    return {};
+  auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
+  Type type = getComputeType(memref.getElementType());
+  bool widens = dtype == "i32" || dtype == "i64";
+  if (widens && !type.isInteger(1) && type.isInteger())
+    type = impl->builder.getIntegerType(dtype == "i32" ? 32 : 64);
+  if (!dtype.empty() && getDTypeName(type) != llvm::StringRef(dtype) &&
+      dtype != "u8") {
+    impl->fail(location) << "expected integers to widen, got "
+                         << impl->spell(place.tensor) << " and "
+                         << llvm::StringRef(dtype);
+    return {};
+  }
+  if (isRow(*impl, place)) {
+    DimAttr dim = getAccessDim(*impl, place, location);
+    if (!dim)
+      return {};
+    type = getRowTileType(dim, type);
+    impl->useRows(place.tensor);
+  }
+  if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
+    impl->fail(location) << "expected "
+                         << getDTypeName(getElementTypeOrSelf(type))
+                         << " for the value instead, got "
+                         << impl->spell(other);
+    return {};
+  }
+  auto load = impl->make<LoadOp>(
+      location, type, impl->get(place.tensor), impl->getAll(place.indices),
+      impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
+      impl->get(place.part.member));
+  bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
+                    getElementTypeOrSelf(type).isInteger(8);
+  return load ? impl->wrap(load, isUnsigned) : Value();
+}
+
+bool KernelBuilder::store(Value value, const Access &place,
+                          const SourceLocation &location) {
+  if (!checkAccess(*impl, place, "tensor", location) ||
+      !checkPart(*impl, place, location) ||
+      !impl->checkVisible(value, "value", location))
+    return false;
+  ValueType type = impl->type(value);
+  if (type.kind != Kind::Scalar && type.kind != Kind::Row) {
+    impl->fail(location) << "expected a scalar or a row to store, got "
+                         << type.str();
+    return false;
+  }
+  mlir::Value stored = impl->get(value);
+  DimAttr dim; // null: an element
+  if (isRow(*impl, place)) {
+    dim = getAccessDim(*impl, place, location);
+    if (!dim)
+      return false;
+    Type row = getRowTileType(dim, getElementTypeOrSelf(stored.getType()));
+    bool isOfGroups = type.kind == Kind::Row && dim.isProduct() &&
+                      getTileDim(stored.getType()) == dim.getGroups();
+    if (type.kind == Kind::Scalar)
+      stored = impl->make<SplatOp>(location, row, stored);
+    else if (isOfGroups)
+      stored = impl->make<BroadcastOp>(location, row, stored);
+  }
+  if (!stored)
+    return false;
+  if (dim)
+    impl->useRows(place.tensor);
+  return static_cast<bool>(impl->make<StoreOp>(
+      location, stored, impl->get(place.tensor), impl->getAll(place.indices),
+      impl->get(place.predicate), impl->get(place.part.group),
+      impl->get(place.part.member)));
+}
+
+KernelBuilder::Value KernelBuilder::present(Value tensor,
+                                            const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkTensor(tensor, "tensor", location))
+    return {};
+  return impl->wrap(impl->make<PresentOp>(location, impl->builder.getI1Type(),
+                                          impl->get(tensor)));
+}
+
+bool KernelBuilder::exchange(const SourceLocation &location) {
+  return impl->checkOpen(location) && impl->make<ExchangeOp>(location);
+}
+
+KernelBuilder::Value KernelBuilder::turn(const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  return impl->wrap(impl->make<TurnOp>(location, impl->builder.getIndexType()));
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
+                           const SourceLocation &location) {
+  if (text == "e" || text == "2" ||
+      (!text.empty() && llvm::isUpper(text.front())))
+    return BaseAttr::get(impl.context.get(), llvm::StringRef(text));
+  impl.fail(location) << "expected base e, 2 or an upper-case name, got '"
+                      << llvm::StringRef(text) << "'";
+  return {};
+}
+
+static KernelBuilder::Access
+payloadOf(const KernelBuilder::StateAccess &place) {
+  return {place.out, place.outIndices, place.predicate};
+}
+
+static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
+                        const SourceLocation &location) {
+  if (!impl.checkOpen(location) ||
+      !impl.checkVisible(states, "state", location))
+    return false;
+  for (KernelBuilder::Value state : states)
+    if (!isa<StateType>(impl.get(state).getType())) {
+      impl.fail(location) << "expected a state, got " << impl.spell(state);
+      return false;
+    }
+  return true;
+}
+
+/// Whether `value` is one f32: an error if not.
+static bool checkScalar(Impl &impl, KernelBuilder::Value value,
+                        const char *what, const SourceLocation &location) {
+  if (!impl.checkVisible(value, what, location))
+    return false;
+  if (impl.get(value).getType().isF32())
+    return true;
+  impl.fail(location) << "expected f32 for the " << what << ", got "
+                      << impl.spell(value);
+  return false;
+}
+
+KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
+                                             std::string_view base,
+                                             const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  if (dim.empty()) {
+    impl->fail(location) << "expected the name of a dim for an identity, got "
+                            "none";
+    return {};
+  }
+  BaseAttr parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto type = StateType::get(impl->context.get(), impl->dimOf(dim), parsed);
+  return impl->wrap(impl->make<IdentityOp>(location, type));
+}
+
+KernelBuilder::Value KernelBuilder::loadState(const StateAccess &place,
+                                              std::string_view base, bool sink,
+                                              const SourceLocation &location) {
+  if (!checkAccess(*impl, payloadOf(place), "payload", location) ||
+      !checkAccess(*impl, {place.lse, place.lseIndices}, "lse", location))
+    return {};
+  BaseAttr parsed = parseBase(*impl, base, location);
+  DimAttr dim = parsed ? impl->rowDim(place.out, location) : DimAttr();
+  if (!dim)
+    return {};
+  impl->useRows(place.out);
+  auto type = StateType::get(impl->context.get(), dim, parsed, sink);
+  return impl->wrap(impl->make<LoadStateOp>(
+      location, type, impl->get(place.out), impl->getAll(place.outIndices),
+      impl->get(place.lse), impl->getAll(place.lseIndices),
+      impl->get(place.predicate)));
+}
+
+KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
+                                              std::string_view base, bool sink,
+                                              const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location) ||
+      !checkScalar(*impl, lse, "lse", location))
+    return {};
+  mlir::Value payload = impl->get(row);
+  if (!isRowTile(payload.getType()) ||
+      !getElementTypeOrSelf(payload.getType()).isF32()) {
+    impl->fail(location) << "expected a row of f32 for a state, got "
+                         << impl->spell(row);
+    return {};
+  }
+  BaseAttr parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto type = StateType::get(impl->context.get(), getTileDim(payload.getType()),
+                             parsed, sink);
+  return impl->wrap(
+      impl->make<MakeStateOp>(location, type, payload, impl->get(lse)));
+}
+
+bool KernelBuilder::storeState(Value state, const StateAccess &place,
+                               Value scale, const SourceLocation &location) {
+  if (scale && !checkScalar(*impl, scale, "scale", location))
+    return false;
+  Access lse = {place.lse, place.lseIndices, place.predicate};
+  if (!checkStates(*impl, {state}, location) ||
+      (place.out &&
+       !checkAccess(*impl, payloadOf(place), "payload", location)) ||
+      (place.lse && !checkAccess(*impl, lse, "lse", location)))
+    return false;
+  if (place.out)
+    impl->useRows(place.out);
+  return static_cast<bool>(impl->make<StoreStateOp>(
+      location, impl->get(state), impl->get(place.out),
+      impl->getAll(place.outIndices), impl->get(place.lse),
+      impl->getAll(place.lseIndices), impl->get(place.predicate),
+      impl->get(scale)));
+}
+
+KernelBuilder::Value KernelBuilder::merge(const Values &states,
+                                          const SourceLocation &location) {
+  if (!checkStates(*impl, states, location))
+    return {};
+  if (states.empty()) {
+    impl->fail(location) << "expected at least one state to merge, got none";
+    return {};
+  }
+  auto type = cast<StateType>(impl->get(states.front()).getType());
+  unsigned sinks = 0;
+  for (Value state : states) {
+    auto other = cast<StateType>(impl->get(state).getType());
+    if (other.withSink(false) != type.withSink(false)) {
+      impl->fail(location) << "expected states of one dim and base (N8), got "
+                           << impl->spell(states.front()) << " and "
+                           << impl->spell(state);
+      return {};
+    }
+    sinks += other.getSink();
+  }
+  if (sinks > 1) {
+    impl->fail(location) << "expected at most one state with a sink, which "
+                            "counts once, got "
+                         << sinks;
+    return {};
+  }
+  return impl->wrap(impl->make<MergeOp>(location, type.withSink(sinks),
+                                        impl->getAll(states)));
+}
+
+KernelBuilder::Value KernelBuilder::mask(Value state, Value predicate,
+                                         const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location) ||
+      !impl->checkCondition(predicate, "predicate", location))
+    return {};
+  return impl->wrap(
+      impl->make<MaskOp>(location, impl->get(state), impl->get(predicate)));
+}
+
+KernelBuilder::Value KernelBuilder::rebase(Value state, std::string_view base,
+                                           const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  BaseAttr parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto from = cast<StateType>(impl->get(state).getType());
+  auto to = StateType::get(impl->context.get(), from.getDim(), parsed,
+                           from.getSink());
+  return impl->wrap(impl->make<RebaseOp>(location, to, impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::payload(Value state,
+                                            const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  auto type = cast<StateType>(impl->get(state).getType());
+  return impl->wrap(
+      impl->make<PayloadOp>(location, type.getTileType(), impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::lseOf(Value state,
+                                          const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  return impl->wrap(impl->make<LseOfOp>(location, impl->builder.getF32Type(),
+                                        impl->get(state)));
+}
+
+//===----------------------------------------------------------------------===//
+// Strides of rows
+//===----------------------------------------------------------------------===//
+
+/// Has the elements of `tensor`'s last dim lie one behind another.
+static void setUnitStride(mlir::Value tensor) {
+  auto type = cast<MemRefType>(tensor.getType());
+  auto layout = cast<StridedLayoutAttr>(type.getLayout());
+  SmallVector<int64_t> strides(layout.getStrides());
+  strides.back() = 1;
+  tensor.setType(
+      MemRefType::get(type.getShape(), type.getElementType(),
+                      StridedLayoutAttr::get(tensor.getContext(),
+                                             layout.getOffset(), strides)));
+}
+
+void Impl::useRows(Value tensor) {
+  mlir::Value value = get(tensor);
+  auto type = cast<MemRefType>(value.getType());
+  if (type.getStridesAndOffset().first.back() == 1)
+    return;
+  DimAttr dim = getArgumentDim(value, type.getRank() - 1);
+  if (getProductOf(KernelOp(kernel), dim)) {
+    groupRows.insert(value);
+    return;
+  }
+  setUnitStride(value);
+  refreshSignature();
+}
+
+void Impl::settleGroupRows() {
+  if (groupRows.empty())
+    return;
+  DenseSet<DimAttr> dims;
+  kernel->walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (isRowTile(type))
+        dims.insert(getTileDim(type));
+  });
+  for (mlir::Value tensor : groupRows) {
+    int64_t rank = cast<MemRefType>(tensor.getType()).getRank();
+    DimAttr dim = getArgumentDim(tensor, rank - 1);
+    if (!dims.contains(getProductOf(KernelOp(kernel), dim)))
+      setUnitStride(tensor);
+  }
+  refreshSignature();
+}

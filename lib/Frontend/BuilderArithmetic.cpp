@@ -1,0 +1,567 @@
+//===- BuilderArithmetic.cpp - constants, arithmetic, conversions, rows ---===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlafix;
+using Impl = KernelBuilder::Impl;
+using Kind = ValueType::Kind;
+
+/// A constant of a scalar or row type.
+mlir::Value Impl::constantLike(Type type, int64_t value,
+                               const SourceLocation &location) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attribute = element.isF32()
+                            ? TypedAttr(builder.getF32FloatAttr(value))
+                            : TypedAttr(builder.getIntegerAttr(element, value));
+  mlir::Value scalar = make<arith::ConstantOp>(location, attribute);
+  return isRowTile(type) ? make<SplatOp>(location, type, scalar).getResult()
+                         : scalar;
+}
+
+namespace {
+/// The kinds of element that an operation is for.
+enum class Domain { Float, Integer, Bool, Other };
+} // namespace
+
+static Domain domainOf(mlir::Value value, bool isUnsigned) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (isUnsigned)
+    return Domain::Other;
+  if (element.isF32())
+    return Domain::Float;
+  if (element.isInteger(1))
+    return Domain::Bool;
+  if (element.isIndex() || element.isInteger(32) || element.isInteger(64))
+    return Domain::Integer;
+  return Domain::Other;
+}
+
+/// What a kernel in Python writes to bring two types of numbers together: the
+/// end of a message, or nothing.
+static std::string hintOfConversion(const ValueType &left,
+                                    const ValueType &right) {
+  auto isNumber = [](const ValueType &type) {
+    return Impl::isArithmetic(type) &&
+           llvm::is_contained({"f32", "i32", "i64", "index"}, type.dtype);
+  };
+  if (left.dtype == right.dtype)
+    return "";
+  for (auto [one, other] : {std::pair(&left, &right), std::pair(&right, &left)})
+    if (one->dtype == "bool" && isNumber(*other))
+      return "; " + other->dtype + "(…) makes 1 of true and 0 of false";
+  if (!isNumber(left) || !isNumber(right))
+    return "";
+  bool hasFloat = left.dtype == "f32" || right.dtype == "f32";
+  const ValueType &kept = left.kind == Kind::Row ? left : right;
+  std::string to = hasFloat                 ? "f32"
+                   : kept.kind == Kind::Row ? kept.dtype
+                                            : "i64";
+  return "; " + to + "(…) converts";
+}
+
+/// Whether rows along `groups` have one element for each group of rows along
+/// `dim`.
+static bool isOfGroups(DimAttr groups, DimAttr dim) {
+  return dim.isProduct() && dim.getGroups() == groups;
+}
+
+/// Whether rows along two dims can stand beside each other.
+static bool canMeet(mlir::Value a, mlir::Value b) {
+  DimAttr left = getTileDim(a.getType()), right = getTileDim(b.getType());
+  return left == right || isOfGroups(left, right) || isOfGroups(right, left);
+}
+
+/// `value` along the dim of `other`: broadcast if it is a scalar, or a row of
+/// the groups of that dim.
+static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
+                               const SourceLocation &location) {
+  if (!isRowTile(other.getType()))
+    return value;
+  DimAttr dim = getTileDim(other.getType());
+  Type row = getRowTileType(dim, getElementTypeOrSelf(value.getType()));
+  if (!isRowTile(value.getType()))
+    return impl.make<SplatOp>(location, row, value);
+  if (isOfGroups(getTileDim(value.getType()), dim))
+    return impl.make<BroadcastOp>(location, row, value);
+  return value;
+}
+
+/// Brings two operands to one type: a scalar beside a row stands for a row of
+/// it, and a row of groups' elements beside a row of the groups likewise.
+static bool matchOperands(Impl &impl, std::string_view op,
+                          KernelBuilder::Value lhs, KernelBuilder::Value rhs,
+                          mlir::Value &a, mlir::Value &b,
+                          const SourceLocation &location) {
+  if (!impl.checkUnfinished(location) ||
+      !impl.checkVisible({lhs, rhs}, "operands", location))
+    return false;
+  ValueType left = impl.type(lhs), right = impl.type(rhs);
+  bool fits = Impl::isArithmetic(left) && Impl::isArithmetic(right) &&
+              left.dtype == right.dtype &&
+              (left.kind != Kind::Row || right.kind != Kind::Row ||
+               canMeet(impl.get(lhs), impl.get(rhs)));
+  if (!fits) {
+    impl.fail(location) << "expected scalars or rows of one type for '"
+                        << llvm::StringRef(op) << "', got " << left.str()
+                        << " and " << right.str()
+                        << hintOfConversion(left, right);
+    return false;
+  }
+  mlir::Value x = impl.get(lhs), y = impl.get(rhs);
+  b = broadcastTo(impl, y, x, location);
+  a = broadcastTo(impl, x, y, location);
+  return a && b;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::constant(double value,
+                                             const SourceLocation &location) {
+  if (!impl->checkUnfinished(location))
+    return {};
+  return impl->wrap(impl->make<arith::ConstantOp>(
+      location, impl->builder.getF32FloatAttr(static_cast<float>(value))));
+}
+
+KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
+                                             std::string_view dtype,
+                                             const SourceLocation &location) {
+  if (!impl->checkUnfinished(location))
+    return {};
+  Builder &b = impl->builder;
+  bool isBool = dtype == "bool", isU8 = dtype == "u8";
+  Type type = llvm::StringSwitch<Type>(dtype)
+                  .Case("i32", b.getI32Type())
+                  .Case("i64", b.getI64Type())
+                  .Cases({"i8", "u8"}, b.getI8Type())
+                  .Case("index", b.getIndexType())
+                  .Case("bool", b.getI1Type())
+                  .Default({});
+  if (!type) {
+    impl->fail(location) << "expected i8, u8, i32, i64, index or bool for an "
+                            "integer, got '"
+                         << llvm::StringRef(dtype) << "'";
+    return {};
+  }
+  int64_t width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  int64_t least = isBool || isU8 ? 0 : llvm::minIntN(width),
+          most = isBool ? 1
+                 : isU8 ? 255
+                        : llvm::maxIntN(width);
+  if (value < least || value > most) {
+    InFlightDiagnostic error = impl->fail(location);
+    error << "expected an integer that is in the range of "
+          << llvm::StringRef(dtype) << ", " << least << " to " << most
+          << ", got " << value;
+    if (type.isInteger(32))
+      error << "; i64(…) is one of 64 bits, and i32(i64(…)) its low bits";
+    return {};
+  }
+  IntegerAttr attribute =
+      isBool
+          ? cast<IntegerAttr>(b.getBoolAttr(value != 0))
+          : IntegerAttr::get(type, isU8 ? static_cast<int8_t>(value) : value);
+  return impl->wrap(
+      impl->make<arith::ConstantOp>(location, TypedAttr(attribute)), isU8);
+}
+
+//===----------------------------------------------------------------------===//
+// Unary
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
+                                          const SourceLocation &location) {
+  if (!impl->checkUnfinished(location) ||
+      !impl->checkVisible(operand, "operand", location))
+    return {};
+  mlir::Value x = impl->get(operand);
+  Domain domain = Impl::isArithmetic(impl->type(operand))
+                      ? domainOf(x, impl->isUnsigned(operand))
+                      : Domain::Other;
+#define MLAFIX_UNARY(NAME, DOMAIN, OP)                                         \
+  if (op == NAME && domain == Domain::DOMAIN)                                  \
+    return impl->wrap(impl->make<OP>(location, x));
+#define MLAFIX_FUNCTION(NAME, OP, SUMMARY) MLAFIX_UNARY(NAME, Float, OP)
+#include "mlafix/Functions.def"
+  if (op == "neg" && domain == Domain::Integer)
+    return impl->wrap(impl->make<arith::SubIOp>(
+        location, impl->constantLike(x.getType(), 0, location), x));
+  if (op == "not" && domain == Domain::Bool)
+    return impl->wrap(impl->make<arith::XOrIOp>(
+        location, x, impl->constantLike(x.getType(), 1, location)));
+  return impl->failType(op, operand, location);
+}
+
+//===----------------------------------------------------------------------===//
+// Binary
+//===----------------------------------------------------------------------===//
+
+/// a - b * floor(a / b): a remainder whose sign is not the divisor's is one
+/// divisor off.
+static mlir::Value floorRemainder(Impl &impl, mlir::Value a, mlir::Value b,
+                                  const SourceLocation &location) {
+  using P = arith::CmpIPredicate;
+  mlir::Value zero = impl.constantLike(a.getType(), 0, location);
+  auto is = [&](P predicate, mlir::Value x) -> mlir::Value {
+    return impl.make<arith::CmpIOp>(location, predicate, x, zero);
+  };
+  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, b);
+  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, b);
+  mlir::Value isOff = impl.make<arith::AndIOp>(location, is(P::ne, remainder),
+                                               is(P::slt, signs));
+  mlir::Value next = impl.make<arith::AddIOp>(location, remainder, b);
+  return impl.make<arith::SelectOp>(location, isOff, next, remainder);
+}
+
+KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
+                                           Value rhs,
+                                           const SourceLocation &location) {
+  mlir::Value a, b;
+  if (!matchOperands(*impl, op, lhs, rhs, a, b, location))
+    return {};
+  Domain domain = domainOf(a, impl->isUnsigned(lhs));
+#define MLAFIX_BINARY(NAME, DOMAIN, OP)                                        \
+  if (op == NAME && domain == Domain::DOMAIN)                                  \
+    return impl->wrap(impl->make<OP>(location, a, b));
+#include "mlafix/Functions.def"
+  if (op == "mod" && domain == Domain::Integer)
+    return impl->wrap(floorRemainder(*impl, a, b, location));
+  return impl->failType(op, lhs, location);
+}
+
+KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
+                                        const SourceLocation &location) {
+  mlir::Value x, y, z, again;
+  if (!matchOperands(*impl, "fma", a, b, x, y, location))
+    return {};
+  Value product = impl->wrap(x);
+  if (!matchOperands(*impl, "fma", product, c, x, z, location))
+    return {};
+  // A row as the third operand makes the first two rows as well.
+  if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
+    return {};
+  if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
+    return impl->failType("fma", a, location);
+  return impl->wrap(impl->make<math::FmaOp>(location, x, y, z));
+}
+
+KernelBuilder::Value KernelBuilder::compare(std::string_view op, Value lhs,
+                                            Value rhs,
+                                            const SourceLocation &location) {
+  mlir::Value a, b;
+  if (!matchOperands(*impl, op, lhs, rhs, a, b, location))
+    return {};
+  using I = arith::CmpIPredicate;
+  using F = arith::CmpFPredicate;
+  struct Entry {
+    const char *name;
+    I isSigned, isUnsigned;
+    F isFloat;
+  };
+  static constexpr Entry table[] = {
+      {"eq", I::eq, I::eq, F::OEQ},   {"ne", I::ne, I::ne, F::UNE},
+      {"lt", I::slt, I::ult, F::OLT}, {"le", I::sle, I::ule, F::OLE},
+      {"gt", I::sgt, I::ugt, F::OGT}, {"ge", I::sge, I::uge, F::OGE},
+  };
+  const Entry *entry =
+      llvm::find_if(table, [&](const Entry &e) { return op == e.name; });
+  if (entry == std::end(table)) {
+    impl->fail(location) << "expected eq, ne, lt, le, gt or ge, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  Type element = getElementTypeOrSelf(a.getType());
+  if (element.isF32())
+    return impl->wrap(
+        impl->make<arith::CmpFOp>(location, entry->isFloat, a, b));
+  bool isUnsigned = element.isInteger(1) || impl->isUnsigned(lhs);
+  return impl->wrap(impl->make<arith::CmpIOp>(
+      location, isUnsigned ? entry->isUnsigned : entry->isSigned, a, b));
+}
+
+KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
+                                           Value ifFalse,
+                                           const SourceLocation &location) {
+  if (!impl->checkUnfinished(location) ||
+      !impl->checkVisible({condition, ifTrue, ifFalse}, "operands", location))
+    return {};
+  ValueType on = impl->type(condition), yes = impl->type(ifTrue),
+            no = impl->type(ifFalse);
+  if (on.dtype != "bool" || !Impl::isArithmetic(on)) {
+    impl->fail(location) << "expected a bool to choose by, got " << on.str();
+    return {};
+  }
+  mlir::Value which = impl->get(condition), a = impl->get(ifTrue),
+              b = impl->get(ifFalse);
+  Type joined = Impl::joinTypes(a.getType(), b.getType());
+  if (yes.kind == Kind::State && joined && on.kind == Kind::Scalar) {
+    Location loc = impl->at(location);
+    return impl->wrap(impl->make<arith::SelectOp>(location, which,
+                                                  impl->widen(a, joined, loc),
+                                                  impl->widen(b, joined, loc)));
+  }
+  if (!matchOperands(*impl, "select", ifTrue, ifFalse, a, b, location))
+    return {};
+  if (on.kind == Kind::Row) {
+    mlir::Value rows = a;
+    a = broadcastTo(*impl, a, which, location);
+    b = broadcastTo(*impl, b, which, location);
+    which = broadcastTo(*impl, which, rows, location);
+    if (!a || !b || !which)
+      return {};
+  }
+  if (on.kind == Kind::Row &&
+      getTileDim(a.getType()) != getTileDim(which.getType())) {
+    impl->fail(location) << "expected rows along one dim to choose from, got "
+                         << on.str() << " and "
+                         << impl->type(impl->wrap(a)).str();
+    return {};
+  }
+  return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b),
+                    impl->isUnsigned(ifTrue));
+}
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Converts one scalar or row.
+class Cast {
+public:
+  Cast(Impl &impl, KernelBuilder::Value operand, const SourceLocation &location)
+      : impl(impl), location(location), x(impl.get(operand)),
+        source(getElementTypeOrSelf(x.getType())),
+        widensUnsigned(source.isInteger(1) || impl.isUnsigned(operand)) {}
+
+  KernelBuilder::Value toBool();
+  KernelBuilder::Value toFloat(Type element);
+  /// `element`: index, i32 or i64.
+  KernelBuilder::Value toInteger(Type element);
+  /// f32 rounded to what `element`, a narrower float, holds.
+  KernelBuilder::Value round(Type element);
+
+private:
+  mlir::Value constant(float number);
+  /// The operand's type with `element` in place of its own.
+  Type typed(Type element) const {
+    return isRowTile(x.getType())
+               ? getRowTileType(getTileDim(x.getType()), element)
+               : element;
+  }
+  template <typename OpTy> KernelBuilder::Value cast(Type element) {
+    return impl.wrap(impl.make<OpTy>(location, typed(element), x));
+  }
+  Type i64() const { return impl.builder.getI64Type(); }
+
+  Impl &impl;
+  const SourceLocation &location;
+  mlir::Value x;
+  Type source;
+  bool widensUnsigned;
+};
+} // namespace
+
+KernelBuilder::Value Cast::toBool() {
+  mlir::Value zero = impl.constantLike(x.getType(), 0, location);
+  if (source.isF32())
+    return impl.wrap(
+        impl.make<arith::CmpFOp>(location, arith::CmpFPredicate::UNE, x, zero));
+  return impl.wrap(
+      impl.make<arith::CmpIOp>(location, arith::CmpIPredicate::ne, x, zero));
+}
+
+KernelBuilder::Value Cast::toFloat(Type element) {
+  // An index goes through i64, which holds it.
+  if (source.isIndex())
+    x = impl.make<arith::IndexCastOp>(location, i64(), x);
+  return widensUnsigned ? cast<arith::UIToFPOp>(element)
+                        : cast<arith::SIToFPOp>(element);
+}
+
+KernelBuilder::Value Cast::toInteger(Type element) {
+  if (source.isF32()) {
+    if (!element.isIndex())
+      return cast<arith::FPToSIOp>(element);
+    x = impl.make<arith::FPToSIOp>(location, i64(), x);
+    return cast<arith::IndexCastOp>(element);
+  }
+  if (source.isIndex() && !element.isInteger(64)) {
+    // Two casts of an index fold to none, whatever bits they dropped between
+    // them; an index is a number of 64 bits, and those are truncated.
+    x = impl.make<arith::IndexCastOp>(location, i64(), x);
+    return cast<arith::TruncIOp>(element);
+  }
+  if (element.isIndex() || source.isIndex())
+    return widensUnsigned ? cast<arith::IndexCastUIOp>(element)
+                          : cast<arith::IndexCastOp>(element);
+  if (element.getIntOrFloatBitWidth() < source.getIntOrFloatBitWidth())
+    return cast<arith::TruncIOp>(element);
+  return widensUnsigned ? cast<arith::ExtUIOp>(element)
+                        : cast<arith::ExtSIOp>(element);
+}
+
+mlir::Value Cast::constant(float number) {
+  mlir::Value scalar = impl.make<arith::ConstantOp>(
+      location, impl.builder.getF32FloatAttr(number));
+  return isRowTile(x.getType())
+             ? impl.make<SplatOp>(location, x.getType(), scalar).getResult()
+             : scalar;
+}
+
+KernelBuilder::Value Cast::round(Type element) {
+  // fp8 saturates, and upstream's folds would not.
+  if (isFp8(element)) {
+    const llvm::fltSemantics &fp8 =
+        mlir::cast<FloatType>(element).getFloatSemantics();
+    bool isPower = isa<Float8E8M0FNUType>(element);
+    float most = APFloat::getLargest(fp8).convertToFloat();
+    float least = isPower ? 0x1p-127f : -most;
+    x = impl.make<arith::MinimumFOp>(location, x, constant(most));
+    x = impl.make<arith::MaximumFOp>(location, x, constant(least));
+  }
+  x = impl.make<arith::TruncFOp>(location, typed(element), x);
+  return cast<arith::ExtFOp>(impl.builder.getF32Type());
+}
+
+KernelBuilder::Value KernelBuilder::convert(Value operand,
+                                            std::string_view dtype,
+                                            const SourceLocation &location) {
+  if (!impl->checkUnfinished(location) ||
+      !impl->checkVisible(operand, "operand", location))
+    return {};
+  ValueType from = impl->type(operand);
+  Builder &builder = impl->builder;
+  Type element = llvm::StringSwitch<Type>(dtype)
+                     .Case("f32", builder.getF32Type())
+                     .Case("i32", builder.getI32Type())
+                     .Case("i64", builder.getI64Type())
+                     .Case("index", builder.getIndexType())
+                     .Case("bool", builder.getI1Type())
+                     .Default({});
+  Type inMemory = getDTypeByName(impl->context.get(), llvm::StringRef(dtype));
+  if (inMemory && from.dtype == "f32" && Impl::isArithmetic(from) &&
+      isa<FloatType>(inMemory) && !inMemory.isF32() && !sharesByte(inMemory))
+    return Cast(*impl, operand, location).round(inMemory);
+  if (!element || !Impl::isArithmetic(from)) {
+    impl->fail(location)
+        << "expected a scalar or a row to convert to f32, i32, i64, index or "
+           "bool, or one of f32 to round to another float, got "
+        << from.str() << " to '" << llvm::StringRef(dtype) << "'";
+    return {};
+  }
+  if (from.dtype == dtype)
+    return operand;
+  // An index has no size in memory, so a row cannot hold it.
+  if (element.isIndex() && from.kind == Kind::Row)
+    return impl->failType("index", operand, location);
+  Cast cast(*impl, operand, location);
+  if (element.isInteger(1))
+    return cast.toBool();
+  return element.isF32() ? cast.toFloat(element) : cast.toInteger(element);
+}
+
+KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
+                                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(scalar, "scalar", location))
+    return {};
+  ValueType type = impl->type(scalar);
+  if (type.kind != Kind::Scalar || type.dtype == "index" ||
+      type.dtype == "u8" || dim.empty())
+    return impl->failType("splat", scalar, location);
+  mlir::Value value = impl->get(scalar);
+  return impl->wrap(impl->make<SplatOp>(
+      location, getRowTileType(impl->dimOf(dim), value.getType()), value));
+}
+
+KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
+                                         const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  if (dim.empty()) {
+    impl->fail(location) << "expected the name of a dim for an iota, got none";
+    return {};
+  }
+  Type row = getRowTileType(impl->dimOf(dim), impl->builder.getI32Type());
+  return impl->wrap(impl->make<IotaOp>(location, row));
+}
+
+/// The groups' dim of a row that is reduced or scanned along `name`, its second
+/// factor; null, and an error, if it is not that.
+static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
+                              std::string_view name, llvm::StringRef what,
+                              const SourceLocation &location) {
+  DimAttr dim = getTileDim(row.getType());
+  if (dim.isProduct() && dim.getGroup().getText() == name)
+    return dim.getGroups();
+  impl.fail(location)
+      << "expected "
+      << (dim.isProduct()
+              ? dim.getGroup().str() + ", the second factor of " + dim.str()
+              : "a row along a product, as \"(G K)\", or none")
+      << ", to " << what << " along, got \"" << llvm::StringRef(name) << "\""
+      << (dim.isProduct() ? "" : " of a row along " + dim.str());
+  return {};
+}
+
+KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
+                                           std::string_view along,
+                                           const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  llvm::StringRef name = op;
+  bool isIndex = name.consume_front("arg");
+  std::optional<ReduceKind> kind = symbolizeReduceKind(name);
+  if (!kind || (isIndex && *kind == ReduceKind::add)) {
+    impl->fail(location)
+        << "expected add, max, min, argmax or argmin to reduce by, got '"
+        << llvm::StringRef(op) << "'";
+    return {};
+  }
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return impl->failType(op, row, location);
+  Type type = isIndex ? impl->builder.getI32Type()
+                      : getElementTypeOrSelf(value.getType());
+  if (!along.empty()) {
+    DimAttr groups = getGroupsAlong(*impl, value, along, "reduce", location);
+    if (!groups)
+      return {};
+    type = getRowTileType(groups, type);
+  }
+  if (isIndex)
+    return impl->wrap(impl->make<ArgReduceOp>(location, type, *kind, value));
+  return impl->wrap(impl->make<ReduceOp>(location, type, *kind, value));
+}
+
+KernelBuilder::Value KernelBuilder::scan(std::string_view op, Value row,
+                                         std::string_view along,
+                                         const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  std::optional<ReduceKind> kind = symbolizeReduceKind(op);
+  if (!kind) {
+    impl->fail(location) << "expected add, max or min to scan by, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return impl->failType("scan", row, location);
+  if (!along.empty() && !getGroupsAlong(*impl, value, along, "scan", location))
+    return {};
+  return impl->wrap(
+      impl->make<ScanOp>(location, *kind, value, /*inGroups=*/!along.empty()));
+}

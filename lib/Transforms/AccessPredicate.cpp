@@ -1,0 +1,54 @@
+//===- AccessPredicate.cpp - where accesses happen ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/AccessPredicate.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+Value mlafix::buildPresent(OpBuilder &b, Location loc, Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
+                        .isArgOptional(argument.getArgNumber()))
+    return {};
+  return PresentOp::create(b, loc, memref);
+}
+
+Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
+  if (!p || !q)
+    return p ? p : q;
+  return arith::AndIOp::create(b, loc, p, q);
+}
+
+Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
+                              Value memref) {
+  return both(b, loc, buildPresent(b, loc, memref), predicate);
+}
+
+Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {
+  Location loc = load.getLoc();
+  return accessPredicate(
+      b, loc, accessPredicate(b, loc, load.getPredicate(), load.getOut()),
+      load.getLse());
+}
+
+bool mlafix::isSameRow(StoreStateOp store, LoadStateOp load) {
+  return store.getOut() &&
+         llvm::equal(store.getOutIndices(), load.getOutIndices()) &&
+         getElementTypeOrSelf(store.getOut()) ==
+             getElementTypeOrSelf(load.getOut()) &&
+         (!store.getLse() ||
+          llvm::equal(store.getLseIndices(), load.getLseIndices()));
+}
+
+Value mlafix::buildSameTensor(OpBuilder &b, Location loc, Value x, Value y) {
+  if (x == y)
+    return arith::ConstantIntOp::create(b, loc, true, 1);
+  return SameTensorOp::create(b, loc, x, y);
+}

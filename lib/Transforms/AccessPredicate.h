@@ -1,0 +1,42 @@
+//===- AccessPredicate.h - where accesses happen ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_ACCESSPREDICATE_H
+#define MLAFIX_TRANSFORMS_ACCESSPREDICATE_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// Whether the launch passes `memref`, i1; null where that is no optional
+/// argument, and so passed always.
+mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value memref);
+
+/// Conjunction of predicates that may be absent.
+mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
+                 mlir::Value q);
+
+/// An access's predicate, and the presence of the argument if that is optional;
+/// null for always.
+mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value predicate, mlir::Value memref);
+
+/// Whether both tensors of a state were given and its predicate holds; null for
+/// always.
+mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
+
+/// Whether the store, called in place, writes the elements that the load read.
+bool isSameRow(StoreStateOp store, LoadStateOp load);
+
+/// Whether two arguments are the same tensor, i1 (mlafix.same_tensor).
+mlir::Value buildSameTensor(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value x, mlir::Value y);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_ACCESSPREDICATE_H

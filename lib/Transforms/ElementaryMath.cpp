@@ -1,0 +1,163 @@
+//===- ElementaryMath.cpp - functions that targets share ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/ElementaryMath.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlafix;
+
+using CmpF = arith::CmpFPredicate;
+
+/// e^x = 2^t * e^(x - t * ln(2)) for any t; with t the rounded product of x and
+/// log2(e), the second factor is 1 plus a small number, which one fused
+/// operation gives (Cody and Waite).
+Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
+  // Below, e^x rounds to 0. NaN passes both comparisons.
+  x = s.select(s.cmp(CmpF::OLT, x, s.f(-105.0f)), s.f(-105.0f), x);
+  Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
+  // The largest below 128: the second factor is what overflows.
+  constexpr float kLargest = 0x1.fffffep+6f;
+  exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)), s.f(kLargest),
+                      exponent);
+  Value power = exp2(exponent);
+  Value rest = s.fma(exponent, s.f(-llvm::numbers::ln2f), x);
+  return s.fma(power, rest, power);
+}
+
+/// With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m +
+/// 1), log(m) = 2 atanh(t), the series up to t^11 (|t| < 0.172: relative error
+/// 5e-9 before rounding). log2(1) is exactly 0.
+Value mlafix::buildLog2(ShapedBuilder s, Value x, BinaryFn divide) {
+  constexpr float kMinNormal = 1.17549435e-38f;
+  Value isTiny = s.cmp(CmpF::OLT, x, s.f(kMinNormal));
+  Value scaled =
+      s.select(isTiny, s.op<arith::MulFOp>(x, s.f(8388608.0f)), x); // 2^23
+  Value bits = s.bits(scaled);
+  constexpr uint32_t kSqrtHalf = 0x3f3504f3;
+  Value e =
+      s.op<arith::ShRSIOp>(s.op<arith::SubIOp>(bits, s.i(kSqrtHalf)), s.i(23));
+  Value m =
+      s.floatOf(s.op<arith::SubIOp>(bits, s.op<arith::ShLIOp>(e, s.i(23))));
+  Value exponent = arith::SIToFPOp::create(s.b, s.loc, s.f32(), e);
+  exponent =
+      s.op<arith::SubFOp>(exponent, s.select(isTiny, s.f(23.0f), s.f(0.0f)));
+
+  Value less = s.op<arith::SubFOp>(m, s.f(1.0f));
+  Value t = divide(less, s.op<arith::AddFOp>(m, s.f(1.0f)));
+  Value square = s.op<arith::MulFOp>(t, t);
+  Value p = s.f(static_cast<float>(2.0 / llvm::numbers::ln2 / 11));
+  for (int k = 9; k >= 1; k -= 2)
+    p = s.fma(p, square, s.f(static_cast<float>(2.0 / llvm::numbers::ln2 / k)));
+  Value result = s.fma(p, t, exponent);
+
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  result = s.select(s.cmp(CmpF::OEQ, x, s.f(kInf)), s.f(kInf), result);
+  result = s.select(s.cmp(CmpF::OEQ, x, s.f(0.0f)), s.f(-kInf), result);
+  return s.select(s.cmp(CmpF::ULT, x, s.f(0.0f)),
+                  s.f(std::numeric_limits<float>::quiet_NaN()), result);
+}
+
+/// A polynomial, its highest coefficient first.
+static Value buildPolynomial(ShapedBuilder s, Value x,
+                             llvm::ArrayRef<float> coefficients) {
+  Value sum = s.f(coefficients.front());
+  for (float coefficient : coefficients.drop_front())
+    sum = s.fma(sum, x, s.f(coefficient));
+  return sum;
+}
+
+/// With n the integer nearest to |x| / (pi / 2), or the next one to it where
+/// that is large, r = |x| - n * pi / 2 with two parts of pi / 2 (Cody and
+/// Waite) lies within 1.2; sin(r) and cos(r) are their Taylor polynomials
+/// (absolute error 2e-9 before rounding), and n chooses one of them, and a
+/// sign.
+Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
+  Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
+  Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
+  // Adding 2^23 leaves the nearest integer in the low bits of the sum.
+  constexpr float kMagic = 8388608.0f;
+  Value shifted = s.fma(magnitude, s.f(0.636619747f /* 2 / pi */), s.f(kMagic));
+  Value quarters = s.op<arith::AddIOp>(s.bits(shifted), s.i(isCosine ? 1 : 0));
+  Value n = s.op<arith::SubFOp>(shifted, s.f(kMagic));
+  Value r = magnitude;
+  for (float part : {-0x1.921fb6p+0f, 0x1.777a5cp-25f})
+    r = s.fma(n, s.f(part), r);
+
+  Value square = s.op<arith::MulFOp>(r, r);
+  Value odd = buildPolynomial(
+      s, square,
+      {-1.0f / 39916800, 1.0f / 362880, -1.0f / 5040, 1.0f / 120, -1.0f / 6});
+  Value sine = s.fma(s.op<arith::MulFOp>(r, square), odd, r);
+  Value cosine =
+      buildPolynomial(s, square,
+                      {1.0f / 479001600, -1.0f / 3628800, 1.0f / 40320,
+                       -1.0f / 720, 1.0f / 24, -0.5f, 1.0f});
+  Value isOdd = s.cmp(arith::CmpIPredicate::ne,
+                      s.op<arith::AndIOp>(quarters, s.i(1)), s.i(0));
+  Value result = s.bits(s.select(isOdd, cosine, sine));
+  Value half =
+      s.op<arith::ShLIOp>(s.op<arith::AndIOp>(quarters, s.i(2)), s.i(30));
+  result = s.op<arith::XOrIOp>(result, half);
+  return s.floatOf(isCosine ? result : s.op<arith::XOrIOp>(result, sign));
+}
+
+/// Below 1, x times a polynomial in x^2; from 1 on, 1 - 2^-p with p a
+/// polynomial for -log2(erfc(x)) up to 4, where erf rounds to 1. Coefficients
+/// are those of least relative error of erf (Lawson's algorithm; 2e-9 before
+/// rounding).
+Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
+  Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
+  Value size = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
+  size = s.select(s.cmp(CmpF::OGT, size, s.f(4.0f)), s.f(4.0f), size);
+  Value small = buildPolynomial(s, s.op<arith::MulFOp>(size, size),
+                                {7.853857823647559e-05f,
+                                 -0.0008010192541405559f, 0.005188327748328447f,
+                                 -0.026853810995817184f, 0.1128358542919159f,
+                                 -0.3761262595653534f, 1.1283791065216064f});
+  small = s.op<arith::MulFOp>(small, size);
+  Value power = buildPolynomial(s, size,
+                                {-0.0002688896202016622f, 0.004252584185451269f,
+                                 -0.03150571510195732f, 0.14875170588493347f,
+                                 0.9206482768058777f, 1.626046061515808f,
+                                 0.0004926985129714012f});
+  Value large = s.op<arith::SubFOp>(
+      s.f(1.0f), exp2(s.op<arith::SubFOp>(s.f(0.0f), power)));
+  Value result = s.select(s.cmp(CmpF::OGE, size, s.f(1.0f)), large, small);
+  return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
+}
+
+Value mlafix::extendBF16(ShapedBuilder s, Value x) {
+  Value bits = arith::ExtUIOp::create(
+      s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
+  return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
+}
+
+Value mlafix::roundToBF16(ShapedBuilder s, Value x) {
+  Value bits = s.bits(x);
+  Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(1));
+  Value rounded =
+      s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
+  Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
+  return s.select(s.cmp(CmpF::UNO, x, x), quiet, rounded);
+}
+
+LogicalResult mlafix::checkRemainingMath(Operation *op) {
+  if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+      isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
+          math::CeilOp, math::RoundEvenOp, math::TruncOp, math::CopySignOp,
+          math::CountLeadingZerosOp, math::CtPopOp>(op))
+    return success();
+  return op->emitError()
+         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, "
+            "fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or "
+            "ctpop, got '"
+         << op->getName() << "'";
+}

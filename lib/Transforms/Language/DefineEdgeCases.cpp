@@ -1,0 +1,365 @@
+//===- DefineEdgeCases.cpp - integer arithmetic that is always defined ----===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Language/Iterations.h"
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-define-edge-cases"
+
+namespace mlafix {
+#define GEN_PASS_DEF_DEFINEEDGECASESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+// LLVM assumes that what upstream's ops leave undefined does not happen: a
+// store of such a value is removed, a branch on it may go either way. A
+// kernel's numbers come from memory, so here every operand has a result, the
+// same on every target. This runs before anything that folds.
+
+namespace {
+
+using P = arith::CmpIPredicate;
+
+/// Builds arithmetic on scalars or row tiles of one type at one location.
+class TotalBuilder {
+public:
+  TotalBuilder(OpBuilder &b, Location loc, Type type)
+      : b(b), loc(loc), type(type) {}
+
+  unsigned width() const {
+    Type element = getElementTypeOrSelf(type);
+    return element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  }
+  Value constant(TypedAttr scalar) {
+    Value value = arith::ConstantOp::create(b, loc, scalar);
+    return isRowTile(type) ? Value(SplatOp::create(b, loc, type, value))
+                           : value;
+  }
+  Value i(const APInt &value) {
+    return constant(b.getIntegerAttr(getElementTypeOrSelf(type), value));
+  }
+  Value i(int64_t value) {
+    return i(APInt(width(), value, /*isSigned=*/true, /*implicitTrunc=*/true));
+  }
+  Value f(const APFloat &value) {
+    return constant(b.getFloatAttr(getElementTypeOrSelf(type), value));
+  }
+  Value compare(P predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, predicate, x, y);
+  }
+  Value select(Value p, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, p, x, y);
+  }
+  template <typename OpTy> Value op(Value x, Value y) {
+    return OpTy::create(b, loc, x, y);
+  }
+
+  OpBuilder &b;
+  Location loc;
+
+private:
+  Type type;
+};
+
+} // namespace
+
+/// The integer that `value`, or each element of it, is known to be.
+static std::optional<APInt> constantOf(Value value) {
+  if (auto splat = value.getDefiningOp<SplatOp>())
+    value = splat.getScalar();
+  APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant;
+  DenseIntElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<APInt>();
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Shifts
+//===----------------------------------------------------------------------===//
+
+/// By the width or more, as an unsigned number, everything is shifted out:
+/// what is left is the sign's copies, or zero.
+template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value amount = op.getRhs();
+  unsigned width = t.width();
+  std::optional<APInt> constant = constantOf(amount);
+  if (constant && constant->ult(width))
+    return {};
+  Value most = t.i(width - 1);
+  Value shifted = t.op<OpTy>(op.getLhs(), t.op<arith::MinUIOp>(amount, most));
+  if (std::is_same_v<OpTy, arith::ShRSIOp>)
+    return shifted;
+  Value fits = t.compare(P::ule, amount, most);
+  return t.select(fits, shifted, t.i(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Division
+//===----------------------------------------------------------------------===//
+
+/// Whether the divisor may be one that upstream's ops do not take.
+static bool isOddDivisor(Value divisor, bool isSigned) {
+  std::optional<APInt> constant = constantOf(divisor);
+  return !constant || constant->isZero() || (isSigned && constant->isAllOnes());
+}
+
+/// 0 and -1 become 1.
+static Value signedDivisor(TotalBuilder t, Value b) {
+  if (!isOddDivisor(b, /*isSigned=*/true))
+    return b;
+  Value isMinusOne = t.compare(P::eq, b, t.i(-1));
+  Value isOdd = t.op<arith::OrIOp>(t.compare(P::eq, b, t.i(0)), isMinusOne);
+  return t.select(isOdd, t.i(1), b);
+}
+
+static Value unsignedDivisor(TotalBuilder t, Value b) {
+  if (!isOddDivisor(b, /*isSigned=*/false))
+    return b;
+  Value isZero = t.compare(P::eq, b, t.i(0));
+  return t.select(isZero, t.i(1), b);
+}
+
+/// a / 0 is a, and the smallest integer over -1 wraps around.
+static Value divideSigned(TotalBuilder t, Value a, Value b) {
+  Value quotient = t.op<arith::DivSIOp>(a, signedDivisor(t, b));
+  if (!isOddDivisor(b, /*isSigned=*/true))
+    return quotient;
+  Value negated = t.op<arith::SubIOp>(t.i(0), a);
+  return t.select(t.compare(P::eq, b, t.i(-1)), negated, quotient);
+}
+
+/// a % 0 is 0, and so is a % -1.
+static Value remainderSigned(TotalBuilder t, Value a, Value b) {
+  return t.op<arith::RemSIOp>(a, signedDivisor(t, b));
+}
+
+template <typename OpTy> static Value buildDivision(OpBuilder &b, OpTy op) {
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  constexpr bool isQuotient = std::is_same_v<OpTy, arith::DivSIOp>;
+  constexpr bool isSigned = isQuotient || std::is_same_v<OpTy, arith::RemSIOp>;
+  if (!isOddDivisor(rhs, isSigned))
+    return {};
+  if (isSigned)
+    return isQuotient ? divideSigned(t, lhs, rhs)
+                      : remainderSigned(t, lhs, rhs);
+  return t.op<OpTy>(lhs, unsignedDivisor(t, rhs));
+}
+
+/// The quotient rounded down or up: off by one where a remainder is left, and
+/// the exact quotient is negative or positive.
+static Value divideRounded(TotalBuilder t, Value a, Value b, bool isUp) {
+  Value quotient = divideSigned(t, a, b);
+  Value remainder = remainderSigned(t, a, b);
+  Value zero = t.i(0);
+  Value signs = t.op<arith::XOrIOp>(remainder, b);
+  Value isCut = t.compare(isUp ? P::sge : P::slt, signs, zero);
+  Value isOff = t.op<arith::AndIOp>(t.compare(P::ne, remainder, zero), isCut);
+  Value next = t.op<arith::AddIOp>(quotient, t.i(isUp ? 1 : -1));
+  return t.select(isOff, next, quotient);
+}
+
+static Value buildRoundedDivision(OpBuilder &b, Operation *op) {
+  TotalBuilder t(b, op->getLoc(), op->getResult(0).getType());
+  Value lhs = op->getOperand(0), rhs = op->getOperand(1);
+  if (!isa<arith::CeilDivUIOp>(op))
+    return divideRounded(t, lhs, rhs, isa<arith::CeilDivSIOp>(op));
+  Value divisor = unsignedDivisor(t, rhs);
+  Value quotient = t.op<arith::DivUIOp>(lhs, divisor);
+  Value remainder = t.op<arith::RemUIOp>(lhs, divisor);
+  Value next = t.op<arith::AddIOp>(quotient, t.i(1));
+  return t.select(t.compare(P::ne, remainder, t.i(0)), next, quotient);
+}
+
+//===----------------------------------------------------------------------===//
+// Floats to integers
+//===----------------------------------------------------------------------===//
+
+/// Rounds towards zero and saturates; NaN becomes 0.
+template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
+  using F = arith::CmpFPredicate;
+  constexpr bool isSigned = std::is_same_v<OpTy, arith::FPToSIOp>;
+  Value x = op.getIn();
+  TotalBuilder from(b, op.getLoc(), x.getType()),
+      to(b, op.getLoc(), op.getType());
+  unsigned width = to.width();
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(getElementTypeOrSelf(x.getType())).getFloatSemantics();
+  // The first float beyond either end; infinity, if the format ends before.
+  APFloat end(semantics), start(semantics, "-1");
+  end.convertFromAPInt(APInt::getOneBitSet(width + 1, width - isSigned),
+                       /*IsSigned=*/false, APFloat::rmTowardPositive);
+  if (isSigned)
+    start = neg(end); // the smallest integer itself, which saturation gives
+  APInt largest = isSigned ? APInt::getSignedMaxValue(width)
+                           : APInt::getMaxValue(width),
+        smallest = isSigned ? APInt::getSignedMinValue(width) : APInt(width, 0);
+  Value highest = from.f(end), lowest = from.f(start);
+  Value isHigh = from.compare(F::OGE, x, highest);
+  Value isLow = from.compare(F::OLE, x, lowest);
+  Value isBelow = from.compare(F::OLT, x, highest);
+  Value isAbove = from.compare(F::OGT, x, lowest);
+  Value isInside = to.op<arith::AndIOp>(isBelow, isAbove);
+  Value inside = from.select(isInside, x, from.f(APFloat::getZero(semantics)));
+  Value whole = OpTy::create(b, op.getLoc(), op.getType(), inside);
+  Value result = to.select(isLow, to.i(smallest), whole);
+  return to.select(isHigh, to.i(largest), result);
+}
+
+//===----------------------------------------------------------------------===//
+// Angles
+//===----------------------------------------------------------------------===//
+
+/// Beyond 2^23 neighbouring numbers are a radian and more apart, and what the
+/// targets compute is none of the functions' values: NaN.
+template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
+  using F = arith::CmpFPredicate;
+  Value x = op.getOperand();
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value isBelow = t.compare(F::OLE, x, t.f(APFloat(8388608.0f)));
+  Value isAbove = t.compare(F::OGE, x, t.f(APFloat(-8388608.0f)));
+  Value isIn = t.op<arith::AndIOp>(isBelow, isAbove);
+  Value result = OpTy::create(b, op.getLoc(), x);
+  return t.select(isIn, result, t.f(APFloat::getQNaN(APFloat::IEEEsingle())));
+}
+
+//===----------------------------------------------------------------------===//
+// Minima and maxima
+//===----------------------------------------------------------------------===//
+
+/// The number of a number and a NaN; of zeros of both signs upstream leaves
+/// open which one, here -0.0 is less.
+template <typename ExactOpTy, typename OpTy>
+static Value buildExtremum(OpBuilder &b, OpTy op) {
+  using F = arith::CmpFPredicate;
+  Value x = op.getLhs(), y = op.getRhs();
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value first = t.select(t.compare(F::UNO, x, x), y, x);
+  Value second = t.select(t.compare(F::UNO, y, y), x, y);
+  return t.op<ExactOpTy>(first, second);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Nothing checks flags that promise something about operands, and only passes
+/// may permit other arithmetic: N9 and N10 hold for every op of a kernel.
+static void dropPromises(Operation *op) {
+  if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
+      integer &&
+      integer.getOverflowAttr().getValue() != arith::IntegerOverflowFlags::none)
+    op->setAttr(integer.getIntegerOverflowAttrName(),
+                arith::IntegerOverflowFlagsAttr::get(
+                    op->getContext(), arith::IntegerOverflowFlags::none));
+  TypeSwitch<Operation *>(op)
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [](auto exact) { exact.setIsExact(false); });
+  auto real = dyn_cast<arith::ArithFastMathInterface>(op);
+  arith::FastMathFlagsAttr flags; // conversions may have none
+  if (real)
+    flags = real.getFastMathFlagsAttr();
+  if (flags && flags.getValue() != arith::FastMathFlags::none)
+    op->setAttr(real.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(op->getContext(),
+                                              arith::FastMathFlags::none));
+}
+
+/// An index narrows by way of i64: upstream takes a cast back for the index
+/// that it was.
+static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
+  Type to = cast.getType();
+  if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
+    return Value();
+  Value wide = arith::IndexCastOp::create(b, cast.getLoc(), b.getI64Type(),
+                                          cast.getIn());
+  return arith::TruncIOp::create(b, cast.getLoc(), to, wide);
+}
+
+/// The op's result, defined for all operands; null where it is already.
+static Value buildTotal(OpBuilder &b, Operation *op) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [&](auto shift) { return buildShift(b, shift); })
+      .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
+          [&](auto division) { return buildDivision(b, division); })
+      .Case<arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(
+          [&](Operation *division) {
+            return buildRoundedDivision(b, division);
+          })
+      .Case<arith::FPToSIOp, arith::FPToUIOp>(
+          [&](auto conversion) { return buildToInteger(b, conversion); })
+      .Case<math::SinOp, math::CosOp>(
+          [&](auto function) { return buildSine(b, function); })
+      .Case<arith::MinNumFOp>([&](auto minimum) {
+        return buildExtremum<arith::MinimumFOp>(b, minimum);
+      })
+      .Case<arith::MaxNumFOp>([&](auto maximum) {
+        return buildExtremum<arith::MaximumFOp>(b, maximum);
+      })
+      .Case<arith::IndexCastOp>(
+          [&](auto cast) { return buildIndexCast(b, cast); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// A loop whose index may step over the largest number would never end, and
+/// one of more iterations than its type has positive numbers folds to none.
+static LogicalResult makeTotal(scf::ForOp loop) {
+  std::optional<APInt> step = loop.getConstantStep();
+  if (step && !step->isStrictlyPositive())
+    return loop.emitOpError("expected a step of at least 1, got ")
+           << step->getSExtValue();
+  Type type = loop.getInductionVar().getType();
+  bool isWide = type.isIndex() || type.isInteger(64);
+  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp()) {
+    LDBG() << loop.getLoc() << ": the loop counts its iterations";
+    countIterations(loop);
+  }
+  return success();
+}
+
+namespace {
+class DefineEdgeCasesPass
+    : public mlafix::impl::DefineEdgeCasesPassBase<DefineEdgeCasesPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops) {
+      if (auto loop = dyn_cast<scf::ForOp>(op)) {
+        if (failed(makeTotal(loop)))
+          return signalPassFailure();
+        continue;
+      }
+      dropPromises(op);
+      OpBuilder b(op);
+      if (Value total = buildTotal(b, op)) {
+        LDBG() << "defined for all operands: " << *op;
+        op->getResult(0).replaceAllUsesWith(total);
+        op->erase();
+      }
+    }
+  }
+};
+} // namespace

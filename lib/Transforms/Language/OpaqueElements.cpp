@@ -1,0 +1,189 @@
+//===- OpaqueElements.cpp - elements that are not computed with -----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Language/OpaqueElements.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Follows values that are elements of the variable, both ways.
+class OpaqueElements {
+public:
+  OpaqueElements(KernelOp kernel, StringRef variable)
+      : kernel(kernel), variable(variable) {}
+
+  Operation *findOther();
+  void retype();
+
+private:
+  bool isHere(Value memref) const {
+    StringAttr name = getDTypeVariable(memref);
+    return name && name.getValue() == variable;
+  }
+  Operation *collect();
+  bool isFilledWithNumber();
+  void makeBits(Value value);
+  bool followDefinition(Value value);
+  bool followUse(OpOperand &use);
+  void follow(ValueRange more) { values.insert(more.begin(), more.end()); }
+
+  KernelOp kernel;
+  StringRef variable;
+  llvm::SetVector<Value> values;
+};
+} // namespace
+
+/// Whether the fill of an output is a number other than 0.
+bool OpaqueElements::isFilledWithNumber() {
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
+    bool isZero = !fill || isa<StringAttr>(fill) ||
+                  matchPattern(fill, m_Zero()) ||
+                  matchPattern(fill, m_PosZeroFloat());
+    if (!isZero && isHere(argument))
+      return true;
+  }
+  return false;
+}
+
+/// Notes what is loaded and stored; gives what accesses elements otherwise.
+Operation *OpaqueElements::collect() {
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    if (!isa<MemRefType>(argument.getType()) || !isHere(argument))
+      continue;
+    for (Operation *op : argument.getUsers())
+      if (auto load = dyn_cast<LoadOp>(op))
+        values.insert(load);
+      else if (auto store = dyn_cast<StoreOp>(op))
+        values.insert(store.getValue());
+      else if (!isa<memref::DimOp, PresentOp>(op))
+        return op;
+  }
+  return isFilledWithNumber() ? kernel.getOperation() : nullptr;
+}
+
+/// Whether what makes `value` moves elements; those it moves are next.
+bool OpaqueElements::followDefinition(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto load = dyn_cast_if_present<LoadOp>(op)) {
+    if (load.getOther())
+      values.insert(load.getOther());
+    return isHere(load.getSource());
+  }
+  if (auto splat = dyn_cast_if_present<SplatOp>(op)) {
+    values.insert(splat.getScalar());
+    return true;
+  }
+  if (auto broadcast = dyn_cast_if_present<BroadcastOp>(op)) {
+    values.insert(broadcast.getSource());
+    return true;
+  }
+  if (auto select = dyn_cast_if_present<arith::SelectOp>(op)) {
+    follow({select.getTrueValue(), select.getFalseValue()});
+    return true;
+  }
+  if (auto branch = dyn_cast_if_present<scf::IfOp>(op)) {
+    unsigned result = cast<OpResult>(value).getResultNumber();
+    follow({branch.thenYield().getOperand(result),
+            branch.elseYield().getOperand(result)});
+    return true;
+  }
+  return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
+}
+
+/// Whether `use` moves an element; where to is next.
+bool OpaqueElements::followUse(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto store = dyn_cast<StoreOp>(op))
+    return isHere(store.getTarget());
+  if (auto load = dyn_cast<LoadOp>(op))
+    return isHere(load.getSource());
+  if (isa<SplatOp, BroadcastOp>(op)) {
+    follow(op->getResults());
+    return true;
+  }
+  if (isa<arith::SelectOp>(op)) {
+    follow(op->getResults());
+    return use.getOperandNumber() != 0;
+  }
+  auto yield = dyn_cast<scf::YieldOp>(op);
+  if (!yield || !isa<scf::IfOp>(op->getParentOp()))
+    return false;
+  values.insert(op->getParentOp()->getResult(use.getOperandNumber()));
+  return true;
+}
+
+Operation *OpaqueElements::findOther() {
+  if (Operation *other = collect())
+    return other;
+  for (size_t i = 0; i < values.size(); ++i) {
+    Value value = values[i];
+    Operation *definition = value.getDefiningOp();
+    if (!followDefinition(value))
+      return definition ? definition : value.getParentBlock()->getParentOp();
+    if (matchPattern(value, m_Constant()))
+      continue; // others may use the same zero
+    for (OpOperand &use : value.getUses())
+      if (!followUse(use))
+        return use.getOwner();
+  }
+  return nullptr;
+}
+
+/// Gives `value`, which is f32 or a row of them, the type that bits have.
+void OpaqueElements::makeBits(Value value) {
+  Type bits = IntegerType::get(kernel.getContext(), 64);
+  Type type = value.getType();
+  if (isRowTile(type))
+    bits = getRowTileType(getTileDim(type), bits);
+  if (!matchPattern(value, m_Constant()))
+    return value.setType(bits);
+  // Others may use the same zero.
+  OpBuilder b(value.getDefiningOp());
+  TypedAttr zero = b.getZeroAttr(bits);
+  Value made = arith::ConstantOp::create(b, value.getLoc(), zero);
+  value.replaceUsesWithIf(made, [&](OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (auto store = dyn_cast<StoreOp>(op))
+      return isHere(store.getTarget());
+    if (auto load = dyn_cast<LoadOp>(op))
+      return isHere(load.getSource());
+    if (isa<scf::YieldOp>(op) && isa<scf::IfOp>(op->getParentOp()))
+      return values.contains(
+          op->getParentOp()->getResult(use.getOperandNumber()));
+    return op->getNumResults() == 1 && values.contains(op->getResult(0));
+  });
+}
+
+/// After findOther has found none.
+void OpaqueElements::retype() {
+  for (Value value : values)
+    makeBits(value);
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
+    if (isa_and_present<FloatAttr>(fill) && isHere(argument))
+      kernel.setArgAttr(argument.getArgNumber(), kFillAttr,
+                        Builder(kernel.getContext()).getI64IntegerAttr(0));
+  }
+}
+
+void mlafix::moveAsBits(KernelOp kernel, StringRef variable) {
+  OpaqueElements elements(kernel, variable);
+  if (!elements.findOther())
+    elements.retype();
+}
+
+Operation *mlafix::findUseAsNumber(KernelOp kernel, StringRef variable) {
+  return OpaqueElements(kernel, variable).findOther();
+}

@@ -1,0 +1,73 @@
+//===- Passes.td - bindings, edge cases, fills -------------*- tablegen -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_LANGUAGE_PASSES
+#define MLAFIX_TRANSFORMS_LANGUAGE_PASSES
+
+include "lib/Transforms/PassOptions.td"
+
+def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
+  let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
+  let description = [{
+    Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
+    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable may be bound to a dtype of any kind
+    if the body only moves its elements: they are loaded, chosen from, and stored to elements of the same variable, and 0 is the one number
+    stored beside them. Those of a variable of floats become integers (i64) for that, unless it is bound to f32. Then their bits are moved. Sinks leave the types of states: that each counts once is verified.
+
+    The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
+    states loaded from it become identities, its other loads zeros where their predicate holds and `else` values
+    elsewhere, as at a launch that omits it; its stores are erased, its access becomes `"absent"`; names that nothing
+    else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum or
+    iota counts its elements. A present one is not optional any more.
+
+    `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
+}
+
+def DefineEdgeCasesPass : Pass<"mlafix-define-edge-cases", "::mlafix::KernelOp"> {
+  let summary = "give integer arithmetic, conversions and loops a result for all operands";
+  let description = [{
+    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This
+    pass, which runs before the first one that folds, writes it out:
+
+    - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
+      negative one is such an amount.
+    - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
+    - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `arith.minnumf`, `maxnumf`: -0.0 is less than 0.0.
+    - `math.sin`, `cos` of more than 2^23, which targets do not compute: NaN.
+    - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
+    - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
+      index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
+    - Overflow flags, `exact` and fast-math flags are removed: nothing checks what they promise, and N9 and N10 hold for
+      every operation of a kernel.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def FillOutputsPass : Pass<"mlafix-fill-outputs", "::mlafix::KernelOp"> {
+  let summary = "write the fill where no store writes an output";
+  let description = [{
+    Of an output with `mlafix.fill`: whether a row has stored to it is a boolean that the branches around the stores yield; where it is false, a store at the row's end writes the fill. So the rest
+    is all that it costs, and an output that is stored in any case costs nothing. The grid must be dense, all stores outside of loops and at the same indices of the grid, and these must run over
+    just the output's rows (or, of stores of elements, its elements); other kernels are errors. The attribute is removed.
+
+    ```mlir
+    // Before, with {mlafix.fill = 0.0 : f32} on %out
+    mlafix.store %v, %out[%t] if %p : f32, !vec
+    // After
+    mlafix.store %v, %out[%t] if %p : f32, !vec
+    %left = arith.xori %p, %true : i1
+    mlafix.store %zero, %out[%t] if %left : f32, !vec
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+#endif // MLAFIX_TRANSFORMS_LANGUAGE_PASSES

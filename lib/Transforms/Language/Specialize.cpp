@@ -1,0 +1,377 @@
+//===- Specialize.cpp - bind the names of kernels -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Language/OpaqueElements.h"
+#include "lib/Transforms/Language/Presence.h"
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-specialize"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SPECIALIZEPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// The names of a kernel, and what those of each kind are bound to.
+struct Names {
+  SmallVector<BindableName> all;
+  llvm::MapVector<StringRef, int64_t> dims;
+  llvm::MapVector<StringRef, Type> dtypes;
+  llvm::MapVector<StringRef, BaseAttr> bases;
+  llvm::MapVector<StringRef, StringRef> presence;
+  /// Dims of rows whose length nothing reads: any size serves, and neither the
+  /// kernel nor its arguments are bound to it.
+  llvm::StringSet<> lengthless;
+
+  const BindableName *find(StringRef name) const {
+    const auto *found = llvm::find_if(
+        all, [&](const BindableName &known) { return known.name == name; });
+    return found == all.end() ? nullptr : found;
+  }
+  bool isBound(StringRef name) const {
+    return dims.contains(name) || dtypes.contains(name) ||
+           bases.contains(name) || presence.contains(name);
+  }
+  std::string list() const {
+    std::string text;
+    for (const BindableName &name : all)
+      text += (text.empty() ? "'" : ", '") + name.name.str() + "'";
+    return text.empty() ? "none" : text;
+  }
+};
+
+class SpecializePass : public mlafix::impl::SpecializePassBase<SpecializePass> {
+public:
+  using SpecializePassBase::SpecializePassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult bindGiven(KernelOp kernel, Names &names);
+  LogicalResult bindDefaults(KernelOp kernel, Names &names);
+  LogicalResult bindOne(KernelOp kernel, Names &names, StringRef name,
+                        StringRef value);
+};
+} // namespace
+
+/// Why `name` is none of an optional argument that could be bound.
+static StringRef describeArgument(KernelOp kernel, StringRef name) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (kernel.getArgName(index) == name)
+      return kernel.isArgAbsent(index) ? "bound to absent already"
+                                       : "not optional";
+  return "no argument";
+}
+
+LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
+                                      StringRef name, StringRef value) {
+  const BindableName *known = names.find(name);
+  if (!known && (value == kAbsent || value == kPresent))
+    return kernel.emitError()
+           << "expected an optional argument of kernel '" << kernel.getSymName()
+           << "' to bind to " << value << ", got '" << name << "', which is "
+           << describeArgument(kernel, name);
+  if (!known)
+    return kernel.emitError()
+           << "expected a name of kernel '" << kernel.getSymName()
+           << "' to bind (" << names.list() << "), got '" << name << "'";
+  switch (known->kind) {
+  case BindableName::Dim:
+  case BindableName::DynamicDim: {
+    int64_t size;
+    if (value.getAsInteger(10, size) || size < 1)
+      return kernel.emitError() << "expected a positive integer for dim '"
+                                << name << "', got '" << value << "'";
+    names.dims[known->name] = size;
+    return success();
+  }
+  case BindableName::DType: {
+    Type type = getDTypeByName(&getContext(), value);
+    if (!type)
+      return kernel.emitError()
+             << "expected one of " << listDTypes() << " for dtype '" << name
+             << "', got '" << value << "'";
+    names.dtypes[known->name] = type;
+    return success();
+  }
+  case BindableName::Base:
+    if (value != "e" && value != "2")
+      return kernel.emitError() << "expected e or 2 for base '" << name
+                                << "', got '" << value << "'";
+    names.bases[known->name] = BaseAttr::get(&getContext(), value);
+    return success();
+  case BindableName::Presence:
+    if (value != kAbsent && value != kPresent)
+      return kernel.emitError() << "expected " << kAbsent << " or " << kPresent
+                                << " for optional argument '" << name
+                                << "', got '" << value << "'";
+    names.presence[known->name] = value == kAbsent ? kAbsent : kPresent;
+    return success();
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
+  for (const std::string &binding : bindings) {
+    auto [name, value] = StringRef(binding).split('=');
+    if (name.empty() || value.empty())
+      return kernel.emitError()
+             << "expected a binding NAME=VALUE, got '" << binding << "'";
+    if (failed(bindOne(kernel, names, name.trim(), value.trim())))
+      return failure();
+  }
+  return success();
+}
+
+/// Whether the size of `dim` is visible outside of the kernel: an argument has
+/// it, or a sum along it, a running one too, or an iota counts its elements.
+/// Elsewhere it is the length of rows that no tensor holds, as those of a state
+/// of which only the lse is stored.
+static bool isLengthRead(KernelOp kernel, StringRef dim) {
+  auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (ArrayAttr dims = kernel.getArgDims(index))
+      if (!kernel.isArgAbsent(index) &&
+          llvm::any_of(dims.getAsValueRange<StringAttr>(), isHere))
+        return true;
+  return kernel
+      .walk([&](Operation *op) {
+        auto reduce = dyn_cast<ReduceOp>(op);
+        auto scan = dyn_cast<ScanOp>(op);
+        Value row;
+        if (isa<IotaOp>(op))
+          row = op->getResult(0);
+        else if (reduce && reduce.getKind() == ReduceKind::add)
+          row = reduce.getSource();
+        else if (scan && scan.getKind() == ReduceKind::add)
+          row = scan.getSource();
+        bool counts = row && llvm::is_contained(
+                                 getTileDim(row.getType()).getNames(), dim);
+        return counts ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Binds what `bindings` left out. Names that only arguments bound as absent
+/// had are gone by now, and need no value, nor do those of rows whose length
+/// nothing reads; one with a default is bound all the same, so that a kernel's
+/// bindings do not depend on what folds.
+LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
+  llvm::StringSet<> left;
+  for (const BindableName &name : getBindableNames(kernel))
+    left.insert(name.name);
+  for (const BindableName &name : names.all) {
+    if (names.isBound(name.name) || name.kind == BindableName::DynamicDim ||
+        name.kind == BindableName::Presence)
+      continue;
+    if (name.defaultValue.empty()) {
+      if (!left.contains(name.name))
+        continue;
+      if (name.kind == BindableName::Dim && !isLengthRead(kernel, name.name)) {
+        names.dims[name.name] = 1;
+        names.lengthless.insert(name.name);
+        continue;
+      }
+      constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
+                                         "base for"};
+      InFlightDiagnostic error = kernel.emitError();
+      error << "expected a " << kinds[name.kind] << " '" << name.name
+            << "' of kernel '" << kernel.getSymName()
+            << "', got no binding of it";
+      Builder b(kernel.getContext());
+      if (name.kind == BindableName::Dim)
+        error.getUnderlyingDiagnostic()->getMetadata().push_back(
+            DiagnosticArgument(b.getDictionaryAttr(
+                b.getNamedAttr(kUnboundDimKey, b.getStringAttr(name.name)))));
+      return error;
+    }
+    if (failed(bindOne(kernel, names, name.name, name.defaultValue)))
+      return failure();
+  }
+  return success();
+}
+
+static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto it = names.presence.find(kernel.getArgName(index));
+    if (it == names.presence.end())
+      continue;
+    if (it->second == kPresent)
+      bindAsPresent(kernel, index);
+    else if (failed(bindAsAbsent(kernel, index)))
+      return failure();
+  }
+  if (!names.presence.empty())
+    eraseDead(kernel);
+  return success();
+}
+
+/// Checks that the dtype variable, of which the source has elements of type
+/// `element`, may stand for `bound`. A body may read integers of any width as
+/// wide ones; whether this one does, the verifier of its ops says.
+static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
+                                 Type element, Type bound) {
+  auto isWhole = [](Type type) {
+    return type.isInteger() && !type.isInteger(1);
+  };
+  if (getComputeType(bound) == getComputeType(element) ||
+      (isWhole(bound) && isWhole(element)))
+    return success();
+  if (!isWhole(element) && !isa<FloatType>(element))
+    return kernel.emitError()
+           << "expected a dtype that is " << getComputeType(element)
+           << " in the body for '" << variable.getValue() << "', got "
+           << getDTypeName(bound);
+  Operation *other = findUseAsNumber(kernel, variable);
+  if (!other)
+    return success();
+  InFlightDiagnostic error = kernel.emitError()
+                             << "expected "
+                             << (isWhole(element) ? "i32, i64, i8 or u8"
+                                                  : "a dtype of floats")
+                             << " for '" << variable.getValue()
+                             << "', whose elements the body does more to than "
+                                "to move them, got "
+                             << getDTypeName(bound);
+  if (!isWhole(element) && isWhole(bound))
+    error << "; in Python, DType(\"" << variable.getValue()
+          << "\", default=i32) stands for integers";
+  error.attachNote(other->getLoc()) << "here";
+  return error;
+}
+
+/// Of variables of floats whose elements the body only moves, the bits are
+/// moved; f32 keeps them as it is.
+static void moveBits(KernelOp kernel, const Names &names) {
+  llvm::StringSet<> seen;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr);
+    if (!memref || !name || !isa<FloatType>(memref.getElementType()))
+      continue;
+    auto bound = names.dtypes.find(name.getValue());
+    if (bound != names.dtypes.end() && !bound->second.isF32() &&
+        seen.insert(name.getValue()).second)
+      moveAsBits(kernel, name.getValue());
+  }
+}
+
+/// `memref` with its names replaced.
+static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
+                                        MemRefType memref, const Names &names) {
+  SmallVector<int64_t> shape(memref.getShape());
+  auto sizeOf = [&](StringRef name) -> std::optional<int64_t> {
+    auto it = names.dims.find(name);
+    return it != names.dims.end() && !names.lengthless.contains(name)
+               ? std::optional(it->second)
+               : std::nullopt;
+  };
+  for (auto [position, attr] :
+       llvm::enumerate(kernel.getArgDims(index).getAsRange<StringAttr>())) {
+    std::optional<Factors> factors = Factors::of(attr.getValue());
+    std::optional<int64_t> size = sizeOf(attr.getValue());
+    if (factors) {
+      DimAttr product = factors->getDim(kernel.getContext()).bind(sizeOf);
+      if (product.isBound())
+        size = product.getSize();
+    }
+    if (size)
+      shape[position] = *size;
+  }
+  Type element = memref.getElementType();
+  if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
+    if (auto it = names.dtypes.find(name.getValue());
+        it != names.dtypes.end()) {
+      if (failed(verifyDType(kernel, name, element, it->second)))
+        return failure();
+      element = it->second;
+    }
+  return MemRefType::get(shape, element, memref.getLayout(),
+                         memref.getMemorySpace());
+}
+
+static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
+  moveBits(kernel, names);
+  SmallVector<Type> types(kernel.getArgumentTypes());
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref)
+      continue;
+    FailureOr<MemRefType> bound = bindMemRef(kernel, index, memref, names);
+    if (failed(bound))
+      return failure();
+    type = *bound;
+    kernel.getBody().getArgument(index).setType(type);
+  }
+  Builder b(kernel.getContext());
+  kernel.setFunctionType(b.getFunctionType(types, {}));
+
+  auto bindDim = [&](DimAttr dim) {
+    return dim.bind([&](StringRef name) -> std::optional<int64_t> {
+      auto it = names.dims.find(name);
+      return it == names.dims.end() ? std::nullopt : std::optional(it->second);
+    });
+  };
+  AttrTypeReplacer replacer;
+  replacer.addReplacement(
+      [&](DimAttr dim) -> std::optional<Attribute> { return bindDim(dim); });
+  replacer.addReplacement([&](BaseAttr base) -> std::optional<Attribute> {
+    auto it = names.bases.find(base.getName());
+    return it == names.bases.end() ? base : it->second;
+  });
+  replacer.addReplacement([](StateType type) -> std::optional<Type> {
+    return type.withSink(false); // verified by now
+  });
+  replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
+    if (!isRowTile(type))
+      return std::nullopt;
+    return getRowTileType(bindDim(getTileDim(type)), type.getElementType());
+  });
+  kernel->walk([&](Operation *op) {
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/true, false,
+                               /*replaceTypes=*/true);
+  });
+
+  SmallVector<NamedAttribute> bindings;
+  if (DictionaryAttr previous = kernel.getBindings().value_or(DictionaryAttr()))
+    llvm::append_range(bindings, previous);
+  for (auto [name, size] : names.dims)
+    if (!names.lengthless.contains(name))
+      bindings.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(size)));
+  for (auto [name, type] : names.dtypes)
+    bindings.push_back(
+        b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));
+  for (auto [name, base] : names.bases)
+    bindings.push_back(b.getNamedAttr(name, base.getValue()));
+  for (auto [name, presence] : names.presence)
+    bindings.push_back(b.getNamedAttr(name, b.getStringAttr(presence)));
+  kernel.setBindingsAttr(b.getDictionaryAttr(bindings));
+  return success();
+}
+
+void SpecializePass::runOnOperation() {
+  for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
+    Names names;
+    names.all = getBindableNames(kernel);
+    if (failed(bindGiven(kernel, names)) ||
+        failed(bindPresence(kernel, names)) ||
+        failed(bindDefaults(kernel, names)) ||
+        failed(replaceNames(kernel, names)))
+      return signalPassFailure();
+    LDBG() << kernel.getSymName() << ": " << kernel.getBindingsAttr();
+  }
+}

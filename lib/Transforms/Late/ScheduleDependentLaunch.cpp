@@ -1,0 +1,200 @@
+//===- ScheduleDependentLaunch.cpp - loads are issued before one is waited for
+//-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Where a load's address comes of another load, ptxas 13.0 issues the first of
+// the other rows' loads, then waits for the one that has the address, and then
+// issues the rest. It moves no load across `griddepcontrol.launch_dependents`:
+// that comes behind the index, and the rows that need no memory to be found.
+//
+// ptxas waits for the index ahead of it, so that the next grid begins once the
+// index is there. A grid whose rows have all been prefetched lets it begin at
+// once, too: it has nothing to lose to what the next grid prefetches.
+//
+// Lane groups load their first chunk ahead of the merge loop: the next grid,
+// whose prefetches take turns with these loads, begins behind them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Late/PrefetchCandidates.h"
+#include "lib/Transforms/Late/Speculation.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-schedule-dependent-launch"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SCHEDULEDEPENDENTLAUNCHPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The next op that has effects on memory; null if there is none.
+static Operation *getNextEffect(Operation *op) {
+  do
+    op = op->getNextNode();
+  while (op && isMemoryEffectFree(op));
+  return op;
+}
+
+/// The branch that is all that follows `launch`; null if there is more.
+static scf::IfOp getGuard(Operation *launch) {
+  auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
+  return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
+}
+
+static bool loadsOnly(scf::IfOp branch) {
+  return !branch
+              ->walk([](Operation *op) {
+                bool loads = isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op);
+                return loads || op->getNumRegions() || isMemoryEffectFree(op)
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+/// The merge loop whose first chunk is the first that is loaded after `launch`
+/// (mlafix-load-chunks-ahead); null if there is none.
+static scf::ForOp getChunkLoop(Operation *launch) {
+  auto first = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
+  if (!first || !loadsOnly(first))
+    return scf::ForOp();
+  auto loop = dyn_cast_or_null<scf::ForOp>(getNextEffect(first));
+  bool isCarried = loop && llvm::any_of(loop.getInitArgs(), [&](Value value) {
+                     return value.getDefiningOp() == first;
+                   });
+  return isCarried ? loop : scf::ForOp();
+}
+
+/// Whether `value` is computed from what is loaded in `block`; adds the
+/// operations that are not pure, of which it is computed, to `of`.
+static bool needsMemory(Value value, Block &block,
+                        llvm::SmallSetVector<Operation *, 4> &of) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &block)
+    return false;
+  if (!isPure(op) || op->getNumRegions()) {
+    of.insert(op);
+    return true;
+  }
+  bool needs = false;
+  for (Value operand : op->getOperands())
+    needs |= needsMemory(operand, block, of);
+  return needs;
+}
+
+/// Whether `op` loads a pack without a predicate.
+static bool isRowLoad(Operation &op) {
+  auto load = dyn_cast<LLVM::LoadOp>(op);
+  auto type = load ? dyn_cast<VectorType>(load.getType()) : VectorType();
+  return type && type.getNumElements() > 1 && isGlobal(load.getAddr());
+}
+
+/// The loads that come before all others, if some load needs what another one
+/// gives: first what it needs, then the rows that are found without memory and
+/// come before the first write. None where there are no such rows.
+static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
+  SmallVector<LLVM::LoadOp> rows, loads;
+  llvm::SmallSetVector<Operation *, 4> needed;
+  for (Operation &op : block) {
+    if (isMemoryEffectFree(&op))
+      continue;
+    if (!isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op))
+      break;
+    bool needs = false;
+    for (Value operand : op.getOperands())
+      needs |= needsMemory(operand, block, needed);
+    if (!needs && isRowLoad(op))
+      rows.push_back(cast<LLVM::LoadOp>(op));
+  }
+  if (needed.empty() || rows.empty())
+    return {};
+  for (Operation *op : needed)
+    if (auto index = dyn_cast<LLVM::LoadOp>(op); index && !isRowLoad(*op))
+      loads.push_back(index);
+  llvm::append_range(loads, rows);
+  return loads;
+}
+
+/// The launch as assembly that LLVM takes for a store: it would move loads
+/// across the intrinsic.
+static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
+  return LLVM::InlineAsmOp::create(
+      b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
+      "~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+      ArrayAttr());
+}
+
+namespace {
+class ScheduleDependentLaunchPass
+    : public mlafix::impl::ScheduleDependentLaunchPassBase<
+          ScheduleDependentLaunchPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<Operation *> launches;
+    getOperation().walk([&](Operation *op) {
+      if (isGridControl(op) && !isGridWait(op))
+        launches.push_back(op);
+    });
+    for (Operation *launch : launches) {
+      if (scf::IfOp guard = getGuard(launch))
+        place(launch, *guard.thenBlock());
+      if (scf::ForOp loop = getChunkLoop(launch)) {
+        OpBuilder b(loop);
+        buildLaunchAssembly(b, launch->getLoc());
+        launch->erase();
+      }
+    }
+  }
+
+private:
+  static void place(Operation *launch, Block &block);
+};
+} // namespace
+
+void ScheduleDependentLaunchPass::place(Operation *launch, Block &block) {
+  SmallVector<LLVM::LoadOp> loads = collectLoads(block);
+  llvm::erase_if(loads, [&](LLVM::LoadOp load) {
+    return !moveBeforeWait(load.getAddr(), launch);
+  });
+  int64_t bytes = 0; // of rows, a thread
+  for (LLVM::LoadOp load : loads)
+    if (isRowLoad(*load))
+      bytes += DataLayout::closest(load).getTypeSize(load.getType());
+  if (!bytes)
+    return;
+  LDBG() << loads.size() << " loads before " << *launch;
+  Location loc = launch->getLoc();
+  auto b = OpBuilder::atBlockBegin(&block);
+  Operation *later = buildLaunchAssembly(b, loc);
+  for (LLVM::LoadOp load : loads)
+    load->moveBefore(later);
+
+  // As ScheduleGridWait.cpp counts the threads that prefetch.
+  b.setInsertionPoint(launch);
+  Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
+                                      buildBlockSize(b, loc));
+  Value most = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
+                                        getMachine(launch).earlyBytes / bytes);
+  Value isPrefetched =
+      LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ule, threads, most);
+  auto early =
+      scf::IfOp::create(b, loc, isPrefetched, /*withElseRegion=*/false);
+  launch->moveBefore(early.thenBlock()->getTerminator());
+}

@@ -1,0 +1,353 @@
+//===- ScheduleGridWait.cpp - addresses before the wait -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Late/PeerWaitLoads.h"
+#include "lib/Transforms/Late/PrefetchCandidates.h"
+#include "lib/Transforms/Late/Speculation.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
+#include "mlafix/runtime.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-schedule-grid-wait"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SCHEDULEGRIDWAITPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The pointers that are loaded through after `wait`, in no loop.
+static SmallVector<Value> collectPointers(Operation *wait) {
+  SmallVector<Value> pointers;
+  for (Operation *op = wait->getNextNode(); op; op = op->getNextNode())
+    op->walk<WalkOrder::PreOrder>([&](Operation *nested) {
+      if (auto load = dyn_cast<LLVM::LoadOp>(nested))
+        pointers.push_back(load.getAddr());
+      else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(nested))
+        pointers.push_back(load.getData());
+      else if (std::optional<LoadAhead> load = asLoadAhead(nested))
+        pointers.push_back(load->pointer);
+      return nested->getNumRegions() && !isa<scf::IfOp>(nested)
+                 ? WalkResult::skip()
+                 : WalkResult::advance();
+    });
+  llvm::erase_if(pointers, [](Value pointer) { return !isGlobal(pointer); });
+  return pointers;
+}
+
+/// Whether more than one element is loaded through `pointer`.
+static bool isOfPack(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [](Operation *user) {
+    auto vector = user->getNumResults() == 1
+                      ? dyn_cast<VectorType>(user->getResult(0).getType())
+                      : VectorType();
+    return vector && vector.getNumElements() > 1;
+  });
+}
+
+/// What a constant is added to in `value`; null for another value.
+static Value getAugend(Value value) {
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && matchPattern(sum.getRhs(), m_Constant()) ? sum.getLhs()
+                                                         : Value();
+}
+
+/// Whether two values differ by a constant, in a sum or a conversion of it.
+static bool differByConstant(Value x, Value y) {
+  if (isAlike(x, y))
+    return true;
+  if (Value augend = getAugend(x))
+    return differByConstant(augend, y);
+  if (Value augend = getAugend(y))
+    return differByConstant(x, augend);
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  if (!a || !b || a->getName() != b->getName())
+    return false;
+  if (isa<CastOpInterface>(a))
+    return differByConstant(a->getOperand(0), b->getOperand(0));
+  if (!isa<arith::AddIOp, LLVM::GEPOp>(a) || a->getNumOperands() != 2 ||
+      b->getNumOperands() != 2 || a->getAttrs() != b->getAttrs())
+    return false;
+  for (unsigned i : {0, 1})
+    if (isAlike(a->getOperand(i), b->getOperand(i)) &&
+        differByConstant(a->getOperand(1 - i), b->getOperand(1 - i)))
+      return true;
+  return false;
+}
+
+/// PTX with one operand that is or may be an address.
+static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
+                          Value operand) {
+  LLVM::InlineAsmOp::create(b, loc, TypeRange(), operand, text, "l,~{memory}",
+                            /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+/// LLVM's intrinsic wants a newer PTX ISA than the instruction.
+static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
+
+namespace {
+class ScheduleGridWaitPass
+    : public mlafix::impl::ScheduleGridWaitPassBase<ScheduleGridWaitPass> {
+public:
+  void runOnOperation() override {
+    local = Value();
+    SmallVector<Operation *> waits;
+    getOperation().walk([&](Operation *op) {
+      if (isGridWait(op))
+        waits.push_back(op);
+    });
+    for (Operation *wait : waits)
+      delay(wait);
+    prefetchTables();
+  }
+
+private:
+  int64_t choosePrefetches(Operation *wait, const MachineModel &machine,
+                           SmallVector<CandidateLoads> &loads);
+  Value getLocal();
+  void prefetch(Operation *wait);
+  void prefetchTables();
+  void delay(Operation *wait);
+
+  Value local; ///< what getLocal() found
+};
+} // namespace
+
+/// How many of a grid's first threads prefetch their rows, of so many bytes
+/// each: more than memory has time for before the preceding grid ends would be
+/// loaded twice. But a grid of a few blocks a multiprocessor, of `earlyThreads`
+/// at most, prefetches all of its rows, since it takes as long as those blocks
+/// that did not.
+static int64_t countPrefetchingThreads(const MachineModel &machine,
+                                       int64_t bytes) {
+  return machine.earlyBytes / bytes;
+}
+
+/// Leaves out of `loads` what is not worth a prefetch, and answers the bytes of
+/// the rows of the others, a thread.
+int64_t
+ScheduleGridWaitPass::choosePrefetches(Operation *wait,
+                                       const MachineModel &machine,
+                                       SmallVector<CandidateLoads> &loads) {
+  // Each condition is a branch, all of which a thread goes through.
+  bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
+  int64_t bytes = 0;
+  size_t packs = 0, values = 0, dropped = 0;
+  for (CandidateLoads &group : loads) {
+    if (isTooMany && group.mask) {
+      dropped += group.rows.size();
+      group.rows.clear();
+    } else {
+      bytes += group.rowBytes;
+    }
+    packs += group.rows.size();
+    values += group.shared.size();
+  }
+  LDBG() << "prefetches " << packs << " packs of rows and " << values
+         << " shared values, leaves " << dropped << " packs";
+  auto opts = nameRemark("prefetch", DEBUG_TYPE, getOperation());
+  if (dropped)
+    remark::missed(wait->getLoc(), opts) << remark::add(
+        "rows that have predicates are not prefetched while the preceding grid "
+        "ends: each of {0} conditions would be a branch, and {1} are the limit",
+        loads.size(), machine.earlyConditions);
+  if (packs) {
+    int64_t count = countPrefetchingThreads(machine, bytes);
+    std::string others;
+    if (count < machine.earlyThreads)
+      others = llvm::formatv(", as do all threads of a grid of at most {0}",
+                             machine.earlyThreads);
+    remark::passed(wait->getLoc(), opts) << remark::add(
+        "while the preceding grid ends, the first {0} threads prefetch {1} "
+        "bytes of rows each{2}",
+        count, bytes, others);
+  }
+  if (values)
+    remark::passed(wait->getLoc(), opts) << remark::add(
+        "while the preceding grid ends, the first block prefetches {0} of the "
+        "values that all blocks load",
+        values);
+  return bytes;
+}
+
+/// Whether the launch reads only memory of its own device, i1: a parameter that
+/// a kernel has if it prefetches. Null where there is no room for another one.
+Value ScheduleGridWaitPass::getLocal() {
+  if (local)
+    return local;
+  LLVM::LLVMFuncOp function = getOperation();
+  MLIRContext *context = &getContext();
+  unsigned count = function.getNumArguments();
+  // A test's function need not be a code version.
+  if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
+    SmallVector<ParamAttr> params(version.getParams());
+    if (params.size() == MLAFIX_MAX_PARAMS)
+      return {};
+    params.push_back(ParamAttr::get(context, ParamKind::Local));
+    function->setAttr(
+        kCodeVersionAttr,
+        VariantAttr::get(context, version.getEntry(), version.getGuards(),
+                         params, version.getGeometry(), version.getLayout(),
+                         version.getDependentLaunch()));
+  }
+  Type i32 = IntegerType::get(context, 32);
+  SmallVector<Type> types(function.getArgumentTypes());
+  types.push_back(i32);
+  // Not insertArgument(), which knows no function without results.
+  function_interface_impl::insertFunctionArguments(
+      function, count, i32, {}, function.getLoc(), count,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
+  OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
+  local = LLVM::ICmpOp::create(
+      b, function.getLoc(), LLVM::ICmpPredicate::ne,
+      function.getArgument(count),
+      LLVM::ConstantOp::create(b, function.getLoc(), i32, 0));
+  return local;
+}
+
+/// PTX that prefetches packs of at most `bytes` behind an address. Of plain
+/// rows, the first of the lanes that load a line does so for all of them; not
+/// where lanes of two rows load a line. By a predicate: a branch that lanes
+/// take differently costs more than it saves.
+static std::string writePrefetch(LLVM::LLVMFuncOp function,
+                                 const MachineModel &machine, int64_t bytes) {
+  auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr);
+  int64_t lanes = machine.earlyLineBytes / std::max<int64_t>(1, bytes);
+  if (!function->hasAttr(kPlainRowsAttr) || lanes < 2 ||
+      version.getLayout().getLanes() % lanes != 0)
+    return kPrefetch.str();
+  return llvm::formatv(
+      "{{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\tmov.u32 lane, "
+      "%tid.x;\n\tand.b32 lane, lane, {0};\n\tsetp.eq.u32 first, lane, "
+      "0;\n\t@first {1}\n\t}",
+      lanes - 1, kPrefetch);
+}
+
+/// Prefetches ahead of the wait what is loaded after it; what all blocks load,
+/// the first one prefetches.
+void ScheduleGridWaitPass::prefetch(Operation *wait) {
+  MachineModel machine = getMachine(wait);
+  SmallVector<CandidateLoads> loads =
+      PrefetchCandidates(wait, machine.earlyAccessBytes).loads;
+  int64_t bytes = choosePrefetches(wait, machine, loads);
+  llvm::erase_if(loads, [](const CandidateLoads &group) {
+    return group.rows.empty() && group.shared.empty();
+  });
+  if (loads.empty() || !getLocal())
+    return;
+  OpBuilder b(wait);
+  Location loc = wait->getLoc();
+  Type i32 = b.getI32Type();
+  auto isBelow = [&](Value number, int64_t bound) {
+    return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
+                                LLVM::ConstantOp::create(b, loc, i32, bound));
+  };
+  auto isEarlyThread = [&]() -> Value {
+    Value size = buildBlockSize(b, loc);
+    int64_t count = countPrefetchingThreads(machine, bytes);
+    Value isFirst =
+        isBelow(LLVM::MulOp::create(b, loc, buildBlockId(b, loc), size), count);
+    if (count >= machine.earlyThreads)
+      return isFirst;
+    Value isSmall =
+        isBelow(LLVM::MulOp::create(b, loc, buildGridSize(b, loc), size),
+                machine.earlyThreads + 1);
+    return LLVM::OrOp::create(b, loc, isFirst, isSmall);
+  };
+  auto build = [&](ArrayRef<Value> pointers, Value isEarly,
+                   const CandidateLoads &group) {
+    std::string text = writePrefetch(getOperation(), machine, group.packBytes);
+    for (Value condition : {local, group.condition, group.mask})
+      if (condition)
+        isEarly = bothHold(b, isEarly, condition);
+    auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    for (Value pointer : pointers)
+      buildAssembly(b, loc, text, pointer);
+  };
+  for (const CandidateLoads &group : loads) {
+    if (!group.rows.empty())
+      build(group.rows, isEarlyThread(), group);
+    if (!group.shared.empty())
+      build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
+  }
+}
+
+/// The prefetches that a kernel has from the start (GPU/RowOrder.cpp), as PTX:
+/// of this device's memory alone.
+void ScheduleGridWaitPass::prefetchTables() {
+  SmallVector<LLVM::Prefetch> prefetches;
+  getOperation().walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
+  for (LLVM::Prefetch op : prefetches) {
+    if (Value isLocal = getLocal()) {
+      OpBuilder b(op);
+      auto branch = scf::IfOp::create(b, op.getLoc(), isLocal,
+                                      /*withElseRegion=*/false);
+      b.setInsertionPoint(branch.thenBlock()->getTerminator());
+      buildAssembly(b, op.getLoc(), kPrefetch, op.getAddr());
+    }
+    op.erase();
+  }
+}
+
+/// Has the wait come after the arithmetic behind the addresses of what is
+/// loaded after it.
+void ScheduleGridWaitPass::delay(Operation *wait) {
+  OpBuilder b(wait);
+  Location loc = wait->getLoc();
+  Value addresses;
+  SmallVector<Value> needed;
+  size_t moved = 0;
+  for (Value pointer : collectPointers(wait)) {
+    if (!moveBeforeWait(pointer, wait))
+      continue;
+    ++moved;
+    // The packs of a row: loads add constants to an address.
+    if (isOfPack(pointer) && llvm::any_of(needed, [&](Value other) {
+          return differByConstant(other, pointer);
+        }))
+      continue;
+    needed.push_back(pointer);
+    Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
+    addresses =
+        addresses ? LLVM::OrOp::create(b, loc, addresses, address) : address;
+  }
+  prefetch(wait);
+  auto opts = nameRemark("schedule-grid-wait", DEBUG_TYPE, getOperation());
+  if (!addresses) {
+    remark::missed(loc, opts) << remark::add(
+        "the wait for the preceding grid comes first: no address of a load can "
+        "be computed before it");
+    return;
+  }
+  LDBG() << moved << " addresses before the wait";
+  remark::passed(loc, opts) << remark::add(
+      "the wait for the preceding grid comes after the addresses of {0}",
+      count(moved, "load"));
+  // No thread exits, since a block has threads; but ptxas does not know that,
+  // so the wait begins a block of instructions, behind all addresses.
+  buildAssembly(b, loc,
+                "{\n\t.reg .pred none;\n\t.reg .b32 threads;\n\t.reg .b64 "
+                "some;\n\tmov.u32 threads, %ntid.x;\n\tcvt.u64.u32 some, "
+                "threads;\n\tor.b64 some, some, $0;\n\tsetp.eq.u64 none, some, "
+                "0;\n\t@none exit;\n\tgriddepcontrol.wait;\n\t}",
+                addresses);
+  wait->erase();
+}

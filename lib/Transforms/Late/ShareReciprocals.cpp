@@ -1,0 +1,222 @@
+//===- ShareReciprocals.cpp - one reciprocal for the division of a pack ---===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// With r the reciprocal of s rounded to nearest, and q = x * r rounded,
+//
+//   rest = q * s - x, which f32 holds exactly, and q' = q - rest * r, rounded
+//
+// is x / s rounded to nearest, for all significands of x and s. q is off by
+// less than 1.5 units in the last place, so what is rounded in the end by
+// 1.5 * 2^-24 of one; and no quotient whose rounding that could change is
+// rounded otherwise: test/unittests/Target/ReciprocalTest.cpp goes through all
+// of them. (Markstein, "Computation of elementary functions on the IBM RISC
+// System/6000 processor", IBM J. Res. Dev. 34, 1990, proves it of a q within
+// one unit.) Nothing overflows where s is in [2^-64, 2^64] and |x| up to 2^62;
+// and rest is exact where |x / s| is 2^-26 or more. Smaller quotients come out
+// below 2^-25, with their sign, which fp8 narrows to 0 of that sign.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Rows/RowReduce.h"
+#include "lib/Transforms/ShapedBuilder.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-share-reciprocals"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SHARERECIPROCALSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
+                       kLargestDividend = 0x1p62f;
+
+/// Whether nothing is left of `value` but fp8, which has no number between 0
+/// and 2^-17 but 0; bounds may come before.
+static bool isNarrowed(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<arith::TruncFOp>(user))
+      return isa<Float8E4M3FNType, Float8E5M2Type>(
+          getElementTypeOrSelf(user->getResult(0)));
+    return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+               arith::MinNumFOp>(user) &&
+           matchPattern(user->getOperand(1), m_Constant()) &&
+           isNarrowed(user->getResult(0));
+  });
+}
+
+/// The number that the elements of a pack are all divided by; null where they
+/// are not, or where the quotients are used for more than fp8.
+static Value getSharedDivisor(arith::DivFOp op) {
+  auto type = dyn_cast<VectorType>(op.getType());
+  auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
+  if (!type || type.getNumElements() < 2 || !type.getElementType().isF32() ||
+      !broadcast || !broadcast.getSource().getType().isF32() ||
+      op.getFastmath() != arith::FastMathFlags::none || !isNarrowed(op))
+    return Value();
+  return broadcast.getSource();
+}
+
+/// A largest magnitude in each of `packs`, and of these the largest, by the
+/// trees that reduce packs: where the divisor came of a maximum of magnitudes,
+/// this is known already. NaN stays NaN.
+static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
+  SmallVector<Value> partials;
+  for (Value pack : packs) {
+    Value magnitudes = math::AbsFOp::create(b, loc, pack);
+    SmallVector<Value> values;
+    for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
+         i < n; ++i)
+      values.push_back(vector::ExtractOp::create(b, loc, magnitudes, i));
+    partials.push_back(reduceTree(b, loc, ReduceKind::max, std::move(values)));
+  }
+  return reduceTree(b, loc, ReduceKind::max, std::move(partials));
+}
+
+/// 1 / s, rounded to nearest, of a normal number: the two steps that ptxas has
+/// for `rcp.rn.f32` of such, without a look at whether it is one.
+static Value buildReciprocal(OpBuilder &b, Location loc, Value divisor) {
+  ShapedBuilder s(b, loc, divisor.getType());
+  Value near = buildNearReciprocal(b, loc, divisor);
+  Value rest = s.fma(divisor, near, s.f(-1.0f));
+  return s.fma(near, arith::NegFOp::create(b, loc, rest), near);
+}
+
+namespace {
+/// Divisions of packs of one block, which take one branch.
+class SharedDivisions {
+public:
+  SharedDivisions(arith::DivFOp op, Value divisor) { add(op, divisor); }
+
+  void add(arith::DivFOp op, Value divisor) {
+    ops.push_back(op);
+    divisors.push_back(divisor);
+  }
+  /// Whether `op` can be done where the first of them is.
+  bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
+    return op->getBlock() == ops.front()->getBlock() &&
+           order.properlyDominates(op.getLhs(), ops.front()) &&
+           order.properlyDominates(divisor, ops.front());
+  }
+  void share();
+
+private:
+  Value buildInRange(OpBuilder &b, Location loc);
+  SmallVector<Value> buildQuotients(OpBuilder &b, Location loc);
+  SmallVector<Value> buildDivisions(OpBuilder &b, Location loc);
+
+  SmallVector<arith::DivFOp> ops;
+  SmallVector<Value> divisors; ///< of each
+};
+} // namespace
+
+Value SharedDivisions::buildInRange(OpBuilder &b, Location loc) {
+  using F = arith::CmpFPredicate;
+  SmallVector<Value> packs;
+  for (arith::DivFOp op : ops)
+    packs.push_back(op.getLhs());
+  ShapedBuilder s(b, loc, b.getF32Type());
+  Value holds =
+      s.cmp(F::OLE, buildLargest(b, loc, packs), s.f(kLargestDividend));
+  for (Value divisor :
+       llvm::SetVector<Value>(divisors.begin(), divisors.end())) {
+    Value least = s.cmp(F::OGE, divisor, s.f(kLeastDivisor));
+    Value largest = s.cmp(F::OLE, divisor, s.f(kLargestDivisor));
+    holds = s.op<arith::AndIOp>(holds, s.op<arith::AndIOp>(least, largest));
+  }
+  return holds;
+}
+
+/// The signs of the rest and of the reciprocal are such that a quotient of 0
+/// keeps its own.
+SmallVector<Value> SharedDivisions::buildQuotients(OpBuilder &b, Location loc) {
+  llvm::DenseMap<Value, Value> reciprocals;
+  SmallVector<Value> quotients;
+  for (auto [op, divisor] : llvm::zip(ops, divisors)) {
+    Value &reciprocal = reciprocals[divisor];
+    if (!reciprocal)
+      reciprocal = buildReciprocal(b, loc, divisor);
+    Type row = op.getType();
+    ShapedBuilder s(b, loc, row);
+    auto broadcast = [&](Value x) -> Value {
+      return vector::BroadcastOp::create(b, loc, row, x);
+    };
+    Value factors = broadcast(reciprocal);
+    Value near = s.op<arith::MulFOp>(op.getLhs(), factors);
+    Value minusX = arith::NegFOp::create(b, loc, op.getLhs());
+    Value rest = s.fma(near, broadcast(divisor), minusX);
+    quotients.push_back(
+        s.fma(rest, arith::NegFOp::create(b, loc, factors), near));
+  }
+  return quotients;
+}
+
+SmallVector<Value> SharedDivisions::buildDivisions(OpBuilder &b, Location loc) {
+  SmallVector<Value> quotients;
+  for (auto [op, divisor] : llvm::zip(ops, divisors)) {
+    Value all = vector::BroadcastOp::create(b, loc, op.getType(), divisor);
+    quotients.push_back(
+        arith::DivFOp::create(b, op.getLoc(), op.getLhs(), all));
+  }
+  return quotients;
+}
+
+void SharedDivisions::share() {
+  LDBG() << ops.size() << " by reciprocals: " << ops.front();
+  OpBuilder b(ops.front());
+  Location loc = ops.front().getLoc();
+  SmallVector<Type> types;
+  for (arith::DivFOp op : ops)
+    types.push_back(op.getType());
+  Value isInRange = buildInRange(b, loc);
+  auto branch =
+      scf::IfOp::create(b, loc, types, isInRange, /*withElseRegion=*/true);
+  OpBuilder fast = branch.getThenBodyBuilder(),
+            slow = branch.getElseBodyBuilder();
+  scf::YieldOp::create(fast, loc, buildQuotients(fast, loc));
+  scf::YieldOp::create(slow, loc, buildDivisions(slow, loc));
+  for (auto [op, quotient] : llvm::zip(ops, branch.getResults())) {
+    op.replaceAllUsesWith(quotient);
+    op.erase();
+  }
+}
+
+namespace {
+class ShareReciprocalsPass
+    : public mlafix::impl::ShareReciprocalsPassBase<ShareReciprocalsPass> {
+public:
+  void runOnOperation() override {
+    auto &order = getAnalysis<DominanceInfo>();
+    SmallVector<SharedDivisions> all;
+    getOperation().walk([&](arith::DivFOp op) {
+      Value divisor = getSharedDivisor(op);
+      if (!divisor)
+        return;
+      auto *found = llvm::find_if(all, [&](const SharedDivisions &divisions) {
+        return divisions.takes(op, divisor, order);
+      });
+      if (found == all.end())
+        all.emplace_back(op, divisor);
+      else
+        found->add(op, divisor);
+    });
+    for (SharedDivisions &divisions : all)
+      divisions.share();
+  }
+};
+} // namespace

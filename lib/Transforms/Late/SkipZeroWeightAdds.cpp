@@ -1,0 +1,218 @@
+//===- SkipZeroWeightAdds.cpp - sums that a factor of 0 leaves as they are
+//-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-skip-zero-weight-adds"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SKIPZEROWEIGHTADDSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether `condition` says that `value` is 0, which is +0.0 then: no power is
+/// -0.0.
+static bool isZeroPower(Value condition, Value value) {
+  auto equal = condition.getDefiningOp<arith::CmpFOp>();
+  return equal && equal.getPredicate() == arith::CmpFPredicate::OEQ &&
+         equal.getLhs() == value && value.getDefiningOp<math::Exp2Op>() &&
+         matchPattern(equal.getRhs(), m_AnyZeroFloat());
+}
+
+/// Whether `value` is seen to be +0.0 wherever `condition` holds.
+static bool isZeroWhere(Value condition, Value value) {
+  if (matchPattern(condition, m_Zero()) ||
+      matchPattern(value, m_PosZeroFloat()) || isZeroPower(condition, value))
+    return true;
+  auto of = value.getDefiningOp<arith::SelectOp>();
+  if (!of)
+    return false;
+  if (of.getCondition() == condition)
+    return isZeroWhere(condition, of.getTrueValue());
+  auto by = condition.getDefiningOp<arith::SelectOp>();
+  return by && by.getCondition() == of.getCondition() &&
+         isZeroWhere(by.getTrueValue(), of.getTrueValue()) &&
+         isZeroWhere(by.getFalseValue(), of.getFalseValue());
+}
+
+/// The number in all elements of `pack`; null if it is none.
+static Value getSplat(Value pack) {
+  auto broadcast = pack.getDefiningOp<vector::BroadcastOp>();
+  return broadcast ? broadcast.getSource() : Value();
+}
+
+/// `fma` with the payload itself in place of -0.0 where its factor is 0, and
+/// the addend in place of the sum there.
+static bool keepSum(math::FmaOp fma) {
+  Value factor = getSplat(fma.getA());
+  auto mask = fma.getB().getDefiningOp<arith::SelectOp>();
+  if (!factor || !mask || !mask->hasOneUse() ||
+      !isa<VectorType>(mask.getType()) ||
+      !matchPattern(mask.getTrueValue(), m_NegZeroFloat()) ||
+      isa<VectorType>(mask.getCondition().getType()) ||
+      !isZeroWhere(mask.getCondition(), factor))
+    return false;
+  OpBuilder b(fma);
+  Value sum = math::FmaOp::create(b, fma.getLoc(), fma.getA(),
+                                  mask.getFalseValue(), fma.getC());
+  Value kept = arith::SelectOp::create(b, fma.getLoc(), mask.getCondition(),
+                                       fma.getC(), sum);
+  fma.replaceAllUsesWith(kept);
+  fma.erase();
+  mask.erase();
+  return true;
+}
+
+namespace {
+/// What a merge of two leaves: 0 where neither state has a row, else the sum of
+/// two payloads, the second of which may be left out (keepSum), times a number.
+struct MergedRow {
+  static std::optional<MergedRow> get(arith::SelectOp op);
+  Value getNone() { return op.getCondition(); }
+  int64_t countElements() {
+    return cast<VectorType>(op.getType()).getNumElements();
+  }
+  void maskNumbers();
+
+  arith::SelectOp op;    ///< 0 or `product`
+  arith::MulFOp product; ///< of `kept`
+  arith::SelectOp kept;  ///< `first` or `sum`
+  math::FmaOp sum;       ///< of the second payload and `first`
+  arith::MulFOp first;   ///< of `mask`
+  arith::SelectOp mask;  ///< -0.0 or the first payload
+};
+} // namespace
+
+/// Whether nothing is computed with `value`: it is narrowed, between bounds.
+/// Fewer words than numbers are then masked.
+static bool isOnlyNarrowed(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<arith::TruncFOp>(user))
+      return true;
+    return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+               arith::MinNumFOp>(user) &&
+           matchPattern(user->getOperand(1), m_Constant()) &&
+           isOnlyNarrowed(user->getResult(0));
+  });
+}
+
+static bool isOfNumber(Value condition) {
+  return !isa<VectorType>(condition.getType());
+}
+
+/// None where `op` is something else, or parts are used by others.
+std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
+  MergedRow row;
+  row.op = op;
+  row.product = op.getFalseValue().getDefiningOp<arith::MulFOp>();
+  if (!isa<VectorType>(op.getType()) || !isOfNumber(op.getCondition()) ||
+      !matchPattern(op.getTrueValue(), m_PosZeroFloat()) || !row.product ||
+      !row.product->hasOneUse() || !getSplat(row.product.getRhs()) ||
+      isOnlyNarrowed(op))
+    return std::nullopt;
+  row.kept = row.product.getLhs().getDefiningOp<arith::SelectOp>();
+  if (!row.kept || !row.kept->hasOneUse() ||
+      !isOfNumber(row.kept.getCondition()))
+    return std::nullopt;
+  row.sum = row.kept.getFalseValue().getDefiningOp<math::FmaOp>();
+  row.first = row.kept.getTrueValue().getDefiningOp<arith::MulFOp>();
+  if (!row.sum || !row.sum->hasOneUse() || !row.first ||
+      row.sum.getC() != row.first ||
+      !llvm::hasNItems(row.first->getUses(), 2) ||
+      !getSplat(row.first.getLhs()))
+    return std::nullopt;
+  row.mask = row.first.getRhs().getDefiningOp<arith::SelectOp>();
+  if (!row.mask || !row.mask->hasOneUse() ||
+      !isOfNumber(row.mask.getCondition()) ||
+      !matchPattern(row.mask.getTrueValue(), m_NegZeroFloat()))
+    return std::nullopt;
+  return row;
+}
+
+/// Where neither state has a row, both payloads are left out, and the numbers
+/// that the first one and the sum are multiplied by are 1 and -1: the result is
+/// 1 * -0.0 * -1.
+void MergedRow::maskNumbers() {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value none = getNone();
+  auto extend = [&](arith::SelectOp of) -> Value {
+    return arith::OrIOp::create(b, loc, of.getCondition(), none);
+  };
+  auto replace = [&](Value splat, float number) -> Value {
+    Value other = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(number));
+    Value chosen =
+        arith::SelectOp::create(b, loc, none, other, getSplat(splat));
+    return vector::BroadcastOp::create(b, loc, splat.getType(), chosen);
+  };
+  Value payload = arith::SelectOp::create(
+      b, loc, extend(mask), mask.getTrueValue(), mask.getFalseValue());
+  Value before =
+      arith::MulFOp::create(b, loc, replace(first.getLhs(), 1.0f), payload);
+  Value more = math::FmaOp::create(b, loc, sum.getA(), sum.getB(), before);
+  Value either = arith::SelectOp::create(b, loc, extend(kept), before, more);
+  Value result =
+      arith::MulFOp::create(b, loc, either, replace(product.getRhs(), -1.0f));
+  op.replaceAllUsesWith(result);
+  for (Operation *dead :
+       {op.getOperation(), product.getOperation(), kept.getOperation(),
+        sum.getOperation(), first.getOperation(), mask.getOperation()})
+    dead->erase();
+}
+
+/// Four operations on numbers and conditions take the place of a selection for
+/// each element.
+static int64_t maskRows(KernelOp kernel) {
+  constexpr int64_t kFewestElements = 8;
+  llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by their condition
+  kernel.walk([&](arith::SelectOp op) {
+    if (std::optional<MergedRow> row = MergedRow::get(op))
+      rows[row->getNone()].push_back(*row);
+  });
+  int64_t masked = 0;
+  for (auto &[none, ofOne] : rows) {
+    int64_t elements = 0;
+    for (MergedRow &row : ofOne)
+      elements += row.countElements();
+    if (elements < kFewestElements)
+      continue;
+    for (MergedRow &row : ofOne)
+      row.maskNumbers();
+    masked += ofOne.size();
+  }
+  return masked;
+}
+
+namespace {
+class SkipZeroWeightAddsPass
+    : public mlafix::impl::SkipZeroWeightAddsPassBase<SkipZeroWeightAddsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (!isGPU(getTarget(kernel)) || getMachine(kernel).pairArithmetic)
+      return;
+    SmallVector<math::FmaOp> sums;
+    kernel.walk([&](math::FmaOp op) { sums.push_back(op); });
+    int64_t kept = llvm::count_if(sums, keepSum);
+    int64_t masked = maskRows(kernel);
+    LDBG() << kernel.getSymName() << ": " << kept << " sums are kept, "
+           << masked << " packs are masked by numbers";
+  }
+};
+} // namespace

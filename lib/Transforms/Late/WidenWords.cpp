@@ -1,0 +1,348 @@
+//===- WidenWords.cpp - floats of 16 bits as words of 32 bits -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/ElementaryMath.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-widen-words"
+
+namespace mlafix {
+#define GEN_PASS_DEF_WIDENWORDSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether `type` fills words of 32 bits with elements of `bits` bits.
+static bool fillsWords(Type type, unsigned bits = 16) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 1 &&
+         vector.getElementTypeBitWidth() == bits &&
+         vector.getNumElements() * bits % 32 == 0;
+}
+
+/// The words of `x`, a vector that fills them.
+static Value getWords(OpBuilder &b, Location loc, Value x) {
+  auto type = cast<VectorType>(x.getType());
+  int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
+  return vector::BitCastOp::create(b, loc,
+                                   VectorType::get({count}, b.getI32Type()), x);
+}
+
+/// The elements in `words` of `type`, as f32: bf16 by two instructions a word,
+/// of which the first element moves up and the second one loses what is below
+/// it. Both elements take the word, or LLVM would mask them one by one.
+static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
+  ShapedBuilder s(b, loc, words.getType());
+  if (type.isBF16()) {
+    Value first = s.floatOf(s.op<arith::ShLIOp>(words, s.i(16)));
+    Value second = s.floatOf(s.op<arith::AndIOp>(words, s.i(0xffff0000)));
+    return vector::InterleaveOp::create(b, loc, first, second);
+  }
+  auto widen = [&](Value word) -> Value {
+    Value bits = arith::TruncIOp::create(b, loc, s.i16(), word);
+    Value narrow = arith::BitcastOp::create(b, loc, s.typeOf(type), bits);
+    return arith::ExtFOp::create(b, loc, s.f32(), narrow);
+  };
+  Value second = widen(s.op<arith::ShRUIOp>(words, s.i(16)));
+  return vector::InterleaveOp::create(b, loc, widen(words), second);
+}
+
+/// Whether all that uses `value` computes with it. What is only moved keeps its
+/// bits if LLVM finds a widening before a narrowing.
+static bool isComputedWith(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<arith::ArithDialect, math::MathDialect>(user->getDialect()) &&
+           !isa<arith::TruncFOp, arith::SelectOp, arith::BitcastOp>(user);
+  });
+}
+
+/// The selection by one condition between `row` and a constant that is all that
+/// `row` is used for; null for another use. Sets `other` to the constant.
+static arith::SelectOp getMask(Operation *row, APFloat &other) {
+  if (!row->hasOneUse())
+    return {};
+  auto mask = dyn_cast<arith::SelectOp>(*row->user_begin());
+  return mask && isComputedWith(mask) &&
+                 !isa<VectorType>(mask.getCondition().getType()) &&
+                 (matchPattern(mask.getTrueValue(), m_ConstantFloat(&other)) ||
+                  matchPattern(mask.getFalseValue(), m_ConstantFloat(&other)))
+             ? mask
+             : arith::SelectOp();
+}
+
+/// Whether the elements of `widening`'s operand can be `other`, whose bits then
+/// are in all elements of the word `bits`.
+static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
+  auto narrow = cast<FloatType>(getElementTypeOrSelf(widening.getIn()));
+  bool isInexact = false;
+  other.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                &isInexact);
+  if (isInexact || other.isNaN())
+    return false;
+  bits = APInt::getSplat(32, other.bitcastToAPInt()).getZExtValue();
+  return true;
+}
+
+/// The words of `widening`'s operand, or `bits` where `mask` has its constant.
+static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
+                          arith::ExtFOp widening, int64_t bits) {
+  Value words = getWords(b, mask.getLoc(), widening.getIn());
+  ShapedBuilder s(b, mask.getLoc(), words.getType());
+  bool isOtherFirst = mask.getFalseValue() == row;
+  return s.select(mask.getCondition(), isOtherFirst ? s.i(bits) : words,
+                  isOtherFirst ? words : s.i(bits));
+}
+
+/// Masks the words of what is widened, half as many selections: true if so.
+static bool maskWords(arith::ExtFOp widening) {
+  APFloat other(0.0f);
+  int64_t bits = 0;
+  arith::SelectOp mask = getMask(widening, other);
+  if (!mask || !canHold(widening, other, bits))
+    return false;
+  OpBuilder b(mask);
+  Value masked = selectMasked(b, mask, widening, widening, bits);
+  LDBG() << "masked as words: " << widening;
+  Type type = getElementTypeOrSelf(widening.getIn());
+  mask.replaceAllUsesWith(widenWords(b, mask.getLoc(), type, masked));
+  mask.erase();
+  widening.erase();
+  return true;
+}
+
+/// A row of fp8 and the number that it is multiplied by.
+struct ScaledRow {
+  arith::ExtFOp widening;
+  vector::BroadcastOp scale;
+};
+static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
+  auto of = [](Value row, Value factor) -> std::optional<ScaledRow> {
+    auto widening = row.getDefiningOp<arith::ExtFOp>();
+    auto scale = factor.getDefiningOp<vector::BroadcastOp>();
+    if (!widening || !scale || isa<VectorType>(scale.getSourceType()) ||
+        !isa<Float8E4M3FNType, Float8E5M2Type>(
+            getElementTypeOrSelf(widening.getIn())) ||
+        !fillsWords(widening.getIn().getType(), /*bits=*/8))
+      return std::nullopt;
+    return ScaledRow{widening, scale};
+  };
+  std::optional<ScaledRow> row = of(product.getLhs(), product.getRhs());
+  return row ? row : of(product.getRhs(), product.getLhs());
+}
+
+/// Masks the words of fp8 that is scaled, and the scale with 1, in place of
+/// their product: a quarter as many selections.
+static void maskScaled(arith::MulFOp product) {
+  APFloat other(0.0f);
+  int64_t bits = 0;
+  std::optional<ScaledRow> row = getScaledRow(product);
+  if (!row || !row->widening->hasOneUse())
+    return;
+  auto [widening, scale] = *row;
+  arith::SelectOp mask = getMask(product, other);
+  if (!mask || !canHold(widening, other, bits))
+    return;
+  OpBuilder b(mask);
+  Location loc = mask.getLoc();
+  Value words = selectMasked(b, mask, product, widening, bits);
+  Value narrow =
+      vector::BitCastOp::create(b, loc, widening.getIn().getType(), words);
+  Value wide = arith::ExtFOp::create(b, loc, widening.getType(), narrow);
+  Value number = scale.getSource();
+  ShapedBuilder s(b, loc, number.getType());
+  bool isOtherFirst = mask.getFalseValue() == product.getResult();
+  Value factor = s.select(mask.getCondition(), isOtherFirst ? s.f(1) : number,
+                          isOtherFirst ? number : s.f(1));
+  Value factors = vector::BroadcastOp::create(b, loc, scale.getType(), factor);
+  LDBG() << "masked as words of fp8: " << widening;
+  mask.replaceAllUsesWith(
+      arith::MulFOp::create(b, loc, wide, factors).getResult());
+  for (Operation *dead :
+       {mask.getOperation(), product.getOperation(), widening.getOperation()})
+    dead->erase();
+}
+
+/// Selects between words in place of what they are widened to, where one
+/// condition selects between two rows: half as many selections, and fewer
+/// registers until they are widened.
+static void selectWords(arith::SelectOp select) {
+  auto first = select.getTrueValue().getDefiningOp<arith::ExtFOp>(),
+       second = select.getFalseValue().getDefiningOp<arith::ExtFOp>();
+  if (!first || !second || isa<VectorType>(select.getCondition().getType()) ||
+      first.getIn().getType() != second.getIn().getType() ||
+      !fillsWords(first.getIn().getType()) || !isComputedWith(select))
+    return;
+  OpBuilder b(select);
+  Location loc = select.getLoc();
+  Value words = arith::SelectOp::create(b, loc, select.getCondition(),
+                                        getWords(b, loc, first.getIn()),
+                                        getWords(b, loc, second.getIn()));
+  LDBG() << "selected as words: " << select;
+  Type type = getElementTypeOrSelf(first.getIn());
+  select.replaceAllUsesWith(widenWords(b, loc, type, words));
+  select.erase();
+}
+
+/// What widens words into the operand `index` of `yield`; null for another.
+static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
+  auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
+  return widening && fillsWords(widening.getIn().getType()) ? widening
+                                                            : arith::ExtFOp();
+}
+
+/// Has `yield` yield what `widening` widens.
+static void yieldNarrow(scf::YieldOp yield, unsigned index,
+                        arith::ExtFOp widening) {
+  yield->setOperand(index, widening.getIn());
+  if (widening->use_empty())
+    widening.erase();
+}
+
+/// Words that each branch widens are widened behind the branches: half as many
+/// registers join there, and what masks them masks words.
+static void widenBehind(scf::IfOp branch) {
+  SmallVector<Type> types(branch.getResultTypes());
+  SmallVector<unsigned> moved;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    scf::YieldOp yields[] = {branch.thenYield(), branch.elseYield()};
+    arith::ExtFOp first = getWidening(yields[0], i),
+                  second = getWidening(yields[1], i);
+    if (!first || !second ||
+        first.getIn().getType() != second.getIn().getType())
+      continue;
+    moved.push_back(i);
+    types[i] = first.getIn().getType();
+    yieldNarrow(yields[0], i, first);
+    yieldNarrow(yields[1], i, second);
+  }
+  if (moved.empty())
+    return;
+  LDBG() << moved.size() << " rows are widened behind " << branch.getLoc();
+  OpBuilder b(branch);
+  auto narrow =
+      scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(),
+                        /*withElseRegion=*/true);
+  narrow.getThenRegion().takeBody(branch.getThenRegion());
+  narrow.getElseRegion().takeBody(branch.getElseRegion());
+  SmallVector<Value> results(narrow.getResults());
+  for (unsigned i : moved)
+    results[i] = arith::ExtFOp::create(
+        b, branch.getLoc(), branch.getResult(i).getType(), results[i]);
+  branch.replaceAllUsesWith(results);
+  branch.erase();
+}
+
+/// Whether `op` makes a row of f32 of a narrower one, or scales such a row.
+static bool makesRow(Operation *op) {
+  if (auto product = dyn_cast<arith::MulFOp>(op))
+    return getScaledRow(product).has_value();
+  auto widening = dyn_cast<arith::ExtFOp>(op);
+  return widening && (fillsWords(widening.getIn().getType()) ||
+                      fillsWords(widening.getIn().getType(), /*bits=*/8));
+}
+
+/// The first op of `block` that uses `row`, or has one that does.
+static Operation *findFirstUse(Block *block, Operation *row) {
+  Operation *first = nullptr;
+  for (Operation *user : row->getUsers())
+    if (Operation *found = block->findAncestorOpInBlock(*user);
+        found && (!first || found->isBeforeInBlock(first)))
+      first = found;
+  return first;
+}
+
+/// What is widened for both branches, and nothing else, each widens: until then
+/// it takes half of the registers, or a quarter, and one of them may mask it.
+static void widenInside(scf::IfOp branch) {
+  if (branch.getElseRegion().empty())
+    return;
+  Operation *next = nullptr;
+  for (Operation *op = branch->getPrevNode(); op; op = next) {
+    next = op->getPrevNode();
+    if (!makesRow(op) || !llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return branch->isProperAncestor(user);
+        }))
+      continue;
+    Operation *places[] = {findFirstUse(branch.thenBlock(), op),
+                           findFirstUse(branch.elseBlock(), op)};
+    if (!places[0] || !places[1])
+      continue;
+    LDBG() << "widened in both branches: " << *op;
+    for (Operation *place : places) {
+      Value row = OpBuilder(place).clone(*op)->getResult(0);
+      op->getResult(0).replaceUsesWithIf(row, [&](OpOperand &use) {
+        return place->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      });
+    }
+    op->erase();
+  }
+}
+
+namespace {
+class WidenWordsPass : public mlafix::impl::WidenWordsPassBase<WidenWordsPass> {
+public:
+  void runOnOperation() override {
+    if (!isGPU(getTarget(getOperation())))
+      return;
+    bool hasWords = !getMachine(getOperation()).pairArithmetic;
+    if (hasWords) {
+      getOperation().walk(widenBehind);
+      getOperation().walk(selectWords);
+    }
+    getOperation().walk(widenInside);
+    if (hasWords) {
+      SmallVector<arith::MulFOp> products;
+      getOperation().walk([&](arith::MulFOp op) { products.push_back(op); });
+      llvm::for_each(products, maskScaled);
+    }
+    SmallVector<arith::ExtFOp> widenings;
+    bool narrowsToF16 = false;
+    getOperation().walk([&](Operation *op) {
+      if (auto widening = dyn_cast<arith::ExtFOp>(op))
+        widenings.push_back(widening);
+      if (isa<arith::TruncFOp>(op))
+        narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();
+    });
+    for (arith::ExtFOp widening : widenings) {
+      if (widening->use_empty()) { // of rows that were selected
+        widening.erase();
+        continue;
+      }
+      Type type = widening.getIn().getType();
+      bool isWords = hasWords && fillsWords(type);
+      if (isWords && maskWords(widening))
+        continue;
+      if (!getElementTypeOrSelf(type).isBF16())
+        continue;
+      OpBuilder b(widening);
+      Location loc = widening.getLoc();
+      Value wide;
+      if (isWords && isComputedWith(widening))
+        wide = widenWords(b, loc, getElementTypeOrSelf(type),
+                          getWords(b, loc, widening.getIn()));
+      else if (narrowsToF16)
+        wide = extendBF16(ShapedBuilder(b, loc, widening.getType()),
+                          widening.getIn());
+      else
+        continue;
+      LDBG() << "in integers: " << widening;
+      widening.replaceAllUsesWith(wide);
+      widening.erase();
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,244 @@
+//===- ChooseLayout.cpp - how rows are shared out over lanes --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Analysis/Signature.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
+  auto width = [](DimAttr dim, int64_t bits) {
+    return dim.getPack(MemoryAccess::kGroupBytes) * bits;
+  };
+  auto [known, isNew] = argDims.try_emplace(argument, dim);
+  int64_t &size = elementBits[argument];
+  if (!isNew && width(dim, bits) <= width(known->second, size))
+    return;
+  known->second = dim;
+  size = bits;
+}
+
+/// Whether `op` moves a row of one element a group where two elements share a
+/// byte; an error then.
+static bool isHalfOfByte(Operation *op) {
+  std::optional<MemoryAccess> access = getSingleAccess(op);
+  if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
+    return false;
+  auto kernel = op->getParentOfType<KernelOp>();
+  op->emitError() << "expected a row or a group of '"
+                  << kernel.getArgName(access->getArgNumber())
+                  << "', of which two elements share a byte, got a row of one "
+                     "element a group";
+  return true;
+}
+
+/// Whether `op` is a loop of unknown length that carries rows.
+static bool accumulatesRows(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop && !loop.getStaticTripCount() &&
+         llvm::any_of(loop.getResultTypes(), isRowTile);
+}
+
+static bool reducesAcrossLanes(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
+}
+
+FailureOr<RowShape> RowShape::of(KernelOp kernel) {
+  RowShape shape;
+  shape.exchanges = bool(kernel.getExchange());
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (isa<RaggedForallOp>(op))
+      shape.isRagged = true;
+    shape.reduces |= reducesAcrossLanes(op);
+    shape.accumulates |= accumulatesRows(op);
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
+      if (!isRowTile(type))
+        continue;
+      if (!getTileDim(type).isBound()) {
+        std::string dim = getTileDim(type).str();
+        // As it is written, between quotes.
+        bool isLower = dim.size() > 1 && llvm::isLower(dim[1]);
+        op->emitError()
+            << "expected dim " << dim
+            << " to be bound to a size before layouts are planned, got a name"
+            << (isLower ? " (calls bind names that begin with an upper-case "
+                          "letter)"
+                        : "");
+        return WalkResult::interrupt();
+      }
+      if (getTileDim(type).getSize() > kMaxRowElements) {
+        op->emitError() << "expected rows of at most " << kMaxRowElements
+                        << " elements, whose indices are i32, got "
+                        << getTileDim(type).getSize();
+        return WalkResult::interrupt();
+      }
+      if (!getTileDim(type).isPerGroup())
+        shape.dims.insert(getTileDim(type));
+    }
+    if (isHalfOfByte(op))
+      return WalkResult::interrupt();
+    if (std::optional<MemoryAccess> access = getSingleAccess(op);
+        access && access->isRow && !access->isPerGroup()) {
+      unsigned argument = access->getArgNumber();
+      shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
+      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
+      if (kernel.isArgPeers(argument))
+        shape.peers.insert(argument);
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  kernel.getBody().walk([&](Block *block) {
+    // Members of groups are moved together.
+    llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
+    int64_t moves = llvm::count_if(*block, [&](Operation &op) {
+      std::optional<MemoryAccess> access = getSingleAccess(&op);
+      return access && access->isRow && !access->isPerGroup() &&
+             (!access->getMovedMember() ||
+              ofMembers.insert({access->memref, int(access->isWrite)}).second);
+    });
+    shape.moves = std::max(shape.moves, moves);
+  });
+  return shape;
+}
+
+int64_t mlafix::choosePack(const RowShape &shape, int64_t limit) {
+  limit = std::max(limit, shape.leastPack());
+  int64_t pack = 1;
+  for (DimAttr dim : shape.dims)
+    pack = std::max(pack, dim.getPack(limit));
+  return pack;
+}
+
+int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
+  int64_t most = 1;
+  for (DimAttr dim : shape.dims)
+    most = std::max(most, dim.getPacks(pack));
+  return most;
+}
+
+/// Whether rows are long enough, and enough is computed for their elements, for
+/// lanes that hold halfBytePacks.
+static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
+                           int64_t pack) {
+  return shape.leastPack() > 1 &&
+         countPacks(shape, pack) >= machine.halfByteRowPacks;
+}
+
+/// The packs of each row that lanes are to hold at least.
+static int64_t getFewestPacks(const MachineModel &machine,
+                              const RowShape &shape, int64_t pack,
+                              AliasMode aliasMode) {
+  if (shape.exchanges)
+    return machine.exchangePacks;
+  if (holdsHalfBytes(machine, shape, pack))
+    return machine.halfBytePacks;
+  int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
+                   : shape.reduces                 ? machine.reducedPacks
+                   : shape.accumulates             ? machine.mergedPacks
+                                                   : 1;
+  int64_t accesses = shape.moves * wanted;
+  bool areHeld = accesses <= machine.heldAccesses &&
+                 accesses * pack * shape.widest() <= machine.heldBytes;
+  return areHeld ? wanted : 1;
+}
+
+BlockRule mlafix::getBlockRule(const MachineModel &machine,
+                               const RowShape &shape, int64_t pack,
+                               AliasMode aliasMode) {
+  if (shape.isRagged)
+    return BlockRule::Ragged;
+  if (shape.dims.empty())
+    return BlockRule::NoRows;
+  if (shape.exchanges)
+    return BlockRule::Exchange;
+  if (holdsHalfBytes(machine, shape, pack))
+    return BlockRule::HalfBytes;
+  return aliasMode == AliasMode::InPlace &&
+                 getFewestPacks(machine, shape, pack, aliasMode) > 1
+             ? BlockRule::InPlace
+             : BlockRule::Bytes;
+}
+
+static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
+                           int64_t pack, AliasMode aliasMode) {
+  int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
+  switch (getBlockRule(machine, shape, pack, aliasMode)) {
+  case BlockRule::Ragged:
+    return machine.raggedBlockThreads;
+  case BlockRule::NoRows:
+    return machine.minBlockThreads;
+  case BlockRule::Exchange:
+    return shape.reduces ? machine.reducedExchangeBlockThreads
+                         : machine.exchangeBlockThreads;
+  case BlockRule::HalfBytes:
+    return machine.halfByteBlockThreads;
+  case BlockRule::InPlace:
+    return machine.inPlaceBlockThreads;
+  case BlockRule::Bytes:
+    return std::clamp<int64_t>(
+        llvm::bit_floor<uint64_t>(machine.blockBytes / bytes),
+        machine.minBlockThreads, machine.maxBlockThreads);
+  }
+  llvm_unreachable("all rules are handled");
+}
+
+LayoutAttr mlafix::chooseLayout(MLIRContext *context,
+                                const MachineModel &machine,
+                                const RowShape &shape, int64_t pack,
+                                AliasMode aliasMode, bool lanesSynchronise) {
+  int64_t needed = countPacks(shape, pack);
+  int64_t threads = chooseBlock(machine, shape, pack, aliasMode);
+  if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
+      !shape.isRagged && needed <= kWarpThreads) {
+    int64_t rows = 1; // to fill whole warps
+    while (rows * needed % kWarpThreads != 0 || rows * needed < threads)
+      ++rows;
+    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
+  }
+  int64_t sector =
+      std::max<int64_t>(1, machine.sectorBytes / (pack * shape.widest()));
+  int64_t lanes = 0, packs = 0, slots = 0;
+  int64_t fewest = getFewestPacks(machine, shape, pack, aliasMode);
+  for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
+    int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
+    if (l > kWarpThreads || (p > 1 && l < sector))
+      continue;
+    if (!slots || packs < fewest || l * p < slots) {
+      lanes = l;
+      packs = p;
+      slots = l * p;
+    }
+  }
+  if (!slots) { // wider than a warp
+    lanes = std::min<int64_t>(machine.threadsPerBlock,
+                              llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
+    packs = llvm::divideCeil(needed, lanes);
+  }
+  int64_t rows = lanes > kWarpThreads ? 1 : threads / lanes;
+  return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
+}
+
+LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
+                                    const MachineModel &machine,
+                                    const RowShape &shape, int64_t pack) {
+  int64_t needed = countPacks(shape, pack);
+  int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
+                                      machine.groupedPacks);
+  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
+                         /*rows=*/1, machine.mostGroups);
+}

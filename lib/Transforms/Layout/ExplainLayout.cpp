@@ -1,0 +1,225 @@
+//===- ExplainLayout.cpp - remarks on a code version's layout -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Layout/ExplainLayout.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+constexpr StringLiteral kPass = "mlafix-plan-layout";
+
+class Explanation {
+public:
+  Explanation(KernelOp version, const MachineModel &machine,
+              const RowShape &shape, AliasMode aliasMode)
+      : version(version), machine(machine), shape(shape), aliasMode(aliasMode),
+        layout(version.getLayoutAttr()) {}
+
+  void run();
+
+private:
+  std::string describe(GuardAttr guard);
+  void remarkGuards();
+  void remarkLanes();
+  void remarkBlock();
+  void remarkNarrowRegisters();
+  void remarkNarrowAccesses();
+  std::string explainNarrow(DimAttr dim, int64_t bits);
+
+  remark::detail::InFlightRemark analysis(StringRef name) {
+    return remark::analysis(version.getLoc(), nameRemark(name, kPass, version));
+  }
+  remark::detail::InFlightRemark missed(StringRef name) {
+    return remark::missed(version.getLoc(), nameRemark(name, kPass, version));
+  }
+
+  KernelOp version;
+  const MachineModel &machine;
+  const RowShape &shape;
+  AliasMode aliasMode;
+  LayoutAttr layout;
+};
+} // namespace
+
+/// Elements of what packs must not straddle the end of.
+static int64_t getPieceSize(DimAttr dim) {
+  return dim.isProduct() ? dim.getGroup().getSize() : dim.getSize();
+}
+
+static StringRef ofGroup(DimAttr dim) {
+  return dim.isProduct() ? " of a group" : "";
+}
+
+/// The text of Guards.def.
+std::string Explanation::describe(GuardAttr guard) {
+  std::string text = guard.getSpec().holds;
+  auto replace = [&](StringRef what, const std::string &by) {
+    if (size_t at = text.find(what.str()); at != std::string::npos)
+      text.replace(at, what.size(), by);
+  };
+  SmallVector<std::string> names;
+  for (int64_t arg : guard.getArgs())
+    names.push_back(version.getArgName(arg).str());
+  replace("{args}", llvm::join(names, ", "));
+  replace("{dim}", std::to_string(guard.getDim()));
+  replace("{number}", std::to_string(guard.getNumber()));
+  return text;
+}
+
+void Explanation::remarkGuards() {
+  SmallVector<std::string> texts;
+  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
+    texts.push_back(describe(guard));
+  analysis("code-version") << remark::add(
+      "a code version for {0}",
+      texts.empty() ? "all calls" : "calls with " + llvm::join(texts, "; "));
+}
+
+void Explanation::remarkLanes() {
+  DimAttr dim = shape.dims[0];
+  for (DimAttr other : shape.dims)
+    if (other.getPacks(layout.getPack()) > dim.getPacks(layout.getPack()))
+      dim = other;
+  int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
+          lanes = layout.getLanes(), packs = layout.packsFor(dim);
+  bool isHalfByte = getBlockRule(machine, shape, layout.getPack(), aliasMode) ==
+                    BlockRule::HalfBytes;
+  StringRef why = "a row stays within one warp";
+  if (layout.isGrouped())
+    why = "the launch chooses how many groups of lanes share the merge loops";
+  else if (lanes > kWarpThreads)
+    why = "a lane would hold too many packs within one warp";
+  else if (packs == 1 && lanes == needed)
+    why = "a lane holds one pack, and none is idle";
+  else if (shape.exchanges && packs == machine.exchangePacks)
+    why = "more of a row is on the way while the ranks wait for each other";
+  else if (shape.reduces && (packs == machine.reducedPacks || isHalfByte))
+    why = "what each lane computes for its row costs less with fewer lanes";
+  else if (shape.accumulates && packs == machine.mergedPacks)
+    why = "what each lane does for a state costs less with fewer lanes";
+  analysis("layout") << remark::add(
+      "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
+      count(dim.getSize(), "element"), count(needed, "pack"),
+      count(pack, "element"), count(lanes, "lane"),
+      lanes == 1 ? "holds" : "hold up to", count(packs, "pack") + " each", why);
+}
+
+void Explanation::remarkBlock() {
+  int64_t rows = layout.getRows(), threads = layout.getThreads();
+  if (layout.isGrouped()) {
+    analysis("block") << remark::add(
+        "a block has up to {0} threads, {1} of each of {2} groups at least",
+        threads, LayoutAttr::kLeastGrouped, layout.getGroups());
+    return;
+  }
+  std::string why;
+  switch (getBlockRule(machine, shape, layout.getPack(), aliasMode)) {
+  case BlockRule::Ragged:
+    why = llvm::formatv("the block scans the predicate of all segments with {0}"
+                        " threads",
+                        machine.raggedBlockThreads);
+    break;
+  case BlockRule::NoRows:
+    why = "there are no rows to move, only scalars";
+    break;
+  case BlockRule::Exchange:
+    why = "the ranks tell each other of a block's rows at once";
+    break;
+  case BlockRule::HalfBytes:
+    why = "lanes hold so much of a row that small blocks end sooner";
+    break;
+  case BlockRule::InPlace:
+    why = llvm::formatv("in place, lanes hold {0} packs and blocks are small, "
+                        "so that fewer threads wait for an lse",
+                        machine.inPlacePacks);
+    break;
+  case BlockRule::Bytes:
+    why = llvm::formatv("so that it moves about {0} bytes at once, with {1} to "
+                        "{2} threads",
+                        machine.blockBytes, machine.minBlockThreads,
+                        machine.maxBlockThreads);
+    break;
+  }
+  analysis("block") << remark::add("a block of {0} threads has {1}: {2}",
+                                   threads, count(rows, "row"), why);
+}
+
+/// Why a row along `dim` with elements of `bits` each is not moved in the
+/// widest accesses.
+std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
+  int64_t wanted = 8 * machine.accessBytes / bits;
+  bool isUnguarded =
+      layout.getPack() == shape.leastPack() &&
+      choosePack(shape, machine.accessBytes / shape.packedBytes()) >
+          shape.leastPack();
+  if (isUnguarded)
+    return "this code version is for rows at any address";
+  if (dim.getPack(wanted) < wanted)
+    return llvm::formatv("{0} elements{1} are no multiple of {2}",
+                         getPieceSize(dim), ofGroup(dim), wanted);
+  if (layout.getPack() * shape.widest() >= machine.accessBytes)
+    return llvm::formatv("a pack has {0} elements in all rows, since the widest"
+                         " are of {1} bytes",
+                         layout.getPack(), shape.widest());
+  return llvm::formatv("rows of any stride are taken to be aligned to {0} "
+                       "bytes only",
+                       layout.getPack() * shape.widest());
+}
+
+/// One remark for all arguments of which it says the same.
+void Explanation::remarkNarrowAccesses() {
+  std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
+  for (auto [argument, bits] : shape.elementBits) {
+    DimAttr dim = shape.argDims.at(argument);
+    int64_t moved = layout.packFor(dim) * bits / 8;
+    if (moved < machine.accessBytes)
+      narrow[{moved, explainNarrow(dim, bits)}].push_back(
+          version.getArgName(argument));
+  }
+  for (const auto &[how, names] : narrow)
+    missed("narrow-access") << remark::add(
+        "rows of {0} are moved {1} at a time, where the target has accesses of "
+        "{2} bytes: {3}",
+        llvm::join(names, ", "), count(how.first, "byte"), machine.accessBytes,
+        how.second);
+}
+
+/// On a CPU, of the elements that are computed at a time.
+void Explanation::remarkNarrowRegisters() {
+  int64_t wanted = machine.registerBytes / int64_t(sizeof(float));
+  for (DimAttr dim : shape.dims)
+    if (int64_t pack = layout.packFor(dim); pack < wanted)
+      missed("narrow-access") << remark::add(
+          "rows of {0} are computed {1} at a time, where a register holds {2} "
+          "floats: {3} elements{4} are no multiple of {2}",
+          count(dim.getSize(), "element"), count(pack, "element"), wanted,
+          getPieceSize(dim), ofGroup(dim));
+}
+
+void Explanation::run() {
+  remarkGuards();
+  if (!isGPU(getTarget(version)))
+    return remarkNarrowRegisters();
+  if (!shape.dims.empty())
+    remarkLanes();
+  remarkBlock();
+  remarkNarrowAccesses();
+}
+
+void mlafix::explainLayout(KernelOp version, const MachineModel &machine,
+                           const RowShape &shape, AliasMode aliasMode) {
+  if (version.getContext()->getRemarkEngine())
+    Explanation(version, machine, shape, aliasMode).run();
+}

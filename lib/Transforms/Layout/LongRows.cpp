@@ -1,0 +1,81 @@
+//===- LongRows.cpp - which rows are walked in loops ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Layout/LongRows.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+bool mlafix::isTileOp(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), isRowTile) ||
+         llvm::any_of(op->getResultTypes(), isRowTile);
+}
+
+Type mlafix::getTile(Operation *op) {
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return broadcast.getType();
+  for (Type type :
+       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (isRowTile(type))
+      return type;
+  return {};
+}
+
+bool mlafix::isUniform(Operation *op) {
+  return isa<SplatOp, arith::ConstantOp>(op);
+}
+
+/// Instructions, more or less, of a thread that does `op`, on rows, to all of
+/// its packs: an element each, and what a reduction takes across lanes and
+/// warps (RowReduce.cpp); a scan does something to each element for each bit of
+/// its index (RowScan.cpp).
+static int64_t countInstructions(Operation *op, LayoutAttr layout) {
+  DimAttr dim = getTileDim(getTile(op));
+  int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
+  if (isa<ScanOp>(op))
+    perPack *= llvm::Log2_64_Ceil(perPack * layout.getLanes() * packs) + 1;
+  if (isa<ReduceOp, ScanOp>(op))
+    perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
+               layout.getLanes() / kWarpThreads;
+  return packs * perPack;
+}
+
+int64_t mlafix::getMostKept(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  return isGPU(getTarget(kernel)) ? machine.heldElements : machine.keptElements;
+}
+
+bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  DimAttr dim = getTileDim(tile);
+  return layout.packsFor(dim) * layout.packFor(dim) > getMostKept(kernel);
+}
+
+bool mlafix::walksRows(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t packs = 0, instructions = 0;
+  bool isStructured = true; // rows that scf.while carries stay unrolled
+  bool isTooLong = false;
+  kernel.walk([&](Operation *op) {
+    if (!isTileOp(op))
+      return;
+    isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
+    packs = std::max(packs, layout.packsFor(getTileDim(getTile(op))));
+    instructions += countInstructions(op, layout);
+    isTooLong |= isTooLongToKeep(kernel, getTile(op));
+  });
+  if (!isGPU(getTarget(kernel)))
+    return isStructured && packs > machine.loopPacks;
+  return isStructured && packs > 1 &&
+         (isTooLong || instructions > machine.unrolledInstructions);
+}

@@ -1,0 +1,438 @@
+//===- PlanLayout.cpp - code versions and their layouts -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Guards.h"
+#include "lib/Analysis/Proofs.h"
+#include "lib/Analysis/Signature.h"
+#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Transforms/Layout/ExplainLayout.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/Layout/RowInvariantScalars.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/DebugLog.h"
+
+#include <map>
+
+#define DEBUG_TYPE "mlafix-plan-layout"
+
+namespace mlafix {
+#define GEN_PASS_DEF_PLANLAYOUTPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// Code versions
+//===----------------------------------------------------------------------===//
+
+/// The type of a tensor whose rows follow each other without gaps, where its
+/// sizes say how far apart they then are: outside of a dim of unknown size,
+/// they do not, nor are the tensors of a list (`isMany`) any one distance
+/// apart. Null if `type` says all of it already.
+static MemRefType getDenseType(MemRefType type, bool isMany) {
+  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
+  int64_t stride = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= isMany; --dim) {
+    strides[dim] = stride;
+    if (type.isDynamicDim(dim))
+      break;
+    stride *= type.getDimSize(dim);
+    if (dim + 1 == type.getRank() && sharesByte(type.getElementType()))
+      stride /= 2; // in bytes, from here on
+  }
+  auto dense = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides),
+      type.getMemorySpace());
+  return dense == type ? MemRefType() : dense;
+}
+
+/// Folds the branches and predicates that `version`'s guards decide.
+static void foldBranches(KernelOp version) {
+  RewritePatternSet patterns(version.getContext());
+  scf::IfOp::getCanonicalizationPatterns(patterns, version.getContext());
+  LoadOp::getCanonicalizationPatterns(patterns, version.getContext());
+  (void)applyPatternsGreedily(version, std::move(patterns));
+}
+
+/// Takes the arguments that may be the same tensor (N11) for different ones,
+/// and adds the guards that this takes: what asks whether they are is false.
+static void makeDistinct(KernelOp version, ArrayAttr aliases) {
+  SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
+  for (auto pair : aliases.getAsRange<ArrayAttr>())
+    guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Distinct,
+                                    {cast<IntegerAttr>(pair[0]).getInt(),
+                                     cast<IntegerAttr>(pair[1]).getInt()}));
+  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
+  version.walk([&](SameTensorOp same) {
+    if (!areGuardedDistinct(version.getGuardsAttr(),
+                            getKernelArgument(same.getLhs()).getArgNumber(),
+                            getKernelArgument(same.getRhs()).getArgNumber()))
+      return;
+    OpBuilder builder(same);
+    same.replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, same.getLoc(), false, 1)
+            .getResult());
+  });
+  if (!aliases.empty())
+    foldBranches(version);
+}
+
+/// Gives the tensors that `version` moves as rows their dense types, and adds
+/// the guards that this takes.
+static void makeDense(KernelOp version, const RowShape &shape) {
+  SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
+  SmallVector<Type> types(version.getArgumentTypes());
+  for (auto [index, bits] : shape.elementBits) {
+    auto type = cast<MemRefType>(types[index]);
+    MemRefType dense = getDenseType(type, version.isArgMany(index));
+    if (!dense)
+      continue;
+    SmallVector<int64_t> given = type.getStridesAndOffset().first,
+                         wanted = dense.getStridesAndOffset().first;
+    for (auto [dim, stride] : llvm::enumerate(given))
+      if (stride != wanted[dim])
+        guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
+                                        /*args=*/{static_cast<int64_t>(index)},
+                                        dim, wanted[dim]));
+    types[index] = dense;
+    version.getArgument(index).setType(dense);
+  }
+  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
+  version.setType(FunctionType::get(version.getContext(), types, {}));
+}
+
+/// Adds the guards that tensors of the same dims, except those moved as rows,
+/// have identical strides, so that one index serves all of them: the lse of all
+/// states, as a rule.
+static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
+  llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
+  for (unsigned i = 0; i < version.getNumArguments(); ++i) {
+    auto type = dyn_cast<MemRefType>(version.getArgumentTypes()[i]);
+    if (!type || version.isArgAbsent(i) || shape.elementBits.count(i) ||
+        llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
+      continue;
+    // Dims without a name are independent, so such tensors are not compared.
+    auto dims = version.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
+    if (dims &&
+        llvm::none_of(dims.getAsRange<StringAttr>(),
+                      [](StringAttr dim) { return dim.getValue().empty(); }))
+      groups[dims].push_back(i);
+  }
+  SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
+  for (auto &[dims, group] : groups) {
+    // An optional tensor may have no strides.
+    std::stable_partition(group.begin(), group.end(),
+                          [&](int64_t i) { return !version.isArgOptional(i); });
+    if (group.size() > 1 && !version.isArgOptional(group.front()))
+      guards.push_back(
+          GuardAttr::get(version.getContext(), GuardKind::SameStrides, group));
+  }
+  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
+}
+
+/// A copy of `kernel` before it, called KERNEL_SUFFIX.
+static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
+                                 LayoutAttr layout,
+                                 ArrayRef<Attribute> guards) {
+  OpBuilder b(kernel);
+  auto clone = cast<KernelOp>(b.clone(*kernel));
+  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
+  clone.setLayoutAttr(layout);
+  clone.setGuardsAttr(b.getArrayAttr(guards));
+  return clone;
+}
+
+/// The guards of a code version with such packs and lanes; a ragged grid counts
+/// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+static SmallVector<Attribute>
+getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
+  SmallVector<Attribute> guards;
+  std::map<int64_t, SmallVector<int64_t>> byAlignment;
+  for (auto [index, bits] : shape.elementBits)
+    if (int64_t pack = layout.packFor(shape.argDims.at(index));
+        pack > 1 && pack * bits > 8)
+      byAlignment[pack * bits / 8].push_back(index);
+  for (auto &[bytes, args] : byAlignment)
+    guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
+  if (!shape.isRagged)
+    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
+                                    INT32_MAX / layout.getLanes()));
+  return guards;
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
+public:
+  using PlanLayoutPassBase::PlanLayoutPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult plan(KernelOp kernel, const MachineModel &machine,
+                     ArrayAttr aliases);
+  LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
+};
+} // namespace
+
+/// Whether groups of lanes can share the kernel's merge loops: these are at the
+/// top of a dense grid's body, nothing is stored before them, and lanes
+/// synchronise nowhere else.
+static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
+  auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
+  if (!forall || kernel.getExchange() || forall.getOps<MergeLoopOp>().empty() ||
+      lanesSynchronise(kernel, aliases))
+    return false;
+  bool isAfterStore = false;
+  WalkResult walk = forall.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    isAfterStore |= isa<StoreOp>(op);
+    bool isLate =
+        isa<MergeLoopOp>(op) && (isAfterStore || op->getParentOp() != forall);
+    return isLate ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// Whether a tensor that is written and not read may be one that is read. An
+/// updated tensor is in place already; passing it a second time, as in a merge
+/// of a state with itself, is legal, but needs no code version of its own.
+static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
+  return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
+    return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
+  });
+}
+
+/// The code versions for dense rows, with the widest accesses of the target:
+/// one for calls out of place, and, if outputs may be inputs, one for calls in
+/// place.
+static void planDense(KernelOp kernel, const MachineModel &machine,
+                      const RowShape &shape, ArrayAttr aliases) {
+  MLIRContext *context = kernel.getContext();
+  int64_t pack = choosePack(shape, machine.accessBytes / shape.packedBytes());
+  auto add = [&](StringRef suffix, AliasMode aliasMode) {
+    KernelOp dense = cloneCodeVersion(
+        kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
+        {});
+    if (aliasMode == AliasMode::OutOfPlace)
+      makeDistinct(dense, aliases);
+    // All code versions of a kernel with an exchange have these lanes.
+    bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
+    LayoutAttr layout =
+        canShareMerges(dense, aliases)
+            ? getGroupedLayout(context, machine, shape, pack)
+            : chooseLayout(context, machine, shape, pack, aliasMode, meet);
+    SmallVector<Attribute> guards = getGuards(context, shape, layout);
+    llvm::append_range(guards, dense.getGuardsAttr());
+    dense.setLayoutAttr(layout);
+    dense.setGuardsAttr(ArrayAttr::get(context, guards));
+    makeDense(dense, shape);
+    makeIdenticalStrides(dense, shape);
+    explainLayout(dense, machine, shape, aliasMode);
+  };
+  add("dense", shape.aliasMode());
+  if (hasCallsInPlace(kernel, aliases))
+    add("place", AliasMode::InPlace);
+}
+
+/// The code version for any strides.
+static void planFast(KernelOp kernel, const MachineModel &machine,
+                     const RowShape &shape, ArrayAttr aliases) {
+  MLIRContext *context = kernel.getContext();
+  int64_t pack =
+      choosePack(shape, machine.stridedAccessBytes / shape.packedBytes());
+  LayoutAttr layout =
+      canShareMerges(kernel, aliases)
+          ? getGroupedLayout(context, machine, shape, pack)
+          : chooseLayout(context, machine, shape, pack, shape.aliasMode());
+  SmallVector<Attribute> guards = getGuards(context, shape, layout);
+  if (!guards.empty())
+    explainLayout(cloneCodeVersion(kernel, "fast", layout, guards), machine,
+                  shape, shape.aliasMode());
+}
+
+/// A CPU has a code version for calls out of place, which computes the scalars
+/// of several rows at once, and before it one for calls that move more than its
+/// caches hold: its stores do not read what they replace, which takes packs of
+/// streamedBytes and outputs that are no inputs.
+static void planCPU(KernelOp kernel, const MachineModel &machine,
+                    const RowShape &shape, ArrayAttr aliases) {
+  MLIRContext *context = kernel.getContext();
+  int64_t pack = choosePack(shape, machine.packFloats);
+  auto layout = [&](int64_t rows) {
+    return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
+                           /*groups=*/1);
+  };
+  StringRef reason; // why the scalars of several rows are not computed at once
+  auto explain = [&](KernelOp version) {
+    explainLayout(version, machine, shape, AliasMode::OutOfPlace);
+  };
+  auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
+    KernelOp version = cloneCodeVersion(kernel, suffix, layout(1), guards);
+    makeDistinct(version, aliases);
+    if (canBatchScalars(version, aliases, reason))
+      version.setLayoutAttr(layout(machine.batchRows));
+    return version;
+  };
+  SmallVector<int64_t> stored = shape.outputs();
+  // What is read takes its share of the caches too; what is updated stays
+  // there.
+  SmallVector<int64_t> moved;
+  for (auto [arg, bits] : shape.elementBits)
+    if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
+      moved.push_back(arg);
+  bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
+    return shape.argDims.at(arg).getPack(pack) * shape.elementBits.at(arg) %
+               (8 * machine.streamedBytes) ==
+           0;
+  });
+  if (isWide)
+    explain(addCodeVersion(
+        "streamed", {GuardAttr::get(context, GuardKind::Align, stored,
+                                    machine.streamedBytes),
+                     GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
+  // Where it gains nothing, one code version serves both. Without aliases, all
+  // calls are out of place.
+  KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
+  if (!reason.empty())
+    remark::missed(kernel.getLoc(),
+                   nameRemark("batch-rows", DEBUG_TYPE, kernel))
+        << remark::add("the scalars of each row are computed for itself: {0}",
+                       reason);
+  if (!aliases.empty() && !reason.empty())
+    apart.erase();
+  else
+    explain(apart);
+  if (!aliases.empty())
+    explain(cloneCodeVersion(kernel, "any", layout(1), {}));
+}
+
+LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
+                                   ArrayAttr aliases) {
+  FailureOr<RowShape> shape = RowShape::of(kernel);
+  if (failed(shape))
+    return failure();
+  MLIRContext *context = &getContext();
+  if (!isGPU(target)) {
+    planCPU(kernel, machine, *shape, aliases);
+    return success();
+  }
+
+  if (!shape->elementBits.empty())
+    planDense(kernel, machine, *shape, aliases);
+  planFast(kernel, machine, *shape, aliases);
+  KernelOp any =
+      cloneCodeVersion(kernel, "any",
+                       chooseLayout(context, machine, *shape,
+                                    shape->leastPack(), AliasMode::OutOfPlace),
+                       {});
+  explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
+  return success();
+}
+
+/// Gives the code versions of a kernel with an exchange one geometry: the same
+/// block of each rank waits for it, and which version a rank takes depends on
+/// its own strides and addresses. Rows and lanes are those of the first, whose
+/// packs are the widest.
+static void alignGeometry(MutableArrayRef<KernelOp> versions,
+                          const RowShape &shape) {
+  LayoutAttr first = versions.front().getLayoutAttr();
+  for (KernelOp version : versions.drop_front()) {
+    int64_t pack = version.getLayoutAttr().getPack();
+    int64_t packs = llvm::divideCeil(countPacks(shape, pack), first.getLanes());
+    version.setLayoutAttr(LayoutAttr::get(version.getContext(),
+                                          first.getLanes(), packs, pack,
+                                          first.getRows(), /*groups=*/1));
+  }
+}
+
+/// Erases every code version of `kernel` except the one that is wanted.
+LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
+                                              ArrayRef<KernelOp> versions) {
+  SmallVector<KernelOp> others;
+  SmallVector<StringRef> names;
+  bool found = false;
+  for (KernelOp op : versions) {
+    StringRef name = op.getSymName().drop_front(kernel.size() + 1);
+    names.push_back(name);
+    found |= name == variant;
+    if (name != variant)
+      others.push_back(op);
+  }
+  if (!found)
+    return getOperation().emitError()
+           << "expected one of the code versions of '" << kernel << "' ("
+           << llvm::join(names, ", ") << "), got '" << variant << "'";
+  for (KernelOp other : others)
+    other.erase();
+  return success();
+}
+
+void PlanLayoutPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (target.empty()) {
+    module.emitError() << "expected a target to plan layouts for, got none";
+    return signalPassFailure();
+  }
+  FailureOr<MachineModel> model = getMachine(module, target, machine);
+  if (failed(model))
+    return signalPassFailure();
+  Builder b(&getContext());
+  module->setAttr(kTargetAttr, b.getStringAttr(target));
+  if (!machine.empty())
+    module->setAttr(kMachineAttr,
+                    b.getStrArrayAttr(llvm::to_vector_of<StringRef>(
+                        ArrayRef<std::string>(machine))));
+  SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
+  for (KernelOp kernel : kernels) {
+    // Code versions precede their kernel.
+    Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
+    for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
+      if (failed(check.verify())) // what folds made of it
+        return signalPassFailure();
+    DictionaryAttr signature = getSignature(kernel);
+    for (AssumeOp check :
+         llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
+      check.erase();                 // the unit's, from here on
+    kernel->removeAttr(kProofsAttr); // code versions are copies
+    if (kernels.size() == 1)
+      module->setAttr(kSignatureAttr, signature);
+    if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))
+      return signalPassFailure();
+    std::string name = kernel.getSymName().str();
+    kernel.erase();
+    SmallVector<KernelOp> versions;
+    for (Operation *op = before ? before->getNextNode()
+                                : &module.getBody()->front();
+         op != after; op = op->getNextNode())
+      versions.push_back(cast<KernelOp>(op));
+    if (isGPU(target) && versions.front().getExchange()) {
+      FailureOr<RowShape> shape = RowShape::of(versions.back());
+      if (failed(shape))
+        return signalPassFailure();
+      alignGeometry(versions, *shape);
+    }
+    for (KernelOp version : versions)
+      LDBG() << version.getSymName() << ": " << version.getLayoutAttr();
+    if (!variant.empty() && failed(keepCodeVersion(name, versions)))
+      return signalPassFailure();
+  }
+}

@@ -1,0 +1,598 @@
+//===- LoopOverPacks.cpp - long rows become loops over packs --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/GridLowering.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/Layout/LongRows.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Rows/PackAccess.h"
+#include "lib/Transforms/Rows/RowReduce.h"
+#include "lib/Transforms/Rows/RowScan.h"
+#include "lib/Transforms/Rows/StackRows.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-loop-over-packs"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOOPOVERPACKSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// The stages of a block's ops, in the order in which they are done: of one
+/// stage the scalars first, then the rows pack by pack.
+using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
+} // namespace
+
+namespace {
+/// What a reduction makes of each pack of a walk, in a buffer, which is reduced
+/// by the tree of `reduceTree` when the walk is over. Of a longer walk the
+/// buffer holds a part at a time: a block of that tree.
+class WalkPartials {
+public:
+  /// Of a reduction to `results` elements, each of as many packs.
+  WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
+
+  /// Keeps `partial`, of the pack that is number `step` of the walk, index.
+  void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
+  /// Behind the walk: the buffer that begins with the results.
+  mlir::Value finish(mlir::OpBuilder &b);
+
+private:
+  void reduce(mlir::OpBuilder &b, mlir::Value buffer, int64_t count,
+              int64_t left);
+  void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
+
+  ReduceOp op;
+  int64_t packs, results;
+  int64_t block; // packs of a block, a power of two
+  mlir::Value buffer;
+  mlir::Value blocks; // the results of full buffers; null: there is one block
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Rows that are rematerialised
+//===----------------------------------------------------------------------===//
+
+/// Whether a store leaves what a load of a row in stage `stage` reads, the
+/// store's op being in stage `stored`. No call makes one tensor of arguments
+/// whose dims differ.
+static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
+                      const MemoryAccess &store, int64_t stage,
+                      int64_t stored) {
+  if (!store.getArgument() ||
+      kernel.getArgDims(load.getArgNumber()) !=
+          kernel.getArgDims(store.getArgNumber()) ||
+      load.getElementType() != store.getElementType())
+    return true;
+  // Other lanes would have to wait for the load.
+  if (mayConflict(kernel, load, store))
+    return false;
+  if (load.memref != store.memref &&
+      areGuardedDistinct(kernel.getGuardsAttr(), load.getArgNumber(),
+                         store.getArgNumber()))
+    return true;
+  // The same packs are stored behind the load, or the stage is over.
+  bool isSameRow = llvm::equal(load.indices, store.indices) &&
+                   load.group == store.group && load.member == store.member &&
+                   !load.allMembers && !store.allMembers;
+  return stored > stage || (stored == stage && isSameRow);
+}
+
+/// Whether the memory that `load` reads is the same in stage `stage`.
+static bool canReload(KernelOp kernel, const Stages &stages, LoadOp load,
+                      int64_t stage) {
+  std::optional<MemoryAccess> access = getSingleAccess(load);
+  if (!access || !access->getArgument() ||
+      kernel.isArgPeers(access->getArgNumber()))
+    return false;
+  for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      continue;
+    // The rows of a nested block are loops of their own, before this stage's.
+    int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
+    for (const MemoryAccess &other : collectAccesses(op))
+      if (other.isWrite && !leavesRow(kernel, *access, other, stage, stored))
+        return false;
+  }
+  return true;
+}
+
+/// `canRematerialize` without the rows in `seen`: one of them that cannot be
+/// made again ends the search.
+static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
+                            int64_t stage, function_ref<bool(Value)> isKept,
+                            llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(row).second)
+    return true;
+  Operation *op = row.getDefiningOp();
+  if (isKept(row) || (op && isUniform(op)))
+    return true;
+  if (!op || op->getNumRegions() > 0)
+    return false;
+  if (auto load = dyn_cast<LoadOp>(op))
+    return canReload(kernel, stages, load, stage);
+  if (!isPackwise(op) && !isa<ScanOp, BroadcastOp>(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isRowTile(operand.getType()) ||
+           canRepeatOthers(kernel, stages, operand, stage, isKept, seen);
+  });
+}
+
+/// Whether `row`, made in an earlier stage of its block, has the same elements
+/// where it is made again, pack by pack, in stage `stage`, before all that the
+/// stage does to these packs: out of rows that `isKept` says are at hand, and
+/// of memory that holds then what it held.
+static bool canRematerialize(KernelOp kernel, const Stages &stages, Value row,
+                             int64_t stage, function_ref<bool(Value)> isKept) {
+  llvm::DenseSet<Value> seen;
+  return canRepeatOthers(kernel, stages, row, stage, isKept, seen);
+}
+
+//===----------------------------------------------------------------------===//
+// Partial results of reductions
+//===----------------------------------------------------------------------===//
+
+WalkPartials::WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs,
+                           int64_t results)
+    : op(op), packs(packs), results(results),
+      block(llvm::bit_floor<uint64_t>(getMostKept(kernel))) {
+  Type element = getElementTypeOrSelf(op.getType());
+  bool hasBlocks = results == 1 && packs > block;
+  buffer = allocBuffer(kernel, element, hasBlocks ? block : packs);
+  if (hasBlocks)
+    blocks = allocBuffer(kernel, element, llvm::divideCeil(packs, block));
+}
+
+/// Neighbours are reduced until `left` values are; one without a neighbour is
+/// kept (the tree of reduceTree, in place).
+void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
+                          int64_t left) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
+  for (; count > left; count = llvm::divideCeil(count, 2)) {
+    auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
+    OpBuilder body(loop.getBody()->getTerminator());
+    IndexBuilder y(body, loc);
+    Value even = y.mul(loop.getInductionVar(), two);
+    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{even});
+    Value second =
+        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(even, one)});
+    Value met = combine(body, loc, op.getKind(), first, second);
+    memref::StoreOp::create(body, loc, met, buffer,
+                            ValueRange{loop.getInductionVar()});
+    if (count % 2) {
+      Value last = memref::LoadOp::create(b, loc, buffer,
+                                          ValueRange{x.constant(count - 1)});
+      memref::StoreOp::create(b, loc, last, buffer,
+                              ValueRange{x.constant(count / 2)});
+    }
+  }
+}
+
+/// The buffer has `count` partials: they become one, that of block `number`.
+void WalkPartials::endBlock(OpBuilder &b, int64_t count, Value number) {
+  Location loc = op.getLoc();
+  reduce(b, buffer, count, 1);
+  Value zero = IndexBuilder(b, loc).constant(0);
+  Value whole = memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
+  memref::StoreOp::create(b, loc, whole, blocks, ValueRange{number});
+}
+
+void WalkPartials::store(OpBuilder &b, Value partial, Value step) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value size = blocks ? x.constant(block) : Value();
+  Value place = blocks ? x.rem(step, size) : step;
+  memref::StoreOp::create(b, loc, partial, buffer, ValueRange{place});
+  if (!blocks)
+    return;
+  Value isFull =
+      x.compare(arith::CmpIPredicate::eq, place, x.constant(block - 1));
+  writeIf(b, loc, isFull, [&](OpBuilder &then) {
+    endBlock(then, block, IndexBuilder(then, loc).div(step, size));
+  });
+}
+
+Value WalkPartials::finish(OpBuilder &b) {
+  if (!blocks) {
+    reduce(b, buffer, packs, results);
+    return buffer;
+  }
+  if (int64_t rest = packs % block)
+    endBlock(b, rest, IndexBuilder(b, op.getLoc()).constant(packs / block));
+  reduce(b, blocks, llvm::divideCeil(packs, block), 1);
+  return blocks;
+}
+
+// A long row is walked in loops: one vector per pack would be tens of thousands
+// of instructions. The ops of a row fall into stages with a reduction between
+// two of them: the scalars of a stage come first, then one loop over the packs
+// does all that the stage does to rows of one length. A row that a later stage
+// needs is kept in a buffer on the stack, or made again if it is too long for
+// that (canRematerialize). One that passes through control flow is kept
+// (SpillRows.cpp), so that each block has rows of its own.
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The pack of one iteration of the loop being built.
+struct WalkPosition {
+  Value base;         // of the walk over the packs of all lanes
+  PackPosition place; // of this lane's pack
+  Value local;        // where it is in this lane's buffers
+};
+
+class LoopDistribution {
+public:
+  LoopDistribution(KernelOp kernel, Block &block)
+      : kernel(kernel), layout(kernel), block(block) {}
+
+  void run();
+
+private:
+  void assignStages();
+  void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
+  WalkPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
+  Value getPack(OpBuilder &b, Value tile, const WalkPosition &place);
+  void buildPartial(OpBuilder &b, ReduceOp reduce, const WalkPosition &place);
+  Value buildScan(OpBuilder &b, ScanOp scan, const WalkPosition &place);
+  Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
+  Value buildOp(OpBuilder &b, Operation *op, const WalkPosition &place);
+  Value buildBroadcast(OpBuilder &b, BroadcastOp op, const WalkPosition &place);
+  void allocPartials(ArrayRef<Operation *> ops);
+  void finishReduction(OpBuilder &b, ReduceOp op);
+  bool isMadeAgain(Value row, int64_t stage);
+  bool mustPrecede(Operation *earlier, Operation *later);
+
+  KernelOp kernel;
+  RowLayout layout;
+  Block &block;
+  Stages stages;
+  llvm::DenseMap<Value, Value> buffers; // of rows that outlive their stage
+  llvm::DenseMap<Value, Value> lefts;   // of scans, what a walk has seen
+  llvm::DenseMap<Value, Value> packs;   // of the loop being built
+  llvm::DenseMap<Operation *, WalkPartials> partials; // of reductions
+};
+} // namespace
+
+/// The ops of `block` whose values `op` or an op inside it uses.
+static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
+  SmallVector<Operation *> producers;
+  op->walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && def->getBlock() == &block)
+        producers.push_back(def);
+  });
+  return producers;
+}
+
+/// Whether `later`, an access that must follow `earlier`, would come before it
+/// in one stage: scalars run before rows, and rows along one dim before those
+/// along another.
+bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
+  if (!isTileOp(earlier) || !isTileOp(later))
+    return isTileOp(earlier);
+  std::optional<MemoryAccess> a = getSingleAccess(earlier),
+                              b = getSingleAccess(later);
+  if (!a || !b || !a->getArgument() || !b->getArgument())
+    return false; // a buffer has rows along one dim
+  return (a->getRowDim() != b->getRowDim() || !a->isPartAs(*b)) &&
+         mayConflict(kernel, *a, *b);
+}
+
+/// An op's stage is the first in which all it uses is there: a reduction's
+/// result is from the next stage on.
+void LoopDistribution::assignStages() {
+  SmallVector<Operation *> accesses;
+  for (Operation &op : block.without_terminator()) {
+    int64_t stage = 0;
+    for (Operation *producer : getProducers(&op, block))
+      stage =
+          std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
+    if (!isMemoryEffectFree(&op)) {
+      for (Operation *earlier : accesses)
+        if (areOrdered(earlier, &op))
+          stage = std::max(stage, stages[earlier] +
+                                      (mustPrecede(earlier, &op) ? 1 : 0));
+      accesses.push_back(&op);
+    }
+    stages[&op] = stage;
+  }
+}
+
+WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
+                                             Type tile, Value base) {
+  WalkPosition position;
+  position.base = base;
+  position.place = layout.positionAt(b, loc, tile, base);
+  position.local = base;
+  IndexBuilder x(b, loc);
+  if (layout.lane && !getTileDim(tile).isPerGroup())
+    position.local = x.div(base, x.constant(layout.layout.getLanes()));
+  return position;
+}
+
+/// The pack of a row at position `place`: of this loop, of an earlier stage's
+/// buffer, or made again.
+Value LoopDistribution::getPack(OpBuilder &b, Value tile,
+                                const WalkPosition &place) {
+  if (Value pack = packs.lookup(tile))
+    return pack;
+  Location loc = tile.getLoc();
+  Operation *op = tile.getDefiningOp();
+  Value buffer = buffers.lookup(tile);
+  if (op && (isUniform(op) || !buffer))
+    return packs[tile] = buildOp(b, op, place);
+  return packs[tile] =
+             vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
+                                    buffer, ValueRange{place.local});
+}
+
+/// The number of the walk's step that is at `base`.
+Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
+                                Value base) {
+  return IndexBuilder(b, loc).div(
+      base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
+}
+
+/// Leaves what `reduce` makes of the pack at `place` among its partials.
+void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
+                                    const WalkPosition &place) {
+  Location loc = reduce.getLoc();
+  SmallVector<Value> partial = {
+      reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
+                 place.place.exists)};
+  reduceAcrossLanes(b, layout, reduce, partial);
+  partials.find(reduce)->second.store(
+      b, partial.front(),
+      getStep(b, loc, reduce.getSource().getType(), place.base));
+}
+
+/// The pack at `place` of what `scan` makes, of all packs up to it.
+Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
+                                  const WalkPosition &place) {
+  SmallVector<ScannedPack> scanned = {
+      scanPack(b, layout, scan, getPack(b, scan.getSource(), place),
+               place.place.exists)};
+  scanAcrossLanes(b, layout, scan, scanned);
+  return scanAcrossSteps(b, layout, scan, scanned.front(),
+                         getStep(b, scan.getLoc(), scan.getType(), place.base),
+                         lefts[scan]);
+}
+
+/// A row of one element a group is in a buffer: its loop is another one.
+Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
+                                       const WalkPosition &place) {
+  Location loc = op.getLoc();
+  Operation *def = op.getSource().getDefiningOp();
+  if (def && isUniform(def))
+    return broadcastElement(b, layout, op, getPack(b, op.getSource(), place));
+  Type tile = op.getType();
+  IndexBuilder x(b, loc);
+  int64_t perElement =
+      layout.walkStep(tile) * layout.packsOfGroup(getTileDim(tile));
+  Value element = vector::LoadOp::create(
+      b, loc, layout.packType(op.getSource().getType()),
+      buffers.lookup(op.getSource()),
+      ValueRange{x.div(place.base, x.constant(perElement))});
+  return broadcastElement(b, layout, op, element);
+}
+
+/// Does one op to the pack at `place`; null where that has no result.
+Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
+                                const WalkPosition &place) {
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    buildPartial(b, reduce, place);
+    return {};
+  }
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return buildScan(b, scan, place);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return buildBroadcast(b, broadcast, place);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
+                                                    : operand);
+  // A buffer has room for the packs that a lane does not have.
+  auto positionIn = [&](Value memref) -> PackPosition {
+    if (!memref || getKernelArgument(memref))
+      return place.place;
+    return {place.local, Value(), Value()};
+  };
+  return doToPack(b, layout, op, operands, positionIn);
+}
+
+/// A row of one element a group stays in the buffer that it is in.
+void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
+  Location loc = op.getLoc();
+  Value buffer = partials.find(op)->second.finish(b);
+  if (isRowTile(op.getType())) {
+    buffers[op] = buffer;
+    return;
+  }
+  Value zero = IndexBuilder(b, loc).constant(0);
+  op.getResult().replaceAllUsesWith(
+      memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
+}
+
+/// Gives the reductions and scans among `ops`, of one loop, their buffers.
+void LoopDistribution::allocPartials(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops) {
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      Type row = reduce.getSource().getType();
+      int64_t packs = layout.packsOf(row);
+      int64_t results = isRowTile(reduce.getType())
+                            ? packs / layout.packsOfGroup(getTileDim(row))
+                            : 1;
+      partials.try_emplace(op, kernel, reduce, packs, results);
+    }
+    if (auto scan = dyn_cast<ScanOp>(op))
+      lefts[scan] =
+          allocBuffer(kernel, getElementTypeOrSelf(scan.getType()),
+                      std::max<int64_t>(1, countPackBits(layout, scan)));
+  }
+}
+
+/// Whether `row`, of stage `stage`, is made again where later stages need it.
+bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
+  auto isKept = [&](Value other) { return buffers.contains(other); };
+  return !getTileDim(row.getType()).isPerGroup() &&
+         isTooLongToKeep(kernel, row.getType()) &&
+         llvm::all_of(row.getUsers(), [&](Operation *user) {
+           int64_t later = stages.lookup(user);
+           return later <= stage ||
+                  canRematerialize(kernel, stages, row, later, isKept);
+         });
+}
+
+/// The loop over the packs of rows of the length of `tile`.
+void LoopDistribution::buildLoop(int64_t stage, Type tile,
+                                 ArrayRef<Operation *> ops) {
+  OpBuilder b(block.getTerminator());
+  Location loc = ops.front()->getLoc();
+  IndexBuilder x(b, loc);
+  allocPartials(ops);
+  LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
+         << " ops on rows of " << getTileDim(tile).str();
+  auto loop = scf::ForOp::create(b, loc, x.constant(0),
+                                 x.constant(layout.walkEnd(tile)),
+                                 x.constant(layout.walkStep(tile)));
+  OpBuilder body(loop.getBody()->getTerminator());
+  WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
+  packs.clear();
+  // What is made again comes before what this stage stores.
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && isRowTile(operand.getType()) && !isUniform(def) &&
+          !buffers.contains(operand) && stages.lookup(def) < stage)
+        getPack(body, operand, place);
+  for (Operation *op : ops) {
+    Value pack = buildOp(body, op, place);
+    if (!pack)
+      continue;
+    Value row = op->getResult(0);
+    packs[row] = pack;
+    bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
+      return stages.lookup(user) > stage || isa<BroadcastOp>(user);
+    });
+    if (outlives && !isMadeAgain(row, stage)) {
+      buffers[row] = allocRow(kernel, row);
+      vector::StoreOp::create(body, loc, pack, buffers[row],
+                              ValueRange{place.local});
+    }
+  }
+  for (Operation *op : ops)
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      finishReduction(b, reduce);
+}
+
+void LoopDistribution::run() {
+  assignStages();
+  SmallVector<Operation *> ops;
+  int64_t last = 0;
+  for (Operation &op : block.without_terminator()) {
+    ops.push_back(&op);
+    last = std::max(last, stages[&op]);
+  }
+  for (int64_t stage = 0; stage <= last; ++stage) {
+    // By dim: rows along different ones have nothing in common but scalars, and
+    // rows of one element a group, which others are broadcast from.
+    llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
+    for (Operation *op : ops) {
+      if (stages[op] != stage)
+        continue;
+      if (!isTileOp(op))
+        op->moveBefore(block.getTerminator());
+      else if (!isUniform(op))
+        rows[getTileDim(getTile(op))].push_back(op);
+    }
+    for (bool isPerGroup : {true, false})
+      for (auto &[dim, list] : rows)
+        if (dim.isPerGroup() == isPerGroup)
+          buildLoop(stage, getTile(list.front()), list);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    if (isTileOp(op))
+      op->erase();
+}
+
+/// Checks that every row is used in the block that makes it.
+static LogicalResult verifyBlocks(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) {
+    bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !isRowTile(operand.getType()) ||
+             (def && (isUniform(def) || def->getBlock() == op->getBlock()));
+    });
+    bool carries = op->getNumRegions() > 0 && isTileOp(op);
+    if (isApart && !carries)
+      return WalkResult::advance();
+    op->emitError() << "expected long rows to be used where they are made, got "
+                       "one from another block, which mlafix-spill-rows has "
+                       "not seen";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// The blocks that hold rows, inner ones first.
+static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
+  llvm::SetVector<Block *> blocks;
+  kernel.getBody().walk<WalkOrder::PostOrder>([&](Block *block) {
+    if (llvm::any_of(*block, [](Operation &op) {
+          return isTileOp(&op) && !isa<arith::ConstantOp>(op);
+        }))
+      blocks.insert(block);
+  });
+  return blocks.takeVector();
+}
+
+namespace {
+class LoopOverPacksPass
+    : public mlafix::impl::LoopOverPacksPassBase<LoopOverPacksPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    if (!walksRows(kernel))
+      return;
+    if (failed(verifyBlocks(kernel)))
+      return signalPassFailure();
+    for (Block *block : getRowBlocks(kernel))
+      LoopDistribution(kernel, *block).run();
+    if (failed(verifyBuffers(kernel)))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,280 @@
+//===- PackAccess.cpp - loads and stores of one pack ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Rows/PackAccess.h"
+#include "lib/Transforms/AccessPredicate.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
+                                        const MemoryAccess &access,
+                                        Value start) {
+  SmallVector<Value> indices(access.indices);
+  if (access.group) {
+    IndexBuilder x(b, loc);
+    int64_t size = access.getProduct().getGroup().getSize();
+    Value first = x.mul(access.group, x.constant(size));
+    start = x.add(first, access.isRow ? start : access.member);
+  }
+  if (start)
+    indices.push_back(start);
+  return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+/// The indices of group `start + i`'s element `member` (null: the first).
+static SmallVector<Value> buildMemberIndices(OpBuilder &b, Location loc,
+                                             const MemoryAccess &access,
+                                             Value start, int64_t i,
+                                             Value member) {
+  IndexBuilder x(b, loc);
+  int64_t size = access.getProduct().getGroup().getSize();
+  Value place = x.mul(start, x.constant(size));
+  if (i)
+    place = x.add(place, x.constant(i * size));
+  if (member)
+    place = x.add(place, member);
+  SmallVector<Value> indices(access.indices);
+  indices.push_back(place);
+  return indices;
+}
+
+static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
+                        Value pack, Value start) {
+  int64_t count = cast<VectorType>(pack.getType()).getNumElements();
+  for (int64_t i = 0; i < count; ++i) {
+    Value element = vector::ExtractOp::create(b, loc, pack, i);
+    SmallVector<Value> indices =
+        buildMemberIndices(b, loc, access, start, i, access.member);
+    memref::StoreOp::create(b, loc, narrow(b, loc, access.memref, element),
+                            access.memref, indices);
+  }
+}
+
+/// The first elements of all, the second ones, and so on; of a power of two of
+/// vectors.
+static Value interleaveAll(OpBuilder &b, Location loc,
+                           ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  SmallVector<Value> halves[2];
+  for (auto [i, vector] : llvm::enumerate(vectors))
+    halves[i % 2].push_back(vector);
+  Value even = interleaveAll(b, loc, halves[0]),
+        odd = interleaveAll(b, loc, halves[1]);
+  int64_t count = cast<VectorType>(even.getType()).getNumElements();
+  SmallVector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i)
+    places.append({i, count + i});
+  return vector::ShuffleOp::create(b, loc, even, odd, places);
+}
+
+//===----------------------------------------------------------------------===//
+// Elements of groups
+//===----------------------------------------------------------------------===//
+
+/// Whether the elements of a row do not lie one behind another: those of an
+/// element a group, by their stride or in tiles, which are moved one by one.
+static bool isSpread(Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads the pack at `start`: of zeros where `predicate` does not hold.
+class PackReader {
+public:
+  PackReader(OpBuilder &b, const RowLayout &layout, LoadOp load,
+             Value predicate, Value start)
+      : b(b), loc(load.getLoc()), layout(layout),
+        access(load.getAccesses().front()), predicate(predicate), start(start) {
+    Type element = cast<MemRefType>(access.memref.getType()).getElementType();
+    pack = layout.packType(load.getType(), element);
+  }
+
+  Value read() {
+    if (access.member)
+      return access.getMovedMember() ? readMemberOfGroups() : readMember();
+    SmallVector<Value> indices = buildIndices(b, loc, access, start);
+    return isSpread(access.memref) ? readElement(indices) : read(pack, indices);
+  }
+
+private:
+  Value read(Type type, ValueRange indices) {
+    return readMemory(b, loc, layout, predicate, type, access.memref, indices);
+  }
+
+  /// The member of the groups, element by element.
+  Value readMember() {
+    SmallVector<Value> elements;
+    for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
+      elements.push_back(
+          read(pack.getElementType(),
+               buildMemberIndices(b, loc, access, start, i, access.member)));
+    auto type = VectorType::get(pack.getShape(), elements.front().getType());
+    return vector::FromElementsOp::create(b, loc, type, elements);
+  }
+
+  /// The same out of whole groups.
+  Value readMemberOfGroups() {
+    int64_t size = access.getProduct().getGroup().getSize();
+    int64_t count = pack.getNumElements();
+    Value groups = read(VectorType::get({count * size}, pack.getElementType()),
+                        buildMemberIndices(b, loc, access, start, 0, Value()));
+    SmallVector<int64_t> places;
+    for (int64_t i = 0; i < count; ++i)
+      places.push_back(i * size + *access.getMovedMember());
+    return vector::ShuffleOp::create(b, loc, groups, groups, places);
+  }
+
+  /// The element of a group, in all of the pack.
+  Value readElement(ValueRange indices) {
+    Value element = read(pack.getElementType(), indices);
+    auto type = VectorType::get(pack.getShape(), element.getType());
+    return vector::BroadcastOp::create(b, loc, type, element);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  const RowLayout &layout;
+  MemoryAccess access;
+  Value predicate;
+  VectorType pack;
+  Value start;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+// An omitted tensor reads as zero; `else` is for a false predicate of the
+// kernel's own.
+Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
+                       PackPositionFn positionIn) {
+  Location loc = load.getLoc();
+  Value source = load.getSource();
+  Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
+  PackPosition place = positionIn(source);
+  predicate = both(b, loc, predicate, place.exists);
+  Value pack = PackReader(b, layout, load, predicate, place.start).read();
+  pack = widen(b, load, pack, predicate);
+  if (!load.getOther())
+    return pack;
+  Value other =
+      vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
+  return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
+}
+
+/// Where a store with `predicate` writes the pack at `place`; null: always.
+static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
+                               const PackPosition &place) {
+  return both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+}
+
+/// A store of `value` to the element at `indices` and those behind it.
+static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
+                      Value predicate, Value value, Value target,
+                      ValueRange indices) {
+  auto type = cast<VectorType>(value.getType());
+  writeIf(b, loc, predicate, [&](OpBuilder &then) {
+    if (isSpread(target))
+      memref::StoreOp::create(then, loc,
+                              vector::ExtractOp::create(then, loc, value, 0),
+                              target, indices, layout.isStreamed(target));
+    else
+      vector::StoreOp::create(
+          then, loc, value, target, indices, layout.isStreamed(target),
+          llvm::MaybeAlign(layout.alignmentOf(target, type)));
+  });
+}
+
+void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
+                       Value pack, PackPositionFn positionIn) {
+  Location loc = store.getLoc();
+  Value target = store.getTarget();
+  MemoryAccess access = store.getAccesses().front();
+  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
+  PackPosition place = positionIn(target);
+  if (access.member)
+    return writeIf(b, loc, wherePackIsStored(b, loc, predicate, place),
+                   [&](OpBuilder &then) {
+                     writeMember(then, loc, access, pack, place.start);
+                   });
+  Value value = narrow(b, loc, target, pack);
+  SmallVector<Value> indices = buildIndices(b, loc, access, place.start);
+  writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
+            target, indices);
+}
+
+void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
+                          StoreMembersOp store, ValueRange packs,
+                          PackPositionFn positionIn) {
+  Location loc = store.getLoc();
+  Value target = store.getTarget();
+  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
+  PackPosition place = positionIn(target);
+  // Two neighbours are narrowed by one instruction.
+  Value value =
+      narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
+  SmallVector<Value> indices = buildMemberIndices(
+      b, loc, store.getAccesses().front(), place.start, 0, Value());
+  writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
+            target, indices);
+}
+
+/// The indices of the elements from `start` on.
+static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
+  Location loc = iota.getLoc();
+  SmallVector<int32_t> steps =
+      llvm::to_vector(llvm::seq<int32_t>(0, type.getNumElements()));
+  Value step = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef(steps)));
+  Value first = arith::IndexCastOp::create(b, loc, b.getI32Type(), start);
+  Value firsts = vector::BroadcastOp::create(b, loc, type, first);
+  return arith::AddIOp::create(b, loc, firsts, step);
+}
+
+Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
+                       ValueRange operands, PackPositionFn positionIn) {
+  Location loc = op->getLoc();
+  if (auto load = dyn_cast<LoadOp>(op))
+    return loadPack(b, layout, load, positionIn);
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    unsigned row = store.getValueMutable().getOperandNumber();
+    storePack(b, layout, store, operands[row], positionIn);
+    return {};
+  }
+  if (auto store = dyn_cast<StoreMembersOp>(op)) {
+    storeMembers(b, layout, store,
+                 operands.take_front(store.getValues().size()), positionIn);
+    return {};
+  }
+  VectorType type = layout.packType(op->getResult(0).getType());
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return iotaPack(b, type, iota, positionIn({}).start);
+  if (isa<SplatOp>(op))
+    return vector::BroadcastOp::create(b, loc, type, operands.front());
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
+  }
+  OperationState state(loc, op->getName(), operands, {type}, op->getAttrs());
+  return b.create(state)->getResult(0);
+}

@@ -1,0 +1,284 @@
+//===- RowAccess.cpp - moving and combining parts of a row ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Rows/RowAccess.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static bool isElementwise(Operation *op) {
+  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
+}
+
+LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
+  if (kernel.getGrid())
+    return kernel.emitError() << "expected a kernel without a grid, got one "
+                                 "whose grid is still to become threads or "
+                                 "loops";
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    auto isTile = [](Type type) { return isRowTile(type); };
+    if (llvm::none_of(op->getOperandTypes(), isTile) &&
+        llvm::none_of(op->getResultTypes(), isTile))
+      return WalkResult::advance();
+    if (isPackwise(op) ||
+        isa<ReduceOp, ScanOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp,
+            scf::IfOp, scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+      return WalkResult::advance();
+    if (isa<arith::ConstantOp>(op)) {
+      op->emitError() << "expected a constant row whose elements are all one "
+                         "value, got different elements";
+      return WalkResult::interrupt();
+    }
+    if (isElementwise(op)) {
+      op->emitError()
+          << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
+      return WalkResult::interrupt();
+    }
+    op->emitError()
+        << "expected an elementwise op with one result, a load, a store, a "
+           "reduction, a scan, a broadcast, a splat, an iota or control flow "
+           "on "
+           "a row, got '"
+        << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// `type`, a scalar or a vector, with another element.
+static Type withElement(Type type, Type element) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+/// Memory knows unsigned integers, arith does not; the bits are the same.
+static Type dropSign(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isUnsignedInteger()
+             ? withElement(type, getComputeType(element))
+             : type;
+}
+
+static Value castSign(OpBuilder &b, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+}
+
+static Value dropSign(OpBuilder &b, Location loc, Value value) {
+  return castSign(b, loc, value, dropSign(value.getType()));
+}
+
+/// The bits of a value in memory, signless: what a float or a boolean that is
+/// only moved is to a body.
+static Value toBits(OpBuilder &b, Location loc, Value value) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  if (!element)
+    return value;
+  Type bits =
+      withElement(value.getType(), b.getIntegerType(element.getWidth()));
+  return arith::BitcastOp::create(b, loc, bits, value);
+}
+
+/// `number` in the shape of `value`, f32.
+static Value constantLike(OpBuilder &b, Location loc, Value value,
+                          double number) {
+  TypedAttr attr = b.getF32FloatAttr(number);
+  if (auto shaped = dyn_cast<ShapedType>(value.getType()))
+    attr = DenseElementsAttr::get(shaped, Attribute(attr));
+  return arith::ConstantOp::create(b, loc, attr);
+}
+
+/// A float from memory as f32. What was not read is 0, which powers of two in
+/// memory have no bits for.
+static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
+                        Value predicate) {
+  Type element = getElementTypeOrSelf(value.getType());
+  value = arith::ExtFOp::create(b, loc, type, value);
+  if (!predicate || !isa<Float8E8M0FNUType>(element))
+    return value;
+  return arith::SelectOp::create(b, loc, predicate, value,
+                                 constantLike(b, loc, value, 0));
+}
+
+Value mlafix::widen(OpBuilder &b, LoadOp load, Value value, Value predicate) {
+  Location loc = load.getLoc();
+  Type result = getElementTypeOrSelf(load.getType());
+  Type type = withElement(value.getType(), result);
+  if (type == value.getType())
+    return value;
+  if (isa<FloatType>(result))
+    return widenFloat(b, loc, type, value, predicate);
+  value = toBits(b, loc, value);
+  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  if (element.isUnsignedInteger() || element.isInteger(1))
+    return arith::ExtUIOp::create(b, loc, type, value);
+  return arith::ExtSIOp::create(b, loc, type, value);
+}
+
+/// The smaller and then the larger of `value` and a bound.
+template <typename MinOp, typename MaxOp>
+static Value clamp(OpBuilder &b, Location loc, Value value, double low,
+                   double high) {
+  value = MinOp::create(b, loc, value, constantLike(b, loc, value, high));
+  return MaxOp::create(b, loc, value, constantLike(b, loc, value, low));
+}
+
+/// `value` within the finite numbers of a type in memory, wherever upstream
+/// would fold a conversion that does not saturate. Of f8E4M3FN, that is a
+/// constant that was an integer: a truncation of such a conversion becomes one
+/// conversion, NaN beyond the range. Of f8E5M2 it is every infinity, of a
+/// constant or of an f8E5M2 that was loaded; mlafix-convert-fp8 takes this out
+/// where the conversion saturates. f8E8M0FNU has no zero, no signs and no
+/// infinities, which upstream's folds would meet likewise. f4E2M1FN has neither
+/// infinities nor NaN.
+static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
+  if (isa<Float8E5M2Type>(to))
+    return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
+                                                       57344);
+  if (isa<Float8E8M0FNUType>(to))
+    return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, 0x1p-127,
+                                                       0x1p127);
+  // It has no NaN: that is 6, as the GPUs' instruction has it.
+  if (sharesByte(to))
+    return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -6, 6);
+  if (isa<Float8E4M3FNType>(to) &&
+      isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
+    return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -448, 448);
+  return value;
+}
+
+/// The byte nearest to f32 `value`, ties to even; NaN is 0.
+static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
+                         bool isUnsigned) {
+  Value isNaN =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
+  value = arith::SelectOp::create(b, loc, isNaN, constantLike(b, loc, value, 0),
+                                  value);
+  value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
+      b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
+  // The unit of 1.5 * 2^23 is 1: adding it rounds. The integer is in the low
+  // bits then, but ptxas 13.0 takes the low byte of such a sum for a conversion
+  // of the sum that saturates: always 255.
+  Value unit = constantLike(b, loc, value, 12582912.0);
+  value = arith::AddFOp::create(b, loc, value, unit);
+  value = arith::SubFOp::create(b, loc, value, unit);
+  Type i32 = withElement(value.getType(), b.getI32Type());
+  return arith::FPToSIOp::create(b, loc, i32, value);
+}
+
+/// i32 or i64 `value` within the range of a byte.
+static Value clampToByte(OpBuilder &b, Location loc, Value value,
+                         bool isUnsigned) {
+  auto constant = [&](int64_t number) -> Value {
+    Type element = getElementTypeOrSelf(value.getType());
+    TypedAttr attr = b.getIntegerAttr(element, number);
+    if (auto shaped = dyn_cast<ShapedType>(value.getType()))
+      attr = DenseElementsAttr::get(shaped, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  };
+  value =
+      arith::MinSIOp::create(b, loc, value, constant(isUnsigned ? 255 : 127));
+  return arith::MaxSIOp::create(b, loc, value, constant(isUnsigned ? 0 : -128));
+}
+
+Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
+  Type element = cast<MemRefType>(target.getType()).getElementType();
+  Type type = withElement(value.getType(), element);
+  Type from = getElementTypeOrSelf(value.getType());
+  if (type == value.getType())
+    return value;
+  if (isa<FloatType>(element) && from.isF32())
+    return arith::TruncFOp::create(b, loc, type,
+                                   saturate(b, loc, value, element));
+  bool isUnsigned = element.isUnsignedInteger();
+  if (from.isF32())
+    value = byteOfFloat(b, loc, value, isUnsigned);
+  else if (element.isInteger(8) && !from.isInteger(8) &&
+           !getDTypeVariable(target))
+    value = clampToByte(b, loc, value, isUnsigned);
+  unsigned to = element.getIntOrFloatBitWidth(),
+           width =
+               getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  Type bits = withElement(value.getType(), b.getIntegerType(to));
+  if (width > to)
+    value = arith::TruncIOp::create(b, loc, bits, value);
+  if (width < to)
+    value = arith::ExtSIOp::create(b, loc, bits, value);
+  if (isa<FloatType>(element)) // which a dtype variable is bound to
+    return arith::BitcastOp::create(b, loc, type, value);
+  return castSign(b, loc, value, type);
+}
+
+/// Zero of a type in memory.
+static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(dropSign(type)));
+  return castSign(b, loc, zero, type);
+}
+
+// On a GPU a predicated load is a masked load with a uniform mask: it becomes a
+// branch around the load only after all optimisation, whereas the arithmetic on
+// its result would be pulled into a branch made here, and wait there for the
+// load while others have yet to be issued.
+Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
+                         Value predicate, Type type, Value source,
+                         ValueRange indices) {
+  auto vector = dyn_cast<VectorType>(type);
+  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source, vector)
+                                    : getDTypeBytes(type));
+  auto read = [&](OpBuilder &b) -> Value {
+    if (!vector)
+      return dropSign(b, loc, memref::LoadOp::create(b, loc, source, indices));
+    return dropSign(b, loc,
+                    vector::LoadOp::create(b, loc, type, source, indices,
+                                           /*nontemporal=*/false, alignment));
+  };
+  if (!predicate)
+    return read(b);
+  if (layout.isGPU) {
+    VectorType pack = vector ? vector : VectorType::get({1}, type);
+    Value mask = vector::BroadcastOp::create(
+        b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
+    Value zero = zeroInMemory(b, loc, pack);
+    Value value =
+        dropSign(b, loc,
+                 vector::MaskedLoadOp::create(b, loc, pack, source, indices,
+                                              mask, zero, alignment));
+    return vector ? value : Value(vector::ExtractOp::create(b, loc, value, 0));
+  }
+  Type signless = dropSign(type);
+  auto guarded = scf::IfOp::create(b, loc, TypeRange{signless}, predicate,
+                                   /*withElseRegion=*/true);
+  OpBuilder then = guarded.getThenBodyBuilder(),
+            otherwise = guarded.getElseBodyBuilder();
+  scf::YieldOp::create(then, loc, read(then));
+  Value zero = zeroInMemory(otherwise, loc, signless);
+  scf::YieldOp::create(otherwise, loc, zero);
+  return guarded.getResult(0);
+}
+
+void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
+                     function_ref<void(OpBuilder &)> write) {
+  if (!predicate)
+    return write(b);
+  auto guarded = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
+  OpBuilder then = guarded.getThenBodyBuilder();
+  write(then);
+}
+
+bool mlafix::isPackwise(Operation *op) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  // An index has no size in memory, so a pack cannot hold it.
+  return isa<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(op) ||
+         (isElementwise(op) &&
+          !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
+}

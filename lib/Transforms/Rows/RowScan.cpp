@@ -1,0 +1,179 @@
+//===- RowScan.cpp - the reductions of a row's beginnings -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Rows/RowScan.h"
+#include "lib/Transforms/Rows/RowReduce.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static Value buildNeutral(OpBuilder &b, Location loc, ReduceKind kind,
+                          Type type) {
+  return arith::ConstantOp::create(b, loc, neutralOf(kind, type));
+}
+
+/// `total`, of the left half, and then each element of `pack`.
+static Value addLeft(OpBuilder &b, ScanOp op, Value total, Value pack) {
+  Location loc = op.getLoc();
+  Value totals = vector::BroadcastOp::create(b, loc, pack.getType(), total);
+  return combine(b, loc, op.getKind(), totals, pack);
+}
+
+/// Adds the other half of the block; where that is the left one, also to the
+/// elements.
+static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
+                    Value isRight) {
+  Location loc = op.getLoc();
+  Value neutral = buildNeutral(b, loc, op.getKind(), other.getType());
+  Value left = arith::SelectOp::create(b, loc, isRight, other, neutral);
+  scanned.pack = addLeft(b, op, left, scanned.pack);
+  scanned.total = combine(b, loc, op.getKind(), scanned.total, other);
+}
+
+/// Whether the bit `bit`, a power of two, of an index is set.
+static Value isBitSet(OpBuilder &b, Location loc, Value index, int64_t bit) {
+  IndexBuilder x(b, loc);
+  Value part = bit == 1 ? index : x.div(index, x.constant(bit));
+  return x.compare(arith::CmpIPredicate::eq, x.rem(part, x.constant(2)),
+                   x.constant(1));
+}
+
+ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
+                             Value pack, Value exists) {
+  Location loc = op.getLoc();
+  auto type = cast<VectorType>(pack.getType());
+  int64_t size = type.getNumElements();
+  TypedAttr neutral = neutralOf(op.getKind(), type.getElementType());
+  Value neutrals = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
+  for (int64_t bit = 1; bit < size; bit *= 2) {
+    SmallVector<int64_t> lefts; // the last element of the left half, or neutral
+    for (int64_t i = 0; i < size; ++i)
+      lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
+    Value left = vector::ShuffleOp::create(b, loc, pack, neutrals, lefts);
+    pack = combine(b, loc, op.getKind(), left, pack);
+  }
+  ScannedPack scanned = {pack,
+                         vector::ExtractOp::create(b, loc, pack, size - 1)};
+  if (exists)
+    scanned.total = arith::SelectOp::create(
+        b, loc, exists, scanned.total,
+        buildNeutral(b, loc, op.getKind(), type.getElementType()));
+  return scanned;
+}
+
+/// The other halves are blocks of whole warps, whose totals are in shared
+/// memory. There are no more warps than a warp has lanes: each lane takes the
+/// total of one, and the lanes of every warp add them as the tree of warps
+/// does. So a thread holds one total of each pack.
+static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
+                            LaneBits bits, SmallVector<ScannedPack> &scanned) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  SmallVector<Value> partials;
+  for (const ScannedPack &each : scanned)
+    partials.push_back(each.total);
+  Value shared = shareAcrossWarps(b, loc, layout, partials);
+  int64_t packs = scanned.size();
+  int64_t warps = layout.layout.getLanes() / kWarpThreads;
+  int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads);
+  Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
+  Value base = x.mul(mine, x.constant(packs));
+  SmallVector<Value> totals; // of the block of warps that `mine` is in
+  for (int64_t p = 0; p < packs; ++p)
+    totals.push_back(memref::LoadOp::create(
+        b, loc, shared, ValueRange{x.add(base, x.constant(p))}));
+  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value all = x.i32(-1);
+  int64_t met = bits.end / kWarpThreads;
+  for (int64_t half = step; half < met; half *= 2) {
+    Value sibling =
+        x.toI32(arith::XOrIOp::create(b, loc, warp, x.constant(half)));
+    Value isRight = isBitSet(b, loc, warp, half);
+    for (auto [total, each] : llvm::zip(totals, scanned)) {
+      addHalf(b, op, each, buildShuffleFrom(b, loc, total, sibling), isRight);
+      if (2 * half < met)
+        total = combine(b, loc, op.getKind(), total,
+                        buildShuffleXor(b, loc, all, total, half));
+    }
+  }
+  buildBarrier(b, loc); // a loop may come back to this memory
+}
+
+void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
+                             SmallVector<ScannedPack> &scanned) {
+  Location loc = op.getLoc();
+  LaneBits bits =
+      bitsOf(layout, getTileDim(op.getSource().getType()), op.getInGroups());
+  Value mask = layout.maskAt(b, op);
+  for (int64_t distance = bits.first;
+       distance < std::min(bits.end, kWarpThreads); distance *= 2) {
+    Value isRight = isBitSet(b, loc, layout.lane, distance);
+    for (ScannedPack &each : scanned)
+      addHalf(b, op, each, buildShuffleXor(b, loc, mask, each.total, distance),
+              isRight);
+  }
+  if (bits.end > kWarpThreads && bits.first < bits.end)
+    scanAcrossWarps(b, layout, op, bits, scanned);
+}
+
+/// Packs of a lane that are scanned one after the other.
+static int64_t countMetPacks(const RowLayout &layout, ScanOp op) {
+  Type row = op.getSource().getType();
+  return op.getInGroups() ? layout.packsOfGroup(getTileDim(row))
+                          : layout.packsOf(row);
+}
+
+SmallVector<Value> mlafix::scanAcrossPacks(OpBuilder &b,
+                                           const RowLayout &layout, ScanOp op,
+                                           ArrayRef<ScannedPack> scanned) {
+  Location loc = op.getLoc();
+  int64_t met = countMetPacks(layout, op);
+  SmallVector<Value> packs, totals; // of blocks of `half` packs
+  for (const ScannedPack &each : scanned) {
+    packs.push_back(each.pack);
+    totals.push_back(each.total);
+  }
+  for (int64_t half = 1; half < met; half *= 2) {
+    for (int64_t p = 0, n = packs.size(); p < n; ++p)
+      if (p % met & half)
+        packs[p] = addLeft(b, op, totals[p / half - 1], packs[p]);
+    SmallVector<Value> doubled;
+    for (size_t i = 0; i < totals.size(); i += 2)
+      doubled.push_back(
+          i + 1 < totals.size()
+              ? combine(b, loc, op.getKind(), totals[i], totals[i + 1])
+              : totals[i]);
+    totals = std::move(doubled);
+  }
+  return packs;
+}
+
+int64_t mlafix::countPackBits(const RowLayout &layout, ScanOp op) {
+  return llvm::Log2_64_Ceil(countMetPacks(layout, op));
+}
+
+Value mlafix::scanAcrossSteps(OpBuilder &b, const RowLayout &layout, ScanOp op,
+                              ScannedPack scanned, Value step, Value totals) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  for (int64_t bit = 0, n = countPackBits(layout, op); bit < n; ++bit) {
+    Value place = x.constant(bit);
+    Value isRight = isBitSet(b, loc, step, int64_t(1) << bit);
+    Value left = memref::LoadOp::create(b, loc, totals, ValueRange{place});
+    // A total that is not complete yet is replaced before it is a left half.
+    Value kept = arith::SelectOp::create(b, loc, isRight, left, scanned.total);
+    memref::StoreOp::create(b, loc, kept, totals, ValueRange{place});
+    addHalf(b, op, scanned, left, isRight);
+  }
+  return scanned.pack;
+}

@@ -1,0 +1,60 @@
+//===- StackRows.cpp - what a thread keeps of rows on its stack -----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Rows/StackRows.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static Value alloc(KernelOp kernel, Location loc, Type element, int64_t count) {
+  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  return memref::AllocaOp::create(b, loc, MemRefType::get({count}, element));
+}
+
+Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
+  return alloc(kernel, kernel.getLoc(), element, count);
+}
+
+Value mlafix::allocRow(KernelOp kernel, Value row) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  DimAttr dim = getTileDim(row.getType());
+  return alloc(kernel, row.getLoc(), getElementTypeOrSelf(row.getType()),
+               layout.packsFor(dim) * layout.packFor(dim));
+}
+
+LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  int64_t most =
+      isGPU(getTarget(kernel)) ? machine.localBytes : machine.stackBytes;
+  int64_t all = 0, largest = 0;
+  memref::AllocaOp row;
+  kernel.walk([&](memref::AllocaOp buffer) {
+    MemRefType type = buffer.getType();
+    if (type.getMemorySpace()) // which threads share
+      return;
+    int64_t bytes =
+        type.getNumElements() * getDTypeBytes(type.getElementType());
+    all += bytes;
+    if (bytes > largest) {
+      largest = bytes;
+      row = buffer;
+    }
+  });
+  if (all <= most)
+    return success();
+  return emitError(row.getLoc())
+         << "expected rows of which a thread keeps at most " << most
+         << " bytes, got " << all << " bytes, " << largest
+         << " of them here, for " << row.getType().getNumElements()
+         << " elements: kept is what loops and branches give, and what is used "
+            "after the memory that it is made of was written; shorten the "
+            "rows, or have another kernel write what is used again to a tensor";
+}

@@ -1,0 +1,493 @@
+//===- LowerStates.cpp - states become (maximum, sum, accumulator) --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+#include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/States/F32Builder.h"
+#include "lib/Transforms/States/MergeStates.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/AttrTypeSubElements.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-lower-states"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOWERSTATESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+//===----------------------------------------------------------------------===//
+// mlafix.arg_reduce
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The least of the indices at which the extreme is, or a NaN: the reduction
+/// gives NaN if there is one, which no element equals.
+struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value row = op.getSource();
+    Type element = getElementTypeOrSelf(row.getType());
+    DimAttr dim = getTileDim(row.getType());
+    bool isOfGroups = isRowTile(op.getType());
+    Type indices = getRowTileType(dim, rewriter.getI32Type());
+    Type reduced = isOfGroups
+                       ? getRowTileType(getTileDim(op.getType()), element)
+                       : element;
+    Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
+    extreme =
+        isOfGroups
+            ? Value(BroadcastOp::create(rewriter, loc, row.getType(), extreme))
+            : Value(SplatOp::create(rewriter, loc, row.getType(), extreme));
+    Value isHere;
+    if (element.isF32()) {
+      isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
+                                     row, extreme);
+      Value isNaN = arith::CmpFOp::create(rewriter, loc,
+                                          arith::CmpFPredicate::UNO, row, row);
+      isHere = arith::OrIOp::create(rewriter, loc, isHere, isNaN);
+    } else {
+      isHere = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                     row, extreme);
+    }
+    Value none = SplatOp::create(
+        rewriter, loc, indices,
+        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
+    Value all = IotaOp::create(rewriter, loc, indices);
+    Value index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
+    Value least =
+        ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
+    if (isOfGroups) { // where each group begins is 0
+      Value first =
+          ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
+      least = arith::SubIOp::create(rewriter, loc, least, first);
+    }
+    rewriter.replaceOp(op, least);
+    return success();
+  }
+};
+} // namespace
+
+/// `mlafix.arg_reduce` becomes reductions: of the row, and of the indices at
+/// which the extreme is.
+static void populateLowerArgReducePatterns(RewritePatternSet &patterns,
+                                           const TypeConverter &converter) {
+  patterns.add<LowerArgReduce>(converter, patterns.getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A state's three values, of which the accumulator is a row tile. Empty
+/// exactly when `max` is -inf; `sum` and `acc` then do not matter.
+struct Parts {
+  Value max, sum, acc;
+
+  explicit Parts(ValueRange values)
+      : max(values[0]), sum(values[1]), acc(values[2]) {}
+  Parts(Value max, Value sum, Value acc) : max(max), sum(sum), acc(acc) {}
+  SmallVector<Value> values() const { return {max, sum, acc}; }
+};
+
+bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
+
+/// The three values of a state in memory: N2.
+Parts partsOf(F32Builder f, Value lse, Value row) {
+  Value isInf =
+      f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
+  return {f.select(isInf, f.negInf(), lse), f.constant(1.0f), row};
+}
+
+struct LowerLoadState : OpConversionPattern<LoadStateOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(LoadStateOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    F32Builder f(rewriter, loc);
+    Value predicate = statePredicate(rewriter, op);
+    // No `else` for the payload: an excluded row has lse -inf, and so is never
+    // looked at.
+    Value row =
+        LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
+                       op.getOutIndices(), predicate, Value());
+    Value lse = LoadOp::create(rewriter, loc, rewriter.getF32Type(),
+                               op.getLse(), op.getLseIndices(), predicate,
+                               predicate ? f.negInf() : Value());
+    rewriter.replaceOpWithMultiple(op, {partsOf(f, lse, row).values()});
+    return success();
+  }
+};
+
+struct LowerMakeState : OpConversionPattern<MakeStateOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MakeStateOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    rewriter.replaceOpWithMultiple(
+        op, {partsOf(f, adaptor.getLse().front(), adaptor.getRow().front())
+                 .values()});
+    return success();
+  }
+};
+
+struct LowerIdentity : OpConversionPattern<IdentityOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(IdentityOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    Value zero = f.constant(0.0f);
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(f.negInf(), zero, f.splat(zero, op.getType().getTileType()))
+                 .values()});
+    return success();
+  }
+};
+
+struct LowerMaxOf : OpConversionPattern<MaxOfOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MaxOfOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, Parts(adaptor.getState()).max);
+    return success();
+  }
+};
+
+struct LowerReference : OpConversionPattern<ReferenceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    Value max = adaptor.getMax().front(), zero = f.constant(0.0f);
+    // All empty: any finite number will do.
+    max = f.select(f.equal(max, f.negInf()), zero, max);
+    // What is added to -0.0 stays as it is, -0.0 too (N4).
+    Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
+    rewriter.replaceOpWithMultiple(op, {Parts(max, zero, acc).values()});
+    return success();
+  }
+};
+
+/// |acc|, which is less than infinity where an element is finite.
+Value buildMagnitude(OpBuilder &b, Location loc, const Parts &state) {
+  return math::AbsFOp::create(b, loc, state.acc);
+}
+
+struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(HasNonfiniteOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    F32Builder f(rewriter, loc);
+    Value magnitude = buildMagnitude(rewriter, loc, Parts(adaptor.getState()));
+    Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
+                                     ReduceKind::max, magnitude,
+                                     /*in_lane=*/true);
+    // NaN is the largest.
+    Value inf = f.constant(std::numeric_limits<float>::infinity());
+    Value isBad = arith::CmpFOp::create(
+        rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
+    // LLVM lays the branch out behind what follows.
+    rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, isBad,
+                                                f.constantBool(false));
+    return success();
+  }
+};
+
+struct LowerRepair : OpConversionPattern<RepairOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(RepairOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    F32Builder f(rewriter, loc);
+    Parts state(adaptor.getState()), again(adaptor.getAgain());
+    Value inf = f.splat(f.constant(std::numeric_limits<float>::infinity()),
+                        state.acc.getType());
+    Value isFinite = f.less(buildMagnitude(rewriter, loc, state), inf);
+    Value acc = f.select(isFinite, state.acc, again.acc);
+    rewriter.replaceOpWithMultiple(op,
+                                   {Parts(state.max, state.sum, acc).values()});
+    return success();
+  }
+};
+
+struct LowerMerge : OpConversionPattern<MergeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<LoweredState> states;
+    for (ValueRange values : adaptor.getStates())
+      states.emplace_back(values);
+    LDBG() << op.getLoc() << ": a merge of " << states.size() << " states";
+    LogBase base = *op.getType().getBase().getBase();
+    LoweredState merged =
+        op.getToFirst() ? buildMergeToFirst(rewriter, op.getLoc(), states, base)
+                        : buildMerge(rewriter, op.getLoc(), states, base);
+    rewriter.replaceOpWithMultiple(op, {merged.values()});
+    return success();
+  }
+};
+
+struct LowerMergeLoop : OpConversionPattern<MergeLoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = dyn_cast<StateType>(op.getResultTypes().front());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "its state is lowered already");
+    ValueRange init = adaptor.getInit().front();
+    auto loop = MergeLoopOp::create(rewriter, op.getLoc(), init.getTypes(),
+                                    op.getLower(), op.getUpper(),
+                                    op.getStepAttr(), init, type.getBase());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(loop.getResults())});
+    return success();
+  }
+};
+
+/// Of a merge loop: the chunk's three values.
+struct LowerYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> values;
+    for (ValueRange value : adaptor.getValues())
+      llvm::append_range(values, value);
+    rewriter.replaceOpWithNewOp<YieldOp>(op, values);
+    return success();
+  }
+};
+
+struct LowerMask : OpConversionPattern<MaskOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MaskOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    Parts state(adaptor.getState());
+    Value live = adaptor.getPredicate().front();
+    // A sum that is NaN must not outlive its state: 0 * NaN is NaN.
+    Value sum = f.select(live, state.sum, f.constant(0.0f));
+    Value max = f.select(live, state.max, f.negInf());
+    rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
+    return success();
+  }
+};
+
+struct LowerRebase : OpConversionPattern<RebaseOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(RebaseOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    Parts state(adaptor.getState());
+    float factor =
+        isBaseE(op.getType()) ? llvm::numbers::ln2f : llvm::numbers::log2ef;
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(f.mul(state.max, f.constant(factor)), state.sum, state.acc)
+                 .values()});
+    return success();
+  }
+};
+
+/// A state as it is stored: N1, N3.
+struct Normalized {
+  Normalized(F32Builder f, const Parts &state, StateType type)
+      : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
+        // max - max is 0, or NaN if max is: a NaN lse reaches the payload even
+        // where nothing was merged (N6).
+        sum(f.add(state.sum, f.sub(state.max, state.max))) {}
+
+  /// `scale` may be null.
+  Value buildPayload(OpBuilder &b, Location loc, Value scale) {
+    Type tile = type.getTileType();
+    Value inverse = arith::DivFOp::create(b, loc, f.constant(1.0f), sum,
+                                          arith::FastMathFlags::arcp);
+    // Exact: a copied row (sum 1) is value * (1 / scale) to the bit.
+    if (scale)
+      inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
+    Value row = f.mul(state.acc, f.splat(inverse, tile));
+    return f.select(isEmpty, f.splat(f.constant(0.0f), tile), row);
+  }
+
+  Value buildLse(OpBuilder &b, Location loc) {
+    // No subnormal: the sum is 0, NaN, or at least the largest weight, 1.
+    Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
+    Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
+    // A sum of one is a copy: an lse of -0.0 stays one (N4).
+    Value summed = f.fma(log, scale, state.max);
+    Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max, summed);
+    return f.select(isEmpty, f.negInf(), lse);
+  }
+
+  F32Builder f;
+  Parts state;
+  StateType type;
+  Value isEmpty, sum;
+};
+
+struct LowerStoreState : OpConversionPattern<StoreStateOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Normalized state({rewriter, loc}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    if (op.getOut())
+      StoreOp::create(rewriter, loc,
+                      state.buildPayload(rewriter, loc, op.getScale()),
+                      op.getOut(), op.getOutIndices(), op.getPredicate());
+    if (op.getLse())
+      StoreOp::create(rewriter, loc, state.buildLse(rewriter, loc), op.getLse(),
+                      op.getLseIndices(), op.getPredicate());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerPayload : OpConversionPattern<PayloadOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(PayloadOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    rewriter.replaceOp(op, state.buildPayload(rewriter, op.getLoc(), Value()));
+    return success();
+  }
+};
+
+struct LowerLseOf : OpConversionPattern<LseOfOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    rewriter.replaceOp(op, state.buildLse(rewriter, op.getLoc()));
+    return success();
+  }
+};
+
+/// Canonicalisation turns `scf.if` into `arith.select`, of states too.
+struct LowerSelect : OpConversionPattern<arith::SelectOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(arith::SelectOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isa<StateType>(op.getType()))
+      return rewriter.notifyMatchFailure(op, "not a select of states");
+    F32Builder f(rewriter, op.getLoc());
+    SmallVector<Value> results;
+    for (auto [x, y] :
+         llvm::zip(adaptor.getTrueValue(), adaptor.getFalseValue()))
+      results.push_back(f.select(adaptor.getCondition().front(), x, y));
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
+/// Lowering depends on the base: one that is still a name takes its default.
+LogicalResult bindBases(KernelOp kernel) {
+  AttrTypeReplacer replacer;
+  NamedAttrList bindings(
+      kernel.getBindings().value_or(DictionaryAttr::get(kernel.getContext())));
+  for (const BindableName &name : getBindableNames(kernel)) {
+    if (name.kind != BindableName::Base)
+      continue;
+    if (name.defaultValue.empty())
+      return kernel.emitError()
+             << "expected base \"" << name.name
+             << "\" to be bound before states are lowered, got a name";
+    auto bound = BaseAttr::get(kernel.getContext(), name.defaultValue);
+    bindings.set(name.name, bound.getValue());
+    replacer.addReplacement(
+        [name = name.name, bound](BaseAttr base) -> std::optional<Attribute> {
+          if (base.getName() == name)
+            return bound;
+          return std::nullopt;
+        });
+  }
+  if (bindings.empty())
+    return success();
+  kernel.setBindingsAttr(bindings.getDictionary(kernel.getContext()));
+  kernel->walk([&](Operation *op) {
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/false,
+                               /*replaceLocs=*/false, /*replaceTypes=*/true);
+  });
+  return success();
+}
+
+class LowerStatesPass
+    : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
+public:
+  void runOnOperation() override {
+    if (failed(bindBases(getOperation())))
+      return signalPassFailure();
+    MLIRContext *context = &getContext();
+    TypeConverter converter;
+    converter.addConversion([](Type type) { return type; });
+    converter.addConversion(
+        [](StateType type, SmallVectorImpl<Type> &results) -> LogicalResult {
+          Type f32 = Float32Type::get(type.getContext());
+          results.append({f32, f32, type.getTileType()});
+          return success();
+        });
+
+    RewritePatternSet patterns(context);
+    patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMaxOf,
+                 LowerReference, LowerHasNonfinite, LowerRepair, LowerMerge,
+                 LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
+                 LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
+        converter, context);
+    populateLowerArgReducePatterns(patterns, converter);
+    ConversionTarget target(*context);
+    target.markUnknownOpDynamicallyLegal(
+        [&](Operation *op) { return converter.isLegal(op); });
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
+                        MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
+                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp>();
+    // The regions of the grid have no states as arguments: only ops need a
+    // look.
+    target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,172 @@
+//===- MergeStates.cpp - the merge of lowered states ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/States/MergeStates.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/States/F32Builder.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// The weight of a state in a merge.
+struct Weight {
+  Value value;
+  /// Whether the value is 0.
+  Value isEmptyState;
+};
+
+/// base^difference, exactly 1 for 0. `lost` is what rounding took from the
+/// difference of lse in base e; with it, what rounding takes from the exponent
+/// is put back, too.
+Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
+  Value zero = f.constant(0.0f);
+  Value exponent = isBaseE
+                       ? f.mul(difference, f.constant(llvm::numbers::log2ef))
+                       : difference;
+  Value power = f.exp2(exponent);
+  if (!lost)
+    return {power, f.equal(power, zero)};
+  // What is missing from the exponent is as large a relative error of the power
+  // (Cody and Waite).
+  Value rest = f.add(
+      f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
+  // An lse of -inf leaves no number there.
+  Value isEmptyState = f.equal(power, zero);
+  return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
+          isEmptyState};
+}
+
+/// The weights of two states relative to the larger lse, which weighs 1: one
+/// power is enough. A NaN makes it NaN (N6).
+SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
+                                    Value reference, bool isBaseE) {
+  Value isFirstLess = f.less(first, second);
+  Value least = f.select(isFirstLess, first, second);
+  Value difference = f.sub(least, reference), lost;
+  if (isBaseE) {
+    // Knuth's two-sum: up to 2^-18 from 64 on.
+    Value back = f.sub(difference, least);
+    Value ofLeast = f.sub(least, f.sub(difference, back));
+    Value ofReference = f.add(reference, back);
+    lost = f.sub(ofLeast, ofReference);
+  }
+  Weight power = buildPower(f, difference, lost, isBaseE);
+  Value one = f.constant(1.0f);
+  Value none = f.constantBool(false);
+  Weight firstLess = {f.select(isFirstLess, power.value, one),
+                      f.select(isFirstLess, power.isEmptyState, none)};
+  return {firstLess,
+          {f.select(isFirstLess, one, power.value),
+           f.select(isFirstLess, none, power.isEmptyState)}};
+}
+
+/// The weights of states relative to the largest lse, which is `max`.
+SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
+                                 Value max, bool isBaseE) {
+  // All empty: any finite reference will do.
+  Value reference = f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
+  if (states.size() == 2)
+    return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
+  // Of more, what rounding takes is left out: it would cost nine operations for
+  // each state, and registers (the ends of N10 say what that means).
+  return llvm::map_to_vector(states, [&](const LoweredState &state) {
+    return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
+  });
+}
+} // namespace
+
+LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
+                                ArrayRef<LoweredState> states, LogBase base) {
+  F32Builder f(b, loc);
+  Value max = states.front().max;
+  for (const LoweredState &state : states.drop_front())
+    max = f.max(max, state.max); // keeps NaN (N6)
+  SmallVector<Weight> weights =
+      buildWeights(f, states, max, base == LogBase::E);
+
+  SmallVector<Value> dead;
+  for (Value acc : states.front().acc)
+    dead.push_back(f.splat(f.constant(-0.0f), acc.getType()));
+  Value sum;
+  SmallVector<Value> sums(dead.size());
+  for (auto [state, weight] : llvm::zip_equal(states, weights)) {
+    // -0.0 is the neutral element of addition, for -0.0 too (N4); the payload's
+    // own bits are not used (N5).
+    for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
+      Value payload = f.select(weight.isEmptyState, none, acc);
+      Value factor = f.splat(weight.value, acc.getType());
+      total = total ? f.fma(factor, payload, total) : f.mul(factor, payload);
+    }
+    sum = sum ? f.fma(weight.value, state.sum, sum)
+              : f.mul(weight.value, state.sum);
+  }
+  return {max, sum, sums};
+}
+
+LoweredState mlafix::buildMergeToFirst(OpBuilder &b, Location loc,
+                                       ArrayRef<LoweredState> states,
+                                       LogBase base) {
+  F32Builder f(b, loc);
+  LoweredState merged = states.front();
+  for (const LoweredState &state : states.drop_front()) {
+    Weight weight = buildPower(f, f.sub(state.max, merged.max), Value(),
+                               base == LogBase::E);
+    for (auto [acc, total] : llvm::zip(state.acc, merged.acc)) {
+      Value none = f.splat(f.constant(-0.0f), acc.getType());
+      Value payload = f.select(weight.isEmptyState, none, acc); // N5
+      total = f.fma(f.splat(weight.value, acc.getType()), payload, total);
+    }
+    merged.sum = f.fma(weight.value, state.sum, merged.sum);
+  }
+  return merged;
+}
+
+RowOp mlafix::getSharedRow(MergeLoopOp op) {
+  auto row = op->getParentOfType<RowOp>();
+  return row && !row.getGroups().empty() ? row : RowOp();
+}
+
+void mlafix::lowerToFor(
+    IRRewriter &rewriter, MergeLoopOp op, Value stride, Value offset,
+    function_ref<SmallVector<Value>(ValueRange running, ValueRange chunk)>
+        merge) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  auto loop = scf::ForOp::create(rewriter, op.getLoc(), op.getLower(),
+                                 op.getUpper(), stride, op.getInit());
+  rewriter.setInsertionPointToStart(loop.getBody());
+  Value index = loop.getInductionVar();
+  if (offset)
+    index = IndexBuilder(rewriter, op.getLoc()).add(index, offset);
+  Block *body = &op.getBody().front();
+  auto yield = cast<YieldOp>(body->getTerminator());
+  rewriter.inlineBlockBefore(body, loop.getBody(), loop.getBody()->end(),
+                             index);
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> merged =
+      merge(ValueRange(loop.getRegionIterArgs()), yield.getValues());
+  rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, merged);
+  rewriter.replaceOp(op, loop.getResults());
+}
+
+void mlafix::lowerToFor(IRRewriter &rewriter, MergeLoopOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  LogBase base = *op.getBaseAttr().getBase();
+  Value step = IndexBuilder(rewriter, loc).constant(op.getStep());
+  lowerToFor(rewriter, op, step, /*offset=*/{},
+             [&](ValueRange running, ValueRange chunk) {
+               return buildMerge(rewriter, loc,
+                                 {LoweredState(running), LoweredState(chunk)},
+                                 base)
+                   .values();
+             });
+}

@@ -1,0 +1,348 @@
+//===- RepairMerges.cpp - infinities of weight zero -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/States/RunningMerge.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-repair-merges"
+
+namespace mlafix {
+#define GEN_PASS_DEF_REPAIRMERGESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// A loop that carries one state and nothing else.
+static bool carriesState(scf::ForOp loop) {
+  return loop.getNumRegionIterArgs() == 1 &&
+         isa<StateType>(loop.getRegionIterArg(0).getType());
+}
+
+static bool isTreeOp(Operation *op) {
+  auto loop = dyn_cast_if_present<scf::ForOp>(op);
+  return isa_and_present<MergeOp>(op) || (loop && carriesState(loop));
+}
+
+static Value getYielded(scf::ForOp loop) {
+  return loop.getBody()->getTerminator()->getOperand(0);
+}
+
+static bool onlyReads(scf::ForOp loop) {
+  WalkResult walk = loop.getBody()->walk([](Operation *op) {
+    bool reads = isPure(op) || isa<LoadOp, LoadStateOp>(op) ||
+                 op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+    return reads ? WalkResult::advance() : WalkResult::interrupt();
+  });
+  return !walk.wasInterrupted();
+}
+
+namespace {
+/// Merges, and loops that merge into the state they carry, which put one state
+/// together, the root. What they merge are the tree's *leaves*.
+class MergeTree {
+public:
+  explicit MergeTree(Value root) : root(root) {}
+
+  /// False, and the reason, where the states cannot be merged again in a branch
+  /// behind the root.
+  bool collect(StringRef &reason);
+  /// Whether more than one merge is left of it once loops were unrolled.
+  /// `machine`: a GPU's, or null.
+  bool isNested(const MachineModel *machine) const;
+  /// The same tree at the insertion point; its root.
+  Value clone(OpBuilder &b) const;
+  /// Has every leaf be merged to `reference`; the new root.
+  Value rewrite(Value reference);
+
+  llvm::SetVector<Operation *> ops;
+
+private:
+  bool collect(Value state);
+  bool isKnown(Value value);
+  bool isInLoop(Value value) const;
+  void clone(OpBuilder &b, Value state, IRMapping &mapping) const;
+  Value mergeTo(Value running, Value state, Operation *user);
+  /// The identity, and what a loop of the tree carries, add nothing to what
+  /// `mergeTo` has merged.
+  bool addsNothing(Value state) const {
+    auto argument = dyn_cast<BlockArgument>(state);
+    return state.getDefiningOp<IdentityOp>() ||
+           (argument && ops.contains(argument.getOwner()->getParentOp()));
+  }
+  bool refuse(StringRef why) {
+    reason = why;
+    return false;
+  }
+
+  Value root;
+  StringRef reason;
+  SmallVector<Value> leaves;
+};
+} // namespace
+
+bool MergeTree::collect(StringRef &why) {
+  bool isWhole = collect(root) && llvm::all_of(leaves, [&](Value leaf) {
+                   return isKnown(leaf);
+                 });
+  Operation *last = root.getDefiningOp();
+  for (Operation *op : ops)
+    if (isWhole && op != last && op->getBlock() == last->getBlock() &&
+        mayWriteBetween(op, last))
+      isWhole = refuse("rows are stored between the states that it merges");
+  // What the lanes of a row have stored before is not there for all of them.
+  for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
+       loop = loop->getParentOfType<scf::ForOp>())
+    if (!onlyReads(loop))
+      isWhole = refuse("a loop around it stores");
+  why = reason;
+  return isWhole;
+}
+
+bool MergeTree::collect(Value state) {
+  Operation *op = state.getDefiningOp();
+  // In a loop, what is used otherwise stays a state of its own.
+  bool isInside = state != root && isInLoop(state) && !state.hasOneUse();
+  if (!isTreeOp(op) || isInside) {
+    leaves.push_back(state);
+    return true;
+  }
+  if (!ops.insert(op))
+    return refuse("a state that was merged counts twice");
+  if (auto merge = dyn_cast<MergeOp>(op))
+    return llvm::all_of(merge.getStates(),
+                        [&](Value operand) { return collect(operand); });
+  auto loop = cast<scf::ForOp>(op);
+  if (!collect(loop.getInitArgs()[0]) || !collect(getYielded(loop)))
+    return false;
+  Value carried = loop.getRegionIterArg(0);
+  if (!carried.hasOneUse() || !llvm::is_contained(leaves, carried))
+    return refuse("a loop does more with the state it carries than to merge "
+                  "into it");
+  llvm::erase(leaves, carried);
+  return onlyReads(loop) || refuse("its loop stores");
+}
+
+/// Whether `value` is computed in one of the tree's loops.
+bool MergeTree::isInLoop(Value value) const {
+  return llvm::any_of(ops, [&](Operation *op) {
+    return isa<scf::ForOp>(op) &&
+           op->isAncestor(value.getParentRegion()->getParentOp());
+  });
+}
+
+/// Whether what a loop computes of `value`, a leaf's lse or a number, needs no
+/// rows: lanes would wait for each other in the branch.
+bool MergeTree::isKnown(Value value) {
+  if (!isInLoop(value))
+    return true;
+  if (isa<BlockArgument>(value))
+    return !isa<StateType>(value.getType()) ||
+           refuse("a state is carried by another loop");
+  Operation *op = value.getDefiningOp();
+  if (auto made = dyn_cast<MakeStateOp>(op))
+    return isKnown(made.getLse());
+  bool isState = isa<StateType>(value.getType());
+  if (isState &&
+      !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
+    return refuse("a merged state is used again, or made in a branch");
+  WalkResult walk = op->walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands()) {
+      bool isRow = isRowTile(operand.getType()) ||
+                   (isa<StateType>(operand.getType()) && !isState);
+      if (isRow)
+        refuse("its lses are computed from rows");
+      bool isInside = op->isAncestor(operand.getParentRegion()->getParentOp());
+      if (isRow || (!isInside && !isKnown(operand)))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+bool MergeTree::isNested(const MachineModel *machine) const {
+  return llvm::any_of(ops, [&](Operation *op) {
+    auto loop = dyn_cast<scf::ForOp>(op);
+    return loop && !(machine && isUnrolledWhole(loop, *machine));
+  });
+}
+
+void MergeTree::clone(OpBuilder &b, Value state, IRMapping &mapping) const {
+  Operation *op = state.getDefiningOp();
+  if (!op || !ops.contains(op) || isInLoop(state) || mapping.contains(state))
+    return;
+  // Of a loop only what it begins with is outside of it.
+  for (Value operand : op->getOperands())
+    clone(b, operand, mapping);
+  b.clone(*op, mapping);
+}
+
+Value MergeTree::clone(OpBuilder &b) const {
+  IRMapping mapping;
+  clone(b, root, mapping);
+  return mapping.lookup(root);
+}
+
+/// `state` merged to `running`, which what comes before it was merged to. New
+/// merges stand before `user`.
+Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
+  Operation *op = state.getDefiningOp();
+  OpBuilder b(user);
+  if (addsNothing(state))
+    return running;
+  if (!op || !ops.contains(op))
+    return MergeOp::create(b, state.getLoc(), running.getType(),
+                           ValueRange{running, state}, /*to_first=*/true);
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    loop.getInitArgsMutable()[0].assign(
+        mergeTo(running, loop.getInitArgs()[0], loop));
+    Operation *yield = loop.getBody()->getTerminator();
+    yield->setOperand(
+        0, mergeTo(loop.getRegionIterArg(0), yield->getOperand(0), yield));
+    return loop.getResult(0);
+  }
+  // Loops and merges stand before this one, in some order; leaves are merged
+  // in it.
+  SmallVector<Value> inner, outer = {Value()};
+  for (Value operand : cast<MergeOp>(op).getStates()) {
+    Operation *from = operand.getDefiningOp();
+    if (from && ops.contains(from))
+      inner.push_back(operand);
+    else if (!addsNothing(operand))
+      outer.push_back(operand);
+  }
+  llvm::stable_sort(inner, [](Value x, Value y) {
+    return x.getDefiningOp()->isBeforeInBlock(y.getDefiningOp());
+  });
+  for (Value operand : inner)
+    running = mergeTo(running, operand, op);
+  if (outer.size() == 1)
+    return running;
+  outer.front() = running;
+  b.setInsertionPoint(op);
+  return MergeOp::create(b, op->getLoc(), running.getType(), outer,
+                         /*to_first=*/true);
+}
+
+Value MergeTree::rewrite(Value reference) {
+  Value merged = mergeTo(reference, root, root.getDefiningOp());
+  // The root first: nothing uses it any more.
+  for (Operation *op : ops)
+    if (isa<MergeOp>(op) && op->use_empty())
+      op->erase();
+  return merged;
+}
+
+/// Has LLVM unroll no loop of `branch`, where few rows come.
+static void keepSmall(scf::IfOp branch) {
+  MLIRContext *context = branch.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(
+      context, /*disable=*/BoolAttr::get(context, true), {}, {}, {}, {}, {},
+      {});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+  // Upstream's conversions take it along to the branch that ends the loop.
+  branch.walk(
+      [&](scf::ForOp loop) { loop->setAttr("loop_annotation", annotation); });
+}
+
+/// Whether a state's payload does not count for `user`.
+static bool needsLseAlone(Operation *user) {
+  if (auto rebase = dyn_cast<RebaseOp>(user))
+    return llvm::all_of(rebase->getUsers(), needsLseAlone);
+  return isa<LseOfOp, MaxOfOp>(user);
+}
+
+namespace {
+class RepairMergesPass
+    : public mlafix::impl::RepairMergesPassBase<RepairMergesPass> {
+public:
+  using RepairMergesPassBase::RepairMergesPassBase;
+
+  void runOnOperation() override {
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model))
+      return signalPassFailure();
+    unrolls = isGPU(target) ? &*model : nullptr;
+    SmallVector<Operation *> candidates;
+    getOperation().walk([&](Operation *op) {
+      if (isTreeOp(op))
+        candidates.push_back(op);
+    });
+    // Roots come behind what they are made of.
+    for (Operation *op : llvm::reverse(candidates))
+      repair(op->getResult(0));
+  }
+
+private:
+  void repair(Value root);
+
+  const MachineModel *unrolls = nullptr;
+  llvm::SmallPtrSet<Operation *, 16> done; // ops of trees that are repaired
+};
+} // namespace
+
+void RepairMergesPass::repair(Value root) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : root.getUses())
+    if (!needsLseAlone(use.getOwner()) && !done.contains(use.getOwner()) &&
+        !(isa<scf::YieldOp>(use.getOwner()) &&
+          done.contains(use.getOwner()->getParentOp())))
+      uses.push_back(&use);
+  MergeTree tree(root);
+  StringRef reason;
+  bool isKnown = tree.collect(reason);
+  if (uses.empty() || !tree.isNested(unrolls))
+    return;
+  auto opts = nameRemark("repair-merges", DEBUG_TYPE, getOperation());
+  Location loc = root.getLoc();
+  if (!isKnown) {
+    LDBG() << loc << ": left as it is, since " << reason;
+    remark::missed(loc, opts) << remark::add(
+        "an infinite payload of a state counts from the step that gives it a "
+        "weight on, whatever its weight in the whole: {0}",
+        reason);
+    return;
+  }
+  remark::passed(loc, opts) << remark::add(
+      "elements that are not finite are merged again, each state weighed once "
+      "against the largest lse");
+  done.insert_range(tree.ops);
+
+  OpBuilder b(&getContext());
+  b.setInsertionPointAfter(root.getDefiningOp());
+  Value isBad = HasNonfiniteOp::create(b, loc, root);
+  auto branch = scf::IfOp::create(b, loc, root.getType(), isBad,
+                                  /*withElseRegion=*/true);
+  branch->setAttr(kRepairAttr, b.getUnitAttr());
+  for (OpOperand *use : uses)
+    use->set(branch.getResult(0));
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, root);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value max = MaxOfOp::create(b, loc, root);
+  Value reference = ReferenceOp::create(b, loc, root.getType(), max);
+  MergeTree again(tree.clone(b));
+  [[maybe_unused]] bool isSame = again.collect(reason);
+  assert(isSame && "expected a copy to be what it is a copy of");
+  Value merged = again.rewrite(reference);
+  keepSmall(branch);
+  Value whole = RepairOp::create(b, loc, root, merged);
+  scf::YieldOp::create(b, loc, whole);
+}

@@ -1,0 +1,172 @@
+//===- UnrollLoops.cpp - more loads in flight -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Language/Iterations.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/States/RunningMerge.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-unroll-loops"
+
+namespace mlafix {
+#define GEN_PASS_DEF_UNROLLLOOPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether the loop itself, not one inside it, reads rows.
+static bool readsRows(scf::ForOp loop) {
+  return llvm::any_of(loop.getBody()->getOps<MemoryAccessOpInterface>(),
+                      [](MemoryAccessOpInterface op) {
+                        return llvm::any_of(
+                            op.getAccesses(), [](const MemoryAccess &access) {
+                              return access.isRow && !access.isWrite;
+                            });
+                      });
+}
+
+/// A loop of which the number of iterations is upper bound - lower bound, a
+/// number that is not negative: what unrolling by a factor divides.
+static scf::ForOp makeDivisible(scf::ForOp loop) {
+  std::optional<APInt> step = loop.getConstantStep();
+  Type type = loop.getInductionVar().getType();
+  bool isWide = type.isIndex() || type.isInteger(64);
+  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp())
+    return countIterations(loop);
+  OpBuilder b(loop);
+  Value lower = loop.getLowerBound();
+  // An empty range has as many iterations as one that ends where it starts.
+  // From 0 on, a negative count is one that unrolls to none, too.
+  if (!isConstantIntValue(lower, 0))
+    loop.setUpperBound(b.createOrFold<arith::MaxSIOp>(loop.getLoc(), lower,
+                                                      loop.getUpperBound()));
+  return loop;
+}
+
+/// Replaces the loop over the iterations that are left, fewer than `factor`,
+/// by the same iterations without a loop: all loads at once, and then the same
+/// merges, one after the other. All is in a branch, out of which no load moves
+/// ahead of the loop before: lanes would hold these rows beside that loop's.
+static void loadRestAtOnce(scf::ForOp rest, MergeOp merge, uint64_t factor) {
+  Location loc = rest.getLoc();
+  OpBuilder b(rest);
+  Value first = rest.getLowerBound(), running = rest.getInitArgs()[0];
+  // Does not wrap: the upper bound is no less.
+  Value left = arith::SubIOp::create(b, loc, rest.getUpperBound(), first);
+  auto addBranch = [&](Value exists) {
+    auto branch = scf::IfOp::create(b, loc, running.getType(), exists,
+                                    /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, running);
+    b.setInsertionPointToStart(branch.thenBlock());
+    return branch;
+  };
+  auto constant = [&](uint64_t i) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, b.getIntegerAttr(first.getType(), int64_t(i)));
+  };
+  auto exists = [&](uint64_t i) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, constant(i),
+                                 left);
+  };
+  scf::IfOp outermost = addBranch(exists(0));
+  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  SmallVector<std::pair<Value, IRMapping>> iterations;
+  for (uint64_t i = 0; i + 1 < factor; ++i) {
+    Value condition = i ? exists(i) : yes;
+    Value index = arith::AddIOp::create(b, loc, first, constant(i));
+    iterations.push_back(
+        {condition, cloneIteration(b, rest, merge, index, condition)});
+  }
+  for (auto &[condition, iteration] : iterations) {
+    if (condition != yes) {
+      OpBuilder after(b);
+      scf::IfOp branch = addBranch(condition);
+      after.setInsertionPointAfter(branch);
+      scf::YieldOp::create(after, loc, branch.getResults());
+    }
+    iteration.map(rest.getRegionIterArg(0), running);
+    running = b.clone(*merge, iteration)->getResult(0);
+  }
+  scf::YieldOp::create(b, loc, running);
+  rest.replaceAllUsesWith(outermost.getResults());
+  rest.erase();
+}
+
+namespace {
+class UnrollLoopsPass
+    : public mlafix::impl::UnrollLoopsPassBase<UnrollLoopsPass> {
+public:
+  using UnrollLoopsPassBase::UnrollLoopsPassBase;
+
+  void runOnOperation() override {
+    if (!isGPU(target))
+      return;
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model))
+      return signalPassFailure();
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (readsRows(loop) && !isInRepair(loop))
+        loops.push_back(loop);
+    });
+    // Inner loops come first, and count for the outer ones as often as they
+    // were unrolled.
+    for (scf::ForOp loop : loops)
+      if (failed(unroll(makeDivisible(loop), *model)))
+        return signalPassFailure();
+  }
+
+private:
+  /// Bytes of the rows of one iteration up to which those that unrolling leaves
+  /// are loaded at once: two accesses a lane of a warp. Of longer rows the
+  /// registers of three iterations cost more warps than the loads gain.
+  static constexpr int64_t kMostRestBytes = 1024;
+
+  LogicalResult unroll(scf::ForOp loop, const MachineModel &model);
+};
+} // namespace
+
+LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
+                                      const MachineModel &model) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  bool isShort = trips && trips->ule(model.unrollWhole);
+  uint64_t factor = isShort ? trips->getZExtValue() : model.unrollFactor;
+  uint64_t ops = countOps(loop) * factor;
+  auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
+  LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
+  if (ops > kMostUnrolledOps) {
+    remark::missed(loop.getLoc(), opts) << remark::add(
+        "a loop that reads rows is not unrolled: {0} times its body would be "
+        "{1} operations, and {2} are the limit",
+        factor, ops, kMostUnrolledOps);
+    return success();
+  }
+  remark::passed(loop.getLoc(), opts) << remark::add(
+      "a loop that reads rows is unrolled {0}, so that the rows of {1} "
+      "iterations are loaded at once",
+      isShort ? "whole" : "in part", factor);
+  if (isShort)
+    return loopUnrollFull(loop);
+  FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
+  if (failed(unrolled))
+    return failure();
+  StringRef reason;
+  if (std::optional<scf::ForOp> rest = unrolled->epilogueLoopOp)
+    if (MergeOp merge = getRunningMerge(*rest, reason);
+        merge && countRowBytes(*rest) <= kMostRestBytes)
+      loadRestAtOnce(*rest, merge, factor);
+  return success();
+}

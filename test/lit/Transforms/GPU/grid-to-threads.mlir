@@ -1,0 +1,53 @@
+// A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["leastPlainThreads=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
+
+!rows = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: mlafix.kernel @double
+  // ADAPT-SAME: threads = 256, least_threads = 128
+  // FIXED-SAME: threads = 256, least_threads = 256
+  mlafix.kernel @double(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: %[[ID:.*]] = nvvm.read.ptx.sreg.tid.x
+    // CHECK: %[[LANE:.*]] = arith.index_castui %{{.*}} : i32 to index
+    // CHECK: %[[MASK:.*]] = arith.shli
+    // ADAPT: nvvm.read.ptx.sreg.ntid.x
+    // FIXED-NOT: nvvm.read.ptx.sreg.ntid.x
+    // CHECK: nvvm.read.ptx.sreg.ctaid.x
+    // CHECK: %[[H:.*]] = arith.remui
+    // CHECK: %[[T:.*]] = arith.divui
+    // CHECK: %[[IS_ROW:.*]] = arith.cmpi ult
+    // CHECK: nvvm.griddepcontrol wait
+    // CHECK: nvvm.griddepcontrol launch_dependents
+    // CHECK: scf.if %[[IS_ROW]] {
+    // CHECK-NEXT: mlafix.row lane %[[LANE]] mask %[[MASK]] attributes {whole_warps} {
+    // CHECK-NEXT: mlafix.load %x[%[[T]], %[[H]]]
+    // CHECK: mlafix.store %{{.*}}, %x[%[[T]], %[[H]]]
+    // CHECK-NEXT: }
+    // CHECK-NOT: mlafix.forall
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %w = arith.addf %v, %v : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !rows
+    }
+  }
+
+  // Of 7 rows for each of n, the last warp may have one of its two.
+  // CHECK-LABEL: mlafix.kernel @odd
+  // CHECK: mlafix.row lane %{{.*}} mask %{{[^ ]*}} {
+  mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
+    %c0 = arith.constant 0 : index
+    %c7 = arith.constant 7 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c7) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      mlafix.store %v, %x[%t, %h] : !tile, !rows
+    }
+  }
+}

@@ -1,0 +1,165 @@
+// Rows whose scalars are consecutive in memory follow each other, and small tensors of scalars are prefetched by lines.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["rowBundle=1", "earlyTables=0"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefix=OFF
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s --check-prefix=LOW
+
+!rows = memref<?x16x128xf32, strided<[2048, 128, 1], offset: ?>>
+!apart = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+!lses = memref<16x?xf32, strided<[?, ?], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+// OFF-NOT: {{extract_strided_metadata|table_lines|memref.prefetch}}
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: mlafix.kernel @scale
+  // LOW-LABEL: llvm.func @scale
+  // LOW-SAME: params = [<pointer, arg = 0>, <size, arg = 0, dim = 0>, <pointer, arg = 1>, <lines, arg = 1>, <stride, arg = 1, dim = 0>, <stride, arg = 1, dim = 1>, <local>]
+  mlafix.kernel @scale(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                       %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    // Tiles of eight tokens, where the stride along tokens is 1 and as far as there are whole ones.
+    // CHECK: %strides:2 = memref.extract_strided_metadata %s
+    // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
+    // CHECK: %[[WHOLE:.*]] = arith.andi %dim, %c-8
+    // CHECK: %[[ROWS:.*]] = arith.muli %[[WHOLE]], %c16
+    // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %[[ROWS]]
+    // CHECK: %[[IN:.*]] = arith.andi %[[UNIT]], %[[IN_WHOLE]]
+    // CHECK: %[[PAIR:.*]] = arith.shrui %[[ROW]], %c3
+    // CHECK: %[[PLAIN_T:.*]] = arith.shrui %[[ROW]], %c4
+    // CHECK: %[[T8:.*]] = arith.andi %[[PLAIN_T]], %c-8
+    // CHECK: %[[LAST:.*]] = arith.andi %[[ROW]], %c7
+    // CHECK: %[[TILE_T:.*]] = arith.ori %[[T8]], %[[LAST]]
+    // CHECK: %[[T:.*]] = arith.select %[[IN]], %[[TILE_T]], %[[PLAIN_T]]
+    // CHECK: %[[WHERE:.*]] = arith.select %[[IN]], %[[PAIR]], %[[ROW]]
+    // CHECK: %[[H:.*]] = arith.andi %[[WHERE]], %c15
+    // The first thread of block b prefetches line b of the lses.
+    // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+    // CHECK: scf.if %[[FIRST]] {
+    // CHECK: %[[LINES:.*]] = mlafix.table_lines %s
+    // CHECK: %[[COUNT:.*]] = arith.trunci %[[LINES]] : i64 to i32
+    // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[BLOCK:.*]], %[[COUNT]] : i32
+    // CHECK: scf.if %[[EXISTS]] {
+    // CHECK: memref.prefetch %s[%c0{{.*}}, %{{.*}}], read
+    // CHECK: nvvm.griddepcontrol wait
+    // CHECK: mlafix.load %x[%[[T]], %[[H]]]
+    // CHECK: mlafix.load %s[%[[H]], %[[T]]]
+    // LOW: llvm.icmp "ne"
+    // LOW: scf.if
+    // LOW: prefetch.global.L2 [$0];
+    // LOW: griddepcontrol.wait
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%h, %t] : !lses -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !rows
+    }
+  }
+
+  // Rows that lie apart stay in order.
+  // CHECK-LABEL: mlafix.kernel @apart
+  // CHECK-NOT: extract_strided_metadata
+  // CHECK: mlafix.table_lines
+  mlafix.kernel @apart(%x: !apart {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                       %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !apart
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !apart -> !tile
+      %f = mlafix.load %s[%h, %t] : !lses -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !apart
+    }
+  }
+
+  // What takes one line, or is written, is not prefetched; nor are the scalars of a kernel without rows.
+  // CHECK-LABEL: mlafix.kernel @few
+  // CHECK-NOT: table_lines
+  mlafix.kernel @few(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                     %s: memref<16xf32> {mlafix.dims = ["H"], mlafix.access = "read"},
+                     %y: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%h] : memref<16xf32> -> f32
+      %g = mlafix.load %y[%h, %t] : !lses -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !rows
+      mlafix.store %g, %y[%h, %t] : f32, !lses
+    }
+  }
+
+  // A number of heads that is no power of two divides the number of the row.
+  // CHECK-LABEL: mlafix.kernel @six
+  // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
+  // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %{{.*}}
+  // CHECK: %[[IN:.*]] = arith.andi %[[UNIT]], %[[IN_WHOLE]]
+  // CHECK: %[[SHIFT:.*]] = arith.select %[[IN]], %c3{{.*}}, %c0
+  // CHECK: %[[LAST:.*]] = arith.select %[[IN]], %c7{{.*}}, %c0
+  // CHECK: %[[NUMBER:.*]] = arith.shrui %[[ROW]], %[[SHIFT]]
+  // CHECK: %[[H:.*]] = arith.remui %[[NUMBER]], %c6
+  // CHECK: %[[T8:.*]] = arith.divui %[[NUMBER]], %c6
+  // CHECK: %[[T0:.*]] = arith.shli %[[T8]], %[[SHIFT]]
+  // CHECK: %[[REST:.*]] = arith.andi %[[ROW]], %[[LAST]]
+  // CHECK: %[[T:.*]] = arith.addi %[[T0]], %[[REST]]
+  // CHECK: mlafix.load %x[%[[T]], %[[H]]]
+  mlafix.kernel @six(%x: memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                     %s: memref<6x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c6 = arith.constant 6 : index
+    %n = memref.dim %x, %c0 : memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>>
+    mlafix.forall (%t, %h) in (%n, %c6) {
+      %v = mlafix.load %x[%t, %h] : memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>> -> !tile
+      %f = mlafix.load %s[%h, %t] : memref<6x?xf32, strided<[?, ?], offset: ?>> -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>>
+    }
+  }
+
+  // Rows that are stored in another width stay in order, and the floats beside them are not prefetched; of an lse of
+  // [n, H], a block loads few lines.
+  // CHECK-LABEL: mlafix.kernel @narrowed
+  // CHECK-NOT: extract_strided_metadata
+  // CHECK-NOT: table_lines
+  // CHECK-LABEL: mlafix.kernel @beside
+  // CHECK-NOT: table_lines
+  mlafix.kernel @narrowed(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+                          %y: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+                          %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%h, %t] : !lses -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %y[%t, %h] : !tile, memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
+    }
+  }
+  mlafix.kernel @beside(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                        %s: memref<?x16xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%t, %h] : memref<?x16xf32, strided<[?, ?], offset: ?>> -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !rows
+    }
+  }
+}

@@ -1,0 +1,144 @@
+// Between a row's store and a scalar load of the same row, and at a loop's back edge, the lanes of the row wait for each other: a warp's by their
+// mask, those of several warps by a barrier of the block. Rows alone need no wait.
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-separate-lanes))" | FileCheck %s
+
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: @back_edge
+  mlafix.kernel @back_edge(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: mlafix.row lane %{{.*}} mask %[[MASK:.*]] {
+    mlafix.forall (%t) in (%n) {
+      %z = arith.constant 0.0 : f32
+      // CHECK: scf.for
+      %s = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %z) -> f32 {
+        %tile = mlafix.splat %a : f32 -> !tile
+        // CHECK: mlafix.store
+        // CHECK-NEXT: nvvm.bar.warp.sync %[[MASK]]
+        // CHECK-NEXT: mlafix.load
+        // CHECK-NEXT: nvvm.bar.warp.sync %[[MASK]]
+        // CHECK-NEXT: scf.yield
+        mlafix.store %tile, %x[%t] : !tile, !rows
+        %v = mlafix.load %x[%t, %i] : !rows -> f32
+        scf.yield %v : f32
+      }
+    }
+  }
+
+  // CHECK-LABEL: @rows_alone
+  // CHECK-NOT: nvvm.bar
+  mlafix.kernel @rows_alone(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      mlafix.store %v, %x[%t] : !tile, !rows
+      %u = mlafix.load %x[%t] : !rows -> !tile
+      mlafix.store %u, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+!rows = memref<?x2048xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<2048xf32, #mlafix.dim<2048>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: @warps
+  // CHECK: mlafix.store
+  // CHECK-NEXT: nvvm.barrier
+  // CHECK-NEXT: mlafix.load
+  mlafix.kernel @warps(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 256, packs = 2, pack = 4, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %ones = arith.constant dense<1.0> : !tile
+      mlafix.store %ones, %x[%t] : !tile, !rows
+      %v = mlafix.load %x[%t, %c0] : !rows -> f32
+      mlafix.store %v, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
+    }
+  }
+}
+
+// -----
+
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!whole = tensor<128xf32, #mlafix.dim<2 x 64>>
+!group = tensor<64xf32, #mlafix.dim<64>>
+!member = tensor<2xf32, #mlafix.dim<2>>
+module attributes {mlafix.target = "sm_80"} {
+  // Groups are laid out alike; the whole row, members and elements are each shared out in another way.
+  // CHECK-LABEL: @parts
+  // CHECK: mlafix.store %{{.*}} group
+  // CHECK-NEXT: mlafix.load %{{.*}} group
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %{{.*}} member
+  // CHECK-NEXT: mlafix.store %{{.*}} member
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %x[%{{[a-z0-9]*}}] :
+  // CHECK-NEXT: mlafix.store %{{.*}}, %x[%{{[a-z0-9]*}}] :
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %{{.*}} group %{{.*}} member
+  mlafix.kernel @parts(%x: !rows {mlafix.dims = ["n", "(2 64)"], mlafix.access = "update"}, %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %a = mlafix.load %x[%t] group %c0 : !rows -> !group
+      mlafix.store %a, %x[%t] group %c1 : !group, !rows
+      %b = mlafix.load %x[%t] group %c1 : !rows -> !group
+      %m = mlafix.load %x[%t] member %c0 : !rows -> !member
+      mlafix.store %m, %x[%t] member %c1 : !member, !rows
+      %v = mlafix.load %x[%t] : !rows -> !whole
+      mlafix.store %v, %x[%t] : !whole, !rows
+      %e = mlafix.load %x[%t] group %c1 member %c1 : !rows -> f32
+      mlafix.store %e, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
+    }
+  }
+}
+
+// -----
+
+// An element for each group is of an argument with dims of its own: no call makes it the tensor of an lse.
+!scales = memref<?x2xf32, strided<[?, 1], offset: ?>>
+!numbers = memref<?xf32, strided<[?], offset: ?>>
+!group = tensor<2xf32, #mlafix.dim<2 per 64>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: @groups
+  // CHECK: mlafix.load %{{.*}} -> f32
+  // CHECK-NOT: nvvm.bar
+  mlafix.kernel @groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !numbers
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !numbers -> f32
+      %row = mlafix.splat %v : f32 -> !group
+      mlafix.store %row, %scales[%t] : !group, !scales
+    }
+  }
+
+  // Where the dims are the same, lanes wait.
+  // CHECK-LABEL: @elements_of_groups
+  // CHECK: mlafix.load %{{.*}} -> f32
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: mlafix.store
+  mlafix.kernel @elements_of_groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !scales {mlafix.dims = ["n", "G"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !scales
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t, %c0] : !scales -> f32
+      %row = mlafix.splat %v : f32 -> !group
+      mlafix.store %row, %scales[%t] : !group, !scales
+    }
+  }
+}

@@ -1,0 +1,125 @@
+// The next grid is let begin behind an index from memory and the loads of rows that need none: ptxas moves no load across that, and would otherwise wait
+// for the index between two packs of a row. Of a grid whose rows are all prefetched (2.75 MB of 32 bytes a thread), it is let begin at once, too.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-dependent-launch))" | FileCheck %s
+
+// CHECK-LABEL: llvm.func @indexed
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-DAG: %[[GRID:.*]] = nvvm.read.ptx.sreg.nctaid.x
+// CHECK-DAG: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ntid.x
+// CHECK: %[[THREADS:.*]] = llvm.mul %[[GRID]], %[[BLOCK]] : i32
+// CHECK: %[[MOST:.*]] = llvm.mlir.constant(90112 : i32)
+// CHECK: %[[SMALL:.*]] = llvm.icmp "ule" %[[THREADS]], %[[MOST]]
+// CHECK: scf.if %[[SMALL]] {
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: }
+// CHECK: scf.if
+// CHECK-NEXT: llvm.load %{{.*}} : !llvm.ptr<1> -> i64
+// CHECK-NEXT: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
+// CHECK-NEXT: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
+// CHECK-NEXT: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
+llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) {
+  %second = llvm.getelementptr %x[8] : (!llvm.ptr<1>) -> !llvm.ptr<1>, bf16
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  scf.if %isRow {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<8xbf16>
+    %i = llvm.load %places : !llvm.ptr<1> -> i64
+    %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
+    %b = llvm.load %second : !llvm.ptr<1> -> vector<8xbf16>
+    %s = arith.addf %a, %c : vector<8xbf16>
+    llvm.store %s, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %b, %second : vector<8xbf16>, !llvm.ptr<1>
+  }
+  llvm.return
+}
+
+// Where no load needs another, everything stays as it is.
+// CHECK-LABEL: llvm.func @plain
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: inline_asm
+llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  scf.if %isRow {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %a, %y : vector<8xbf16>, !llvm.ptr<1>
+  }
+  llvm.return
+}
+
+// A row is not loaded ahead of a store.
+// CHECK-LABEL: llvm.func @stored
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: inline_asm
+// CHECK: llvm.store
+// CHECK: llvm.load %{{.*}} -> vector<8xbf16>
+llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) {
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  scf.if %isRow {
+    %i = llvm.load %places : !llvm.ptr<1> -> i64
+    %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %c = llvm.load %q : !llvm.ptr<1> -> bf16
+    llvm.store %c, %x : bf16, !llvm.ptr<1>
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %a, %table : vector<8xbf16>, !llvm.ptr<1>
+  }
+  llvm.return
+}
+
+// Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that.
+// CHECK-LABEL: llvm.func @chunks
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NOT: launch_dependents
+// CHECK: %[[FIRST:.*]] = scf.if
+// CHECK: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"
+// CHECK-NEXT: scf.for {{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK-NOT: launch_dependents
+llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  %first = scf.if %exists -> (vector<4xf32>) {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    scf.yield %a : vector<4xf32>
+  } else {
+    scf.yield %none : vector<4xf32>
+  }
+  %all = scf.for %i = %zero to %n step %one iter_args(%v = %first) -> (vector<4xf32>) : i32 {
+    %next = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    %w = arith.addf %v, %next : vector<4xf32>
+    scf.yield %w : vector<4xf32>
+  }
+  llvm.store %all, %y : vector<4xf32>, !llvm.ptr<1>
+  llvm.return
+}
+
+// A branch that stores is no chunk.
+// CHECK-LABEL: llvm.func @no_chunk
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: inline_asm
+llvm.func @no_chunk(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  %first = scf.if %exists -> (vector<4xf32>) {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    llvm.store %a, %y : vector<4xf32>, !llvm.ptr<1>
+    scf.yield %a : vector<4xf32>
+  } else {
+    scf.yield %none : vector<4xf32>
+  }
+  %all = scf.for %i = %zero to %n step %one iter_args(%v = %first) -> (vector<4xf32>) : i32 {
+    %next = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    %w = arith.addf %v, %next : vector<4xf32>
+    scf.yield %w : vector<4xf32>
+  }
+  llvm.store %all, %y : vector<4xf32>, !llvm.ptr<1>
+  llvm.return
+}

@@ -1,0 +1,179 @@
+// The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads,
+// where the launch says that all it reads is local.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-grid-wait))" | FileCheck %s --check-prefixes=CHECK,MANY
+// Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-grid-wait))" | FileCheck %s --check-prefixes=CHECK,FEW
+
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: llvm.func @copy(
+  // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
+  // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
+  // CHECK-DAG: %[[LOCAL:.*]] = llvm.icmp "ne" %[[PARAM]], %[[ZERO]]
+  llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
+    // CHECK: %[[A:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
+    // CHECK: %[[AT:.*]] = llvm.ptrtoint %[[A]]
+    // CHECK: %[[B:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
+    // CHECK: llvm.or
+    // MANY: llvm.mlir.constant(90112 : i32) : i32
+    // FEW: llvm.mlir.constant(32768 : i32) : i32
+    // CHECK: %[[FIRST:.*]] = llvm.icmp "ult"
+    // CHECK: %[[EARLY:.*]] = arith.select %[[FIRST]], %[[LOCAL]], %{{.*}} : i1
+    // CHECK: scf.if %[[EARLY]]
+    // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
+    // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
+    // The exit that is never taken needs the addresses.
+    // CHECK: llvm.inline_asm has_side_effects "{{.*}}mov.u32 threads, %ntid.x;{{.*}}or.b64 some, some, $0;{{.*}}@none exit;{{.*}}griddepcontrol.wait;
+    // CHECK-NOT: llvm.getelementptr
+    // CHECK: llvm.load %[[A]]
+    // CHECK: llvm.load %[[B]]
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %b = llvm.getelementptr %y[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %b : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %a : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // The packs of a row are a constant apart: one address is enough. Both are prefetched.
+  // CHECK-LABEL: llvm.func @packs
+  // CHECK-COUNT-1: llvm.ptrtoint
+  // CHECK-NOT: {{llvm.ptrtoint|llvm.or}}
+  // CHECK-COUNT-2: prefetch.global.L2
+  // CHECK: @none exit;{{.*}}griddepcontrol.wait
+  // Other rows have addresses of their own.
+  // CHECK-LABEL: llvm.func @rows
+  // CHECK-COUNT-2: llvm.ptrtoint
+  llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) {
+    nvvm.griddepcontrol wait
+    %lane = arith.index_castui %number : i32 to index
+    %c128 = arith.constant 128 : i64
+    %c64 = arith.constant 64 : index
+    %start = arith.muli %row, %c128 : i64
+    %first = arith.index_cast %lane : index to i64
+    %i = arith.addi %start, %first : i64
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %again = arith.muli %row, %c128 : i64
+    %other = arith.addi %lane, %c64 : index
+    %second = arith.index_cast %other : index to i64
+    %j = arith.addi %again, %second : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+  llvm.func @rows(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %pitch: i64) {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %j = arith.addi %i, %pitch : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // What an address needs memory for stays behind the wait.
+  // CHECK-LABEL: llvm.func @chased
+  llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) {
+    // CHECK: llvm.getelementptr
+    // CHECK: @none exit;{{.*}}griddepcontrol.wait
+    // CHECK: %[[PLACE:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
+    // CHECK: llvm.getelementptr %{{.*}}[%[[PLACE]]]
+    nvvm.griddepcontrol wait
+    %at = llvm.getelementptr %places[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i64
+    %place = llvm.load %at : !llvm.ptr<1> -> i64
+    %a = llvm.getelementptr %x[%place] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // A row that is loaded in two places, under two conditions, is one row: it is prefetched where either holds, and its bytes count once.
+  // CHECK-LABEL: llvm.func @either
+  // CHECK: arith.ori
+  // MANY: llvm.mlir.constant(180224 : i32) : i32
+  // CHECK-COUNT-1: prefetch.global.L2
+  // CHECK-NOT: prefetch
+  // CHECK: griddepcontrol.wait
+  llvm.func @either(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %isSmall: i1, %live: !llvm.ptr<1>) {
+    %zeros = arith.constant dense<0.0> : vector<8xbf16>
+    %true = arith.constant true
+    %isLarge = arith.xori %isSmall, %true : i1
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %mask = vector.broadcast %isSmall : i1 to vector<8xi1>
+    %v = llvm.intr.masked.load %a, %mask, %zeros {alignment = 16 : i32} : (!llvm.ptr<1>, vector<8xi1>, vector<8xbf16>) -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    scf.if %isLarge {
+      %b = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+      %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+      llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    }
+    llvm.return
+  }
+
+  // Without a load there is nothing to wait for in another place.
+  // CHECK-LABEL: llvm.func @nothing()
+  // CHECK-NEXT: nvvm.griddepcontrol wait
+  llvm.func @nothing() {
+    nvvm.griddepcontrol wait
+    llvm.return
+  }
+
+  // A code version says that it has the parameter; one that prefetches nothing is as it was.
+  // CHECK-LABEL: llvm.func @version(
+  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
+  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
+  // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
+  llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.variant = #mlafix.variant<"version", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
+      layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // Of plain rows the first of the eight lanes that load a line of 128 bytes prefetches it.
+  // CHECK-LABEL: llvm.func @plain(
+  // CHECK: inline_asm has_side_effects "{{.*}}and.b32 lane, lane, 7;{{.*}}setp.eq.u32 first, lane, 0;{{.*}}@first prefetch.global.L2 [$0];
+  llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plain_rows, mlafix.variant = #mlafix.variant<"plain", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 256>,
+      layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // Twelve lanes are no multiple of eight: two rows share a line.
+  // CHECK-LABEL: llvm.func @shared(
+  // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
+  llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plain_rows, mlafix.variant = #mlafix.variant<"shared", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 192, least_threads = 192>,
+      layout = <lanes = 12, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // CHECK-LABEL: llvm.func @store(
+  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: vector<8xbf16>)
+  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>],
+  llvm.func @store(%x: !llvm.ptr<1>, %v: vector<8xbf16>) attributes {mlafix.variant = #mlafix.variant<"store", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
+      layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+}

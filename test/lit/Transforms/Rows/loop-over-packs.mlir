@@ -1,0 +1,109 @@
+// A long row is walked in loops over packs, one for each stage between two reductions; the target's numbers say which rows are long.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s
+// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
+// SHORT-NOT: vector.load
+
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: mlafix.kernel @center
+  mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK-DAG: %[[KEPT:.*]] = memref.alloca() : memref<64xf32>
+    // CHECK-DAG: %[[SUMS:.*]] = memref.alloca() : memref<4xf32>
+    // CHECK: scf.for %{{.*}} = %begin to %end
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
+      // CHECK-NEXT: %[[V:.*]] = vector.load %x[%{{.*}}, %[[I]]]
+      // CHECK-NEXT: vector.store %[[V]], %[[KEPT]][%[[I]]]
+      // CHECK: memref.store %{{.*}}, %[[SUMS]]
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %sum = mlafix.reduce add %v : !tile
+      // CHECK: scf.for
+      // CHECK: memref.load %[[SUMS]]
+      %means = mlafix.splat %sum : f32 -> !tile
+      // CHECK: scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
+      // CHECK: vector.load %[[KEPT]][%[[J]]]
+      // CHECK: arith.subf
+      // CHECK: vector.store %{{.*}}, %x[%{{.*}}, %[[J]]]
+      // CHECK-NOT: mlafix.load
+      %y = arith.subf %v, %means : !tile
+      mlafix.store %y, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// The index of a loop's pack is where it begins.
+!rows = memref<?x64xi32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xi32, #mlafix.dim<64>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: mlafix.kernel @iota
+  mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.for %{{.*}} = %begin
+      // CHECK: scf.for %[[I:.*]] =
+      // CHECK: %[[FIRST:.*]] = arith.index_cast %[[I]] : index to i32
+      // CHECK: vector.broadcast %[[FIRST]]
+      %i = mlafix.iota : !tile
+      mlafix.store %i, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// A scan keeps, for each bit of the number of packs, the last complete left half; it ends no stage.
+!rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<96xf32, #mlafix.dim<96>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: mlafix.kernel @scan
+  mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: %[[LEFT:.*]] = memref.alloca() : memref<3xf32>
+    // CHECK-NOT: memref.alloca
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.for %{{.*}} = %begin
+      // CHECK: scf.for %[[I:.*]] =
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      // CHECK-COUNT-4: vector.shuffle
+      // CHECK: %[[TOTAL:.*]] = vector.extract %{{.*}}[15]
+      // CHECK: %[[IS_RIGHT:.*]] = arith.cmpi eq
+      // CHECK-NEXT: %[[BEFORE:.*]] = memref.load %[[LEFT]][%{{.*}}]
+      // CHECK-NEXT: %[[KEPT:.*]] = arith.select %[[IS_RIGHT]], %[[BEFORE]], %[[TOTAL]]
+      // CHECK-NEXT: memref.store %[[KEPT]], %[[LEFT]]
+      // CHECK-COUNT-2: memref.store %{{.*}}, %[[LEFT]]
+      // CHECK: vector.store %{{.*}}, %x[%{{.*}}, %[[I]]]
+      // CHECK-NOT: scf.for
+      %s = mlafix.scan add %v : !tile
+      mlafix.store %s, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  mlafix.kernel @carried(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      scf.if %p {
+        // expected-error @below {{expected long rows to be used where they are made, got one from another block, which mlafix-spill-rows has not seen}}
+        mlafix.store %v, %x[%t] : !tile, !rows
+      }
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// A row becomes a vector for each pack of a lane; a reduction exchanges values between lanes, one lane stores scalars.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
+
+!rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @sum
+  mlafix.kernel @sum(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %p: i1)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
+    mlafix.forall (%t) in (%n) {
+      // CHECK-COUNT-2: vector.maskedload %x{{.*}} into vector<4xbf16>
+      %v = mlafix.load %x[%t] if %p : !rows -> !tile
+      // CHECK-COUNT-2: arith.addf %{{.*}} : vector<4xf32>
+      %w = arith.addf %v, %v : !tile
+      // Four exchanges of each pack, then one sum of both.
+      // CHECK-COUNT-8: nvvm.shfl.sync bfly %[[MASK]]
+      // CHECK-NEXT: arith.addf
+      // CHECK-NEXT: arith.addf
+      // CHECK-NOT: nvvm.shfl
+      %s = mlafix.reduce add %w : !tile
+      // CHECK-COUNT-2: vector.store %{{.*}}, %x{{.*}} vector<4xbf16>
+      mlafix.store %w, %x[%t] : !tile, !rows
+      // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[LANE]]
+      // CHECK-NEXT: scf.if %[[FIRST]] {
+      // CHECK-NEXT: memref.store %{{.*}}, %y
+      mlafix.store %s, %y[%t] : f32, !col
+    }
+  }
+}
+
+// -----
+
+// A merge loop's accumulator is the packs of a lane.
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @merge
+  mlafix.kernel @merge(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %k: index)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %low = arith.constant 0xFF800000 : f32
+      %one = arith.constant 1.0 : f32
+      %zeros = arith.constant dense<0.0> : !tile
+      // CHECK: mlafix.merge_loop {{.*}} : f32, f32, vector<4xf32>, vector<4xf32>
+      // CHECK: mlafix.yield {{.*}} : f32, f32, vector<4xf32>, vector<4xf32>
+      %m, %s, %acc = mlafix.merge_loop %i = %c0 to %k step 1 init(%low, %one, %zeros) : f32, f32, !tile attributes {base = #mlafix.base<e>} {
+        %v = mlafix.load %x[%i] : !rows -> !tile
+        mlafix.yield %one, %one, %v : f32, f32, !tile
+      }
+      mlafix.store %acc, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // expected-error @below {{expected a kernel without a grid, got one whose grid is still to become threads or loops}}
+  mlafix.kernel @early(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 8, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      mlafix.store %v, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// An iota's pack is its first index plus those of its lanes.
+!rows = memref<?x128xi32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xi32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @iota
+  mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK-COUNT-2: arith.constant dense<[0, 1, 2, 3]> : vector<4xi32>
+      // CHECK-NOT: mlafix.iota
+      %i = mlafix.iota : !tile
+      // CHECK-COUNT-2: vector.store
+      mlafix.store %i, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// A scan: within a pack by the bits of an element's index, then by those of the lane's number, then by those of the pack's.
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @scan
+  mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      // CHECK: %[[NONE:.*]] = arith.constant dense<-0.000000e+00> : vector<4xf32>
+      // CHECK: vector.shuffle %{{.*}}, %[[NONE]] [4, 0, 6, 2] : vector<4xf32>
+      // CHECK: vector.shuffle %{{.*}}, %[[NONE]] [4, 5, 1, 1] : vector<4xf32>
+      // CHECK-NEXT: %[[FIRST:.*]] = arith.addf
+      // CHECK-NEXT: vector.extract %[[FIRST]][3]
+      // CHECK-COUNT-8: nvvm.shfl.sync bfly %[[MASK]]
+      // CHECK-NOT: nvvm.shfl
+      // The second pack of the lane takes the total of all first ones.
+      // CHECK: %[[TOTAL:.*]] = arith.addf %{{.*}} : f32
+      // CHECK: vector.broadcast %{{.*}} : f32 to vector<4xf32>
+      // CHECK-NOT: mlafix.scan
+      // CHECK-COUNT-2: vector.store
+      %s = mlafix.scan add %v : !tile
+      mlafix.store %s, %x[%t] : !tile, !rows
+    }
+  }
+}

@@ -1,0 +1,44 @@
+// A running merge whose rows are walked in loops: it becomes a loop that merges each chunk, with the accumulator in a buffer. Where rows are not
+// walked, it stays.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-spill-rows))" | FileCheck %s
+// RUN: sed 's/unrolledInstructions=64/unrolledInstructions=4096/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
+
+!rows = memref<?x?x256xf32, strided<[?, ?, 1], offset: ?>>
+!out = memref<?x256xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<256xf32, #mlafix.dim<256>>
+module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructions=64"]} {
+  // CHECK-LABEL: mlafix.kernel @running
+  // CHECK: %[[BUFFER:.*]] = memref.alloca() : memref<16xf32>
+  // CHECK: mlafix.store %{{.*}}, %[[BUFFER]][]
+  // CHECK-NEXT: scf.for %[[I:.*]] = %c0 to %{{.*}} step %c4 iter_args(%[[MAX:.*]] = %{{.*}}, %[[SUM:.*]] = %{{.*}}) -> (f32, f32) {
+  // CHECK-NEXT: %[[OLD:.*]] = mlafix.load %[[BUFFER]][]
+  // CHECK-NEXT: %[[NEXT:.*]] = mlafix.load %x[%{{.*}}, %[[I]]]
+  // CHECK: %[[MOST:.*]] = arith.maximumf %[[MAX]], %{{.*}} : f32
+  // CHECK: math.exp2
+  // CHECK: arith.select %{{.*}}, %{{.*}}, %[[OLD]] : tensor<256xf32
+  // CHECK: arith.select %{{.*}}, %{{.*}}, %[[NEXT]] : tensor<256xf32
+  // CHECK: %[[MERGED:.*]] = math.fma %{{.*}} : tensor<256xf32
+  // CHECK: mlafix.store %[[MERGED]], %[[BUFFER]][]
+  // CHECK-NEXT: scf.yield %[[MOST]], %{{.*}} : f32, f32
+  // CHECK-NOT: mlafix.merge_loop
+  // CHECK: mlafix.load %[[BUFFER]][]
+  // SHORT-NOT: memref.alloca
+  // SHORT: mlafix.merge_loop
+  mlafix.kernel @running(%out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 4, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %n = memref.dim %out, %c0 : !out
+    %k = memref.dim %x, %c1 : !rows
+    mlafix.forall (%t) in (%n) {
+      %none = mlafix.splat %zero : f32 -> !tile
+      %all:3 = mlafix.merge_loop %i = %c0 to %k step 4 init(%zero, %one, %none) : f32, f32, !tile attributes {base = #mlafix.base<e>} {
+        %row = mlafix.load %x[%t, %i] : !rows -> !tile
+        mlafix.yield %zero, %one, %row : f32, f32, !tile
+      }
+      mlafix.store %all#2, %out[%t] : !tile, !out
+    }
+  }
+}
