@@ -15,10 +15,10 @@ using namespace mlir;
 using namespace mlafix;
 
 //===----------------------------------------------------------------------===//
-// What accesses have in common
+// Checks that accesses share
 //===----------------------------------------------------------------------===//
 
-/// Whether `memref` is a buffer that holds what a lane has of a row of `dim`,
+/// True if `memref` is a buffer that holds what a lane has of a row of `dim`,
 /// and nothing else (mlafix-spill-rows).
 static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
   auto type = cast<MemRefType>(memref.getType());
@@ -34,7 +34,7 @@ struct Part {
 };
 } // namespace
 
-/// Whether an access of `op` is of an element by its index in a row along
+/// True if an access of `op` is of an element by its index in a row along
 /// `dim`.
 static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
@@ -195,7 +195,7 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
-/// Whether elements of `memref` are those of a dtype variable of integers,
+/// True if elements of `memref` are those of a dtype variable of integers,
 /// whatever it is bound to. A variable of floats that is bound looks alike:
 /// mlafix-specialize has seen to the difference.
 static bool isOfIntegerVariable(Value memref) {

@@ -12,7 +12,7 @@
 
 namespace mlafix {
 
-/// Whether a launch can compute `index` without running the kernel: a constant,
+/// True if a launch can compute `index` without running the kernel: a constant,
 /// an integer argument (cast to index or not; a boolean is none), or a dim of a
 /// tensor that is always given. What extents of grids have to be.
 bool isKnownAtLaunch(mlir::Value index);

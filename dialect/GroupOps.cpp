@@ -88,8 +88,8 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// What is scanned is the result where rows or groups have one element, and
-/// where a running extreme is one already: of equal elements, or of a scan.
+/// The operand is the result where rows or groups have one element, and where a
+/// running extreme is one already: of equal elements, or of a scan.
 OpFoldResult ScanOp::fold(FoldAdaptor constants) {
   DimAttr dim = getTileDim(getType());
   if ((getInGroups() ? dim.getGroup() : dim).getSize() == 1)

@@ -20,14 +20,14 @@ namespace mlafix {
 /// The argument whose strides are those of `arg`: the first of its guard, or
 /// `arg` itself.
 int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
-/// Whether two arguments are not the same tensor.
+/// True if two arguments are not the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
 /// The alignment in bytes of the rows of argument `arg`; 0 if no guard says.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
-/// Whether argument `arg` is one of some that together hold more than the last
+/// True if argument `arg` is one of some that together hold more than the last
 /// cache does.
 bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
-/// Whether the number of rows is bounded, so that a row index fits 32 bits.
+/// True if the number of rows is bounded, so that a row index fits 32 bits.
 bool hasRowBound(mlir::ArrayAttr guards);
 
 } // namespace mlafix

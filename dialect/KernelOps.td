@@ -95,21 +95,21 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// The argument's `mlafix.access`; empty for a scalar.
     ::llvm::StringRef getArgAccess(unsigned index);
     bool isArgOptional(unsigned index);
-    /// Whether each rank has a tensor of its own.
+    /// True if each rank has a tensor of its own.
     bool isArgPeers(unsigned index);
-    /// Whether it is several tensors, of the ranks or of a list, which its first dim counts.
+    /// True if it is several tensors, of the ranks or of a list, which its first dim counts.
     bool isArgMany(unsigned index);
     /// How many tensors an argument that is several may be at most.
     int64_t getArgMost(unsigned index);
-    /// Whether some argument is so.
+    /// True if some argument is so.
     bool isCollective();
-    /// What the ranks have stored to each other behind it; null if they do not.
+    /// The exchange, after which ranks have what others stored to them; null if there is none.
     ExchangeOp getExchange();
-    /// Whether an optional argument was bound as absent: nothing uses it.
+    /// True if an optional argument was bound as absent: nothing uses it.
     bool isArgAbsent(unsigned index);
-    /// Whether an access that is not proved to be in bounds is an error.
+    /// True if an access that is not proved to be in bounds is an error.
     bool provesBounds() { return getBounds() == "prove"; }
-    /// Whether the author knows of "races", "bounds" or "nan": no warning says so.
+    /// True if the author knows of "races", "bounds" or "nan": no warning says so.
     bool allows(::llvm::StringRef kind);
     /// The grid op; null once `mlafix-distribute` has replaced it.
     ::mlir::Operation *getGrid();

@@ -14,7 +14,7 @@ namespace mlafix {
 
 // Each emits an error where it fails.
 
-/// Whether a unit could hold the kernel: its name, the number of its arguments,
+/// True if a unit could hold the kernel: its name, the number of its arguments,
 /// their names, ranks and strides are within the limits
 ///(mlafix/UnitLimits.h).
 llvm::LogicalResult verifyLimits(KernelOp kernel);

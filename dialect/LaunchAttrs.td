@@ -38,7 +38,7 @@ def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     const ::mlafix::GuardSpec &getSpec() const { return ::mlafix::specOf(getKind()); }
-    /// Whether it is about argument `arg`.
+    /// True if it is about argument `arg`.
     bool isAbout(int64_t arg) const { return ::llvm::is_contained(getArgs(), arg); }
   }];
 }

@@ -12,7 +12,7 @@
 
 namespace mlafix {
 
-/// Whether `op` stands before the grid, so that a launch checks it.
+/// True if `op` stands before the grid, so that a launch checks it.
 bool isLaunchCheck(AssumeOp op);
 
 /// The condition of `op` as units carry it (docs/UnitFormat.md: checks); null

@@ -28,22 +28,22 @@ struct MemoryAccess {
   /// i1; null: the access always happens.
   mlir::Value predicate;
   bool isWrite;
-  /// Whether it is of a row along the last dim; else of one element.
+  /// True if it is of a row along the last dim; else of one element.
   bool isRow;
-  /// Whether it is of a state's payload (a row) or lse (an element).
+  /// True if it is of a state's payload (a row) or lse (an element).
   bool isState;
   /// Of a part of a row of groups: which group, and which element of each,
   /// index; null: all of them. A row along the group or along the groups is a
   /// tile, too, and has an index for each dim but the last.
   mlir::Value group = {}, member = {};
-  /// Whether it is of all members of a row, each a row of its own.
+  /// True if it is of all members of a row, each a row of its own.
   bool allMembers = false;
 
   /// The tensor as an argument of the kernel; null if it is none.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
   bool isPart() const { return group || member; }
-  /// Whether both are of groups, of members, or of no part: then the same
+  /// True if both are of groups, of members, or of no part: then the same
   /// element of two rows is the same lane's in both.
   bool isPartAs(const MemoryAccess &other) const {
     return !group == !other.group &&
@@ -58,7 +58,7 @@ struct MemoryAccess {
   static constexpr int64_t kGroupBytes = 16;
   /// Bits that are moved for an element of the row, or for the element.
   int64_t getMovedBits() const;
-  /// Whether it is of a row of one element for each group of a product: lanes
+  /// True if it is of a row of one element for each group of a product: lanes
   /// that share a group share its element.
   bool isPerGroup() const;
   /// The dim of the row; null for an element.
@@ -76,14 +76,14 @@ llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
 /// scalar. None for all other ops, those with two accesses among them.
 std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
 
-/// Whether `op`, or an op in it, may do more to memory than read it.
+/// True if `op`, or an op in it, may do more to memory than read it.
 bool mayWrite(mlir::Operation *op);
 
-/// Whether an op between `first` and `last`, which comes behind it in the same
+/// True if an op between `first` and `last`, which comes behind it in the same
 /// block, may write memory.
 bool mayWriteBetween(mlir::Operation *first, mlir::Operation *last);
 
-/// Whether exchanging two ops could change what memory holds or what is read:
+/// True if exchanging two ops could change what memory holds or what is read:
 /// both access it, and one of them may write.
 bool areOrdered(mlir::Operation *a, mlir::Operation *b);
 

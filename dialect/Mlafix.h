@@ -27,7 +27,7 @@ namespace mlafix {
 /// The base of a log-sum-exp (N8).
 enum class LogBase { E, Two };
 
-/// Whether `type` is a row tile: a rank-1 tensor whose encoding is a DimAttr.
+/// True if `type` is a row tile: a rank-1 tensor whose encoding is a DimAttr.
 bool isRowTile(mlir::Type type);
 
 } // namespace mlafix
@@ -66,8 +66,8 @@ inline constexpr llvm::StringLiteral kSwizzle128x4 = "128x4";
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
 
-/// What an optional argument is bound to; the first is also the access of an
-/// argument so bound.
+/// The presence that an optional argument is bound to; the first is also the
+/// access of an argument so bound.
 inline constexpr llvm::StringLiteral kAbsent = "absent";
 inline constexpr llvm::StringLiteral kPresent = "present";
 
@@ -78,9 +78,9 @@ struct Factors {
 
   /// Of a dim's text; none of one that is no product.
   static std::optional<Factors> of(llvm::StringRef dim);
-  /// Whether `dim` is `name`, or a product that has it as a factor.
+  /// True if `dim` is `name`, or a product that has it as a factor.
   static bool has(llvm::StringRef dim, llvm::StringRef name);
-  /// Whether each is an upper-case name or a number of at least 1.
+  /// True if each is an upper-case name or a number of at least 1.
   bool isValid() const;
   /// The dim, if they are.
   DimAttr getDim(mlir::MLIRContext *context) const;
@@ -116,15 +116,15 @@ std::string listDTypes();
 int64_t getDTypeBits(mlir::Type type);
 /// Bytes of an element of `type` in memory, or of those that share a byte.
 int64_t getDTypeBytes(mlir::Type type);
-/// Whether two elements of `type`, a scalar or a vector, share a byte.
+/// True if two elements of `type`, a scalar or a vector, share a byte.
 bool sharesByte(mlir::Type type);
-/// Whether `memref` is a kernel argument whose rows and columns lie in tiles of
+/// True if `memref` is a kernel argument whose rows and columns lie in tiles of
 /// 128 x 4 (mlafix.swizzle).
 bool isSwizzled(mlir::Value memref);
-/// Whether its elements, or itself, are floats of one byte.
+/// True if its elements, or itself, are floats of one byte.
 bool isFp8(mlir::Type type);
-/// What a value read from memory of `type` is in a body: floats widen to f32
-/// (N7), unsigned integers are signless.
+/// The type that a value of `type` has in a body after it is read from memory:
+/// floats widen to f32 (N7), unsigned integers are signless.
 mlir::Type getComputeType(mlir::Type type);
 
 /// A name that `mlafix-specialize` can bind.

@@ -42,9 +42,9 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     static DimAttr get(::mlir::MLIRContext *context, int64_t size);
     /// The product of two dims that are none.
     static DimAttr getProduct(DimAttr groups, DimAttr group);
-    /// Whether it is a product: rows of groups of elements.
+    /// True if it is a product: rows of groups of elements.
     bool isProduct() const { return getInner() && !getPerGroup(); }
-    /// Whether rows have one element for each group of a product.
+    /// True if rows have one element for each group of a product.
     bool isPerGroup() const { return getPerGroup(); }
     /// Of a product, or of rows that have one element a group: the first
     /// factor, which counts the groups.
@@ -53,7 +53,7 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     DimAttr getGroup() const;
     /// Of a product: rows of one element a group.
     DimAttr getEachGroup() const;
-    /// Whether the dim has been bound to a number.
+    /// True if the dim has been bound to a number.
     bool isBound() const;
     /// The number of a row's elements, or ShapedType::kDynamic while unbound.
     int64_t getSize() const;
@@ -66,8 +66,8 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     /// Elements of a pack of at most `most`, a power of two: one that ends where
     /// a row, or a group, does. Of rows of one element a group: 1.
     int64_t getPack(int64_t most) const;
-    /// Packs of a group of such rows; packs that a group lacks to a power of two
-    /// have a place, so that groups are aligned.
+    /// Packs of a group of such rows, rounded up to a power of two, so that groups
+    /// stay aligned.
     int64_t getGroupPacks(int64_t most) const;
     /// Packs of a row, with these. Rows of one element a group have as many as
     /// those of the product.
@@ -128,7 +128,7 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let extraClassDeclaration = [{
     /// Threads of a block, at most.
     int64_t getThreads() const { return isGrouped() ? kGroupThreads * getGroups() : getLanes() * getRows(); }
-    /// Whether the launch chooses the number of lane groups of a row.
+    /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block that has all groups and most threads.
     static constexpr int64_t kGroupThreads = limits::warpThreads;
@@ -139,7 +139,7 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
     /// Packs a lane holds of it.
     int64_t packsFor(DimAttr dim) const;
-    /// Whether all lanes share each group of such rows, so that what a lane
+    /// True if all lanes share each group of such rows, so that what a lane
     /// holds of a row of one element a group is all of it.
     bool sharesGroups(DimAttr dim) const;
   }];

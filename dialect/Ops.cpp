@@ -128,7 +128,7 @@ static void printMemberTypes(OpAsmPrinter &printer, Operation *,
 #include "dialect/MlafixOps.cpp.inc"
 
 //===----------------------------------------------------------------------===//
-// What memory accesses have in common
+// Checks that memory accesses share
 //===----------------------------------------------------------------------===//
 
 /// A true predicate is none.

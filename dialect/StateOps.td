@@ -180,7 +180,7 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
   let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::Value getInductionVar() { return getBody().getArgument(0); }
-    /// What the body yields: one chunk, merged.
+    /// The value that the body yields: one chunk, merged.
     ::mlir::OperandRange getChunk();
   }];
 }

@@ -231,7 +231,7 @@ def combine_split_kv(
 
 @inline
 def is_empty(largest, total):
-    """Whether a side holds nothing, by its statistics."""
+    """True if a side holds nothing, by its statistics."""
     infinite = abs(largest) == math.inf
     return infinite | (total == 0.0)
 
@@ -314,7 +314,7 @@ def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n").or_t
 
 @inline
 def prefilling(t, computed, prompt, live_rows):
-    """Whether request t has prompt left to compute; never in a row that pads."""
+    """True if request t has prompt left to compute; never in a row that pads."""
     reads = (t < live_rows) & (t < computed.shape[0])
     return load(computed[t], where=reads) < load(prompt[t], where=reads)
 

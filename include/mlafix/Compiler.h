@@ -24,7 +24,7 @@
 
 namespace mlafix {
 
-/// What compile() makes: the table in CompilerOptions.def says what each is.
+/// The output of compile(); the table in CompilerOptions.def describes each.
 /// Those up to MLIR are JSON (Signature, Report, Faults), text for hosts
 /// (Header, TvmFfi), or text after a stage of the passes; those before Layout
 /// need no target, and are generic without bindings.
@@ -51,7 +51,7 @@ struct CompileOptions {
   /// "any", on a CPU "streamed", "apart" or "any"), which may not run every
   /// legal call: for everything but a unit. Empty: all of them.
   std::string variant;
-  /// Whether an access that is not proved to be in bounds is an error, as in
+  /// True if an access that is not proved to be in bounds is an error, as in
   /// kernels with `bounds = "prove"`; otherwise it gets a bounds guard.
   bool provesBounds = false;
   AssemblerKind assembler = AssemblerKind::Any;
@@ -76,7 +76,7 @@ struct CompileOptions {
   bool remarks = false;
 };
 
-/// What the assembler says a GPU entry point needs.
+/// The resources of a GPU entry point, as the assembler reports them.
 struct ResourceUsage {
   std::string entry;
   std::string target;
@@ -93,7 +93,7 @@ struct Timing {
 
 struct CompileResult {
   bool ok = false;
-  /// What `CompileOptions::emit` names, if `ok`.
+  /// The output that `CompileOptions::emit` names, if `ok`.
   std::string output;
   /// One message per paragraph, `file:line:column: error: …` where a location
   /// is known. May hold warnings when `ok`; says why when not.
@@ -104,7 +104,7 @@ struct CompileResult {
   std::vector<Timing> timings;
 };
 
-/// What is published of a chip that is common for `target`
+/// Published numbers of a chip that is common for `target`
 /// (lib/Machine/Chips.def): {"multiprocessors", 132}, {"bandwidth", 4800} (of
 /// the memory, in GB/s). Empty where nothing is known.
 std::vector<std::pair<std::string, std::int64_t>>

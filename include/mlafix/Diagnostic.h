@@ -32,7 +32,7 @@ struct SourceLocation {
 /// One message about a source.
 struct Diagnostic {
   enum class Severity { Error, Warning, Note, Remark };
-  /// What callers tell apart, to say what to do about it in their own words.
+  /// The kind of a message, for callers that give advice in their own words.
   enum class Kind {
     Other,
     SeveralKernels, ///< one kernel must be chosen; of `subject` many

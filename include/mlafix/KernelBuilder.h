@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What front ends make kernels with: each call appends to one kernel, with the
-// location in the front end's source that errors of this builder, of the
-// verifiers and of every later pass then have. The language is
+// The interface with which front ends make kernels: each call appends to one
+// kernel, with the location in the front end's source that errors of this
+// builder, of the verifiers and of every later pass then have. The language is
 // docs/Dialect.md's. This header needs no LLVM or MLIR header.
 //
 // A call that is not possible adds to diagnostics() and returns nothing (a
@@ -29,7 +29,7 @@
 
 namespace mlafix {
 
-/// What a value is.
+/// The kind, dtype and dim of a value.
 struct ValueType {
   enum class Kind { None, Scalar, Row, State, Tensor };
 
@@ -42,7 +42,7 @@ struct ValueType {
   std::string dim;
   /// The base of a state's lse: "e", "2", or a name to be bound.
   std::string base;
-  /// Whether a sink may be in a state.
+  /// True if a sink may be in a state.
   bool sink = false;
   /// The names of a tensor's dims.
   std::vector<std::string> dims;
@@ -69,10 +69,10 @@ struct TensorArgument {
   bool optional = false;
   /// The size of each dim that is fixed, 0 for the others; empty: none is.
   std::vector<std::int64_t> sizes;
-  /// What elements get that no store writes: a number ("0", "-inf") or
+  /// The value of elements that no store writes: a number ("0", "-inf") or
   /// "identity"; empty: there are none.
   std::string fill = {};
-  /// Whether each rank has such a tensor, of access "read", or "update" for one
+  /// True if each rank has such a tensor, of access "read", or "update" for one
   /// that `exchange` is for; the first of `dims` counts the ranks.
   bool peers = false;
   /// How many tensors a call passes at most, as a list, of access "read"; the
@@ -118,7 +118,7 @@ public:
                   const SourceLocation &location);
   Value addScalar(const ScalarArgument &argument,
                   const SourceLocation &location);
-  /// What `name` (of a dtype variable, a base or a dim) is bound to where
+  /// The default of `name` (a dtype variable, a base or a dim), used where
   /// nobody says.
   bool setDefault(std::string_view name, std::string_view value,
                   const SourceLocation &location);

@@ -17,7 +17,7 @@
 
 namespace mlafix {
 
-/// What the code of a kernel says of its lane groups.
+/// The lane groups of a kernel, as its code describes them.
 struct LaneGroups {
   int64_t most = 1;         ///< groups, a power of two
   int64_t chunk = 1;        ///< pieces that a group does at a time

@@ -58,7 +58,7 @@ constexpr int64_t threadsPerSm = 1 << 20;
 /// 8-byte slots that a kernel's parameters take: those for ranks take several.
 constexpr size_t slots = MLAFIX_MAX_PARAMS + (peers + 1) * MLAFIX_MAX_RANKS;
 
-/// Whether a text may be a string of a manifest: names end up in messages and C
+/// True if a text may be a string of a manifest: names end up in messages and C
 /// strings. It is UTF-8, too, which is left to those who read and write JSON.
 inline bool isText(std::string_view text) {
   return text.size() <= nameBytes &&
@@ -67,7 +67,7 @@ inline bool isText(std::string_view text) {
          });
 }
 
-/// Whether a text may be a part of a list of bindings, "D=128,T=bf16".
+/// True if a text may be a part of a list of bindings, "D=128,T=bf16".
 inline bool isBindable(std::string_view text) {
   return !text.empty() && text.find_first_of("=,") == text.npos;
 }

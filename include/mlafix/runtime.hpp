@@ -280,7 +280,7 @@ public:
     check(mlafix_kernel_arg_info(handle, index, &info));
     return info;
   }
-  /// What the compiler has proved of it, answer by answer (docs/Proofs.md).
+  /// The compiler's proofs about it, answer by answer (docs/Proofs.md).
   std::vector<mlafix_proof_info> proofs() const {
     std::vector<mlafix_proof_info> all(mlafix_kernel_num_proofs(handle),
                                        MLAFIX_PROOF_INFO_INIT);

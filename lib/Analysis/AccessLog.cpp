@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether all rows have the value. So deep that the casts and the splat of a
+/// True if all rows have the value. So deep that the casts and the splat of a
 /// constant count.
 static bool isUniform(Value value, unsigned depth = 4) {
   Operation *op = value.getDefiningOp();

@@ -16,7 +16,7 @@
 
 namespace mlafix {
 
-/// What the rows of a run did to each element, and what of that is wrong.
+/// The accesses that the rows of a run made to each element, and their faults.
 class AccessLog {
 public:
   /// An element of an argument.
@@ -64,10 +64,10 @@ private:
   static constexpr int64_t kMaxElements = 100000;
 };
 
-/// What a store writes, where no row, no iteration and nothing in memory
+/// The value that a store writes, if no row, no iteration and nothing in memory
 /// decides that: a constant, an identity, a scalar argument, a cast or a splat
-/// of these. Null elsewhere.
-/// Rows that write one such value may write one element.
+/// of these. Null elsewhere. Rows that write one such value may write one
+/// element.
 mlir::Value getUniformValue(mlir::Operation *store);
 
 } // namespace mlafix

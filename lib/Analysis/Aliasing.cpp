@@ -44,7 +44,7 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
-/// Whether `read` may run after `write`, both of one row and in no loop. The
+/// True if `read` may run after `write`, both of one row and in no loop. The
 /// branches of an `scf.if` exclude each other.
 static bool mayFollow(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
@@ -53,7 +53,7 @@ static bool mayFollow(Operation *write, Operation *read) {
   return true;
 }
 
-/// Whether the grid looks for its rows in `argument`, at no index of a row.
+/// True if the grid looks for its rows in `argument`, at no index of a row.
 static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
   auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
   return grid && grid.getCuSeqlens() == argument;

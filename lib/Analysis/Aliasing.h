@@ -12,16 +12,16 @@
 
 namespace mlafix {
 
-/// Whether argument `read` may be the tensor that argument `written` is (N11):
+/// True if argument `read` may be the tensor that argument `written` is (N11):
 /// every access of both has the same indices, these tell every row of the grid
 /// from every other, and no read follows a write.
 bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
 
-/// Whether a launch may pass one tensor for both: two arguments of one shape
+/// True if a launch may pass one tensor for both: two arguments of one shape
 /// and type, one of them read only, for which mayAlias() holds.
 bool mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read);
 
-/// Whether `aliases`, the pairs of a signature, let `a` and `b` be one tensor,
+/// True if `aliases`, the pairs of a signature, let `a` and `b` be one tensor,
 /// in either order.
 bool isAliasPair(mlir::ArrayAttr aliases, int64_t a, int64_t b);
 

@@ -125,7 +125,7 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   return range.low <= other && other <= range.high ? other : 0;
 }
 
-/// Whether floats compare as they were taken to: each is one that memory holds,
+/// True if floats compare as they were taken to: each is one that memory holds,
 /// compared with finite constants alone.
 bool Counterexample::haveFloats() const {
   for (const Compared &one : compared) {

@@ -49,14 +49,15 @@ private:
   SmallLaunch launch;
   llvm::SmallVector<llvm::SmallVector<int64_t>, 2> rows;
   llvm::SmallVector<int64_t> segments;
-  /// What unknowns were given in the run, by what messages call them.
+  /// A value that was given to an unknown in the run, with its name in
+  /// messages.
   struct Given {
     llvm::SmallVector<int64_t> row;
     std::string name;
     int64_t value;
   };
   std::vector<Given> given;
-  /// What comparisons were taken to say of their floats.
+  /// The relation of two floats that a comparison was assumed to find.
   struct Compared {
     llvm::SmallVector<int64_t> row;
     mlir::Value x, y;

@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
 
-/// What remains of a condition without what is unknown.
+/// The part of a condition that is known.
 static Condition dropUncertain(const RowModel &model,
                                const Condition &condition) {
   Condition certain;
@@ -37,7 +37,7 @@ static Condition dropUncertain(const RowModel &model,
   return certain;
 }
 
-/// Whether unknowns decide neither which rows and iterations there are nor
+/// True if unknowns decide neither which rows and iterations there are nor
 /// which element is theirs.
 bool Prover::isReliable(const RowAccess &store) const {
   return llvm::none_of(
@@ -86,7 +86,7 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   return place;
 }
 
-/// Whether stores without conditions cover the tensor: what most kernels do.
+/// True if stores without conditions cover the tensor: what most kernels do.
 /// All of them have constants for the same indices.
 bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
@@ -206,7 +206,7 @@ Answer Prover::coverRows(unsigned argument,
                   elements.findPoint(*missed));
 }
 
-/// Whether `other` is in a loop that `store` is not in.
+/// True if `other` is in a loop that `store` is not in.
 static bool hasOtherLoops(const RowAccess &other, ArrayRef<Var> loops) {
   return llvm::any_of(other.loops,
                       [&](Var var) { return !llvm::is_contained(loops, var); });
@@ -225,7 +225,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        llvm::any_of(store->indices, [&](const Linear &index) {
                          return model.isUncertain(index);
                        });
-    // What is unknown in another iteration says nothing of this one.
+    // Unknowns of another iteration say nothing about this one.
     addLaunch(cases, *store);
     if (hasOtherLoops(*store, loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {

@@ -170,7 +170,7 @@ void EmptyCases::runBlock(Block &block) {
   }
 }
 
-/// Whether the loop carried the same before, when all that precedes it was the
+/// True if the loop carried the same before, when all that precedes it was the
 /// same. Gives what is carried new symbols, of which nothing is known but this.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
@@ -235,7 +235,8 @@ void EmptyCases::runFor(scf::ForOp loop) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// What was decided about the number of the smaller symbol and the other.
+/// The relation that was decided between the number of the smaller symbol and
+/// the other.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),
            second = std::max(a.symbol, b.symbol);
@@ -354,7 +355,7 @@ EmptyCases::Decision EmptyCases::compare(arith::CmpFOp op) {
   return {holds(a, b, wanted), a.lses | b.lses};
 }
 
-/// Whether a float is of one of these classes.
+/// True if a float is of one of these classes.
 EmptyCases::Decision EmptyCases::decideClass(Value operand, unsigned classes) {
   Number number = eval(operand);
   if (isOver)
@@ -566,7 +567,7 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   return make(bits, row.lses);
 }
 
-/// What begins a row may be all of one kind of its elements.
+/// The first elements of a row may all be of one of its kinds.
 EmptyCases::Number EmptyCases::computeScan(ScanOp op) {
   Number row = eval(op.getSource());
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
@@ -606,7 +607,7 @@ EmptyCases::Number EmptyCases::computeState(Operation *op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Whether one factor is zero because a row is empty, and the other is what
+/// True if one factor is zero because a row is empty, and the other is what
 /// memory holds of that row.
 bool EmptyCases::isZeroTimesPayload(Operation *op, ArrayRef<Number> operands,
                                     LoadOp &payload) {
@@ -681,7 +682,7 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
   if (cls.isNaN())
     return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
-  // What is computed of one row of memory alone is as arbitrary as that.
+  // A value computed from one row of memory alone is as arbitrary as that row.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)
     for (Number operand : operands)
       if (LoadOp row = symbol(operand).payload)

@@ -33,12 +33,12 @@ namespace mlafix {
 /// An op that makes NaN of what is none.
 struct MadeNaN {
   mlir::Operation *op;
-  /// What it computes: "-inf - -inf".
+  /// The expression it computes: "-inf - -inf".
   std::string operation;
   /// The lses of empty rows: "prefix_lse = -inf, suffix_lse = -inf".
   std::string where;
 
-  /// What to tell the kernel's author.
+  /// The message to the kernel's author.
   std::string message() const;
 };
 
@@ -113,9 +113,10 @@ private:
   Decision compare(mlir::arith::CmpFOp op);
   Decision decideClass(mlir::Value operand, unsigned classes);
   unsigned &factOf(Number a, Number b);
-  /// What may hold between two numbers, by what was decided about them.
+  /// The relations that may hold between two numbers, given the decisions about
+  /// them.
   unsigned relationOf(Number a, Number b);
-  /// Whether one of the relations in `wanted` holds between two numbers;
+  /// True if one of the relations in `wanted` holds between two numbers;
   /// another case where the classes and what was decided leave it open.
   bool holds(Number a, Number b, unsigned wanted);
 

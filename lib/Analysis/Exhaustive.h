@@ -12,11 +12,11 @@
 
 namespace mlafix {
 
-/// What the kernel does wrong in any launch with sizes from 0 to `most`,
-/// scalars from -1 to `most` + 1 and optional arguments given or not, with what
-/// memory holds from the same range: all of that, up to a number of runs of
-/// each launch, then chosen at random. The first violation of each question for
-/// each argument.
+/// The faults of the kernel in any launch with sizes from 0 to `most`, scalars
+/// from -1 to `most` + 1 and optional arguments given or not, with what memory
+/// holds from the same range: all of that, up to a number of runs of each
+/// launch, then chosen at random. The first violation of each question for each
+/// argument.
 std::vector<Violation> runSmallLaunches(KernelOp kernel, int64_t most);
 
 } // namespace mlafix

@@ -39,7 +39,7 @@ struct FloatClass {
   FloatClass(unsigned bits) : bits(static_cast<std::uint8_t>(bits)) {}
   static FloatClass of(const llvm::APFloat &value);
 
-  /// Whether there is a class, and all of them are among `classes`.
+  /// True if there is a class, and all of them are among `classes`.
   bool isWithin(unsigned classes) const { return bits && !(bits & ~classes); }
   bool isNaN() const { return bits == NaN; }
   bool operator==(FloatClass other) const { return bits == other.bits; }

@@ -30,7 +30,7 @@ namespace {
 using Check = std::pair<Value, Value>;
 using Checks = llvm::SmallSetVector<Check, 2>;
 
-/// What the accesses of one op have to check.
+/// The conditions that the accesses of one op have to check.
 struct OpChecks {
   Checks rows, elements;
 
@@ -52,7 +52,7 @@ private:
 };
 } // namespace
 
-/// Whether a launch gives the argument that `memref` is.
+/// True if a launch gives the argument that `memref` is.
 static bool isAlwaysGiven(KernelOp kernel, Value memref) {
   return !kernel.isArgOptional(getKernelArgument(memref).getArgNumber());
 }
@@ -159,7 +159,7 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
 }
 
 /// Promises that no launch checks have served their purpose, and what is
-/// printed is for launches that are watched. Whether there was any of it.
+/// printed is for launches that are watched. True if there was any of it.
 static bool eraseNotes(KernelOp kernel) {
   SmallVector<Operation *> notes;
   kernel.walk([&](Operation *op) {

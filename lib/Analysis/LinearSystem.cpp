@@ -107,7 +107,7 @@ LinearSystem::Row::getFixed() const {
   return std::pair(column, -form.constant * coefficient);
 }
 
-/// Whether the rows give one column two values: cases of an argument that is
+/// True if the rows give one column two values: cases of an argument that is
 /// there and of one that is omitted, for example, do not meet.
 bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
   for (const Row &x : a)
@@ -334,7 +334,7 @@ PresburgerSet LinearSystem::getSet() const {
   return set;
 }
 
-/// Whether the least values of the locals that are no quotients yet are found
+/// True if the least values of the locals that are no quotients yet are found
 /// soon.
 static bool isSoonSolved(const IntegerPolyhedron &set) {
   unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();

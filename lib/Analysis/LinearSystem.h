@@ -30,7 +30,7 @@ struct Form {
   Form &add(const Form &other, int64_t factor = 1);
 };
 
-/// What keeps a question short: a system beyond it is not looked at.
+/// Limits that keep a question short: a larger system is left undecided.
 struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
@@ -76,7 +76,7 @@ public:
   /// Forgets all constraints, and keeps the columns.
   void clear() { disjuncts.assign(1, {}); }
 
-  /// Whether there is no point at all; none where that takes too long.
+  /// True if there is no point at all; none where that takes too long.
   std::optional<bool> isEmpty() const;
   /// A point whose sizes and scalars are as small as they can be, roughly.
   std::optional<Point> findPoint() const;
@@ -105,7 +105,7 @@ private:
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
                                                     unsigned numDims) const;
-  /// Whether sizes and scalars are to be small in examples.
+  /// True if sizes and scalars are to be small in examples.
   bool isNamed(unsigned column) const;
 
   const RowModel *model;

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether an argument's name says that it is an lse: "lse" or "lses" is one of
+/// True if an argument's name says that it is an lse: "lse" or "lses" is one of
 /// its words, "prefix_lse".
 static bool isLseName(StringRef name) {
   SmallVector<StringRef> words;
@@ -101,7 +101,7 @@ LseSet LseValues::getLsesOfPayload(LoadOp load) const {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// Whether the op computes the same of the same operands, or reads the same
+/// True if the op computes the same of the same operands, or reads the same
 /// where nothing is written meanwhile.
 static bool isRepeatable(Operation &op) {
   if (op.getNumRegions() || op.getNumResults() != 1)
@@ -109,7 +109,7 @@ static bool isRepeatable(Operation &op) {
   return isa<LoadOp>(op) || isMemoryEffectFree(&op);
 }
 
-/// Whether two loads may read something else, since the tensor is written.
+/// True if two loads may read something else, since the tensor is written.
 bool LseValues::mayDiffer(Operation *first, Operation &last) const {
   auto load = dyn_cast<LoadOp>(first);
   if (!load || !written.contains(load.getSource()))

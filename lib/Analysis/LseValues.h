@@ -47,7 +47,7 @@ public:
   bool dependsOnLse(mlir::Value value) const {
     return dependent.test(getNumber(value));
   }
-  /// Whether `op`, or an op in it, stores what depends on an lse.
+  /// True if `op`, or an op in it, stores what depends on an lse.
   bool storesLse(mlir::Operation *op) const { return stores.contains(op); }
 
 private:

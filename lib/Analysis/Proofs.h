@@ -77,8 +77,9 @@ struct OpenIndex {
   unsigned dim;
 };
 
-/// What is shown of a kernel in the language's own ops, states not lowered; its
-/// names may be bound or not. An analysis: passes that change nothing share it.
+/// The proofs about a kernel in the language's own ops, before states are
+/// lowered; its names may be bound or not. An analysis: passes that change
+/// nothing share it.
 class KernelProofs {
 public:
   /// Asks every question of every argument that it applies to. `op` is a
@@ -97,10 +98,10 @@ private:
 /// Reports as an error, which says what to do about it, that coverage, or in a
 /// kernel with bounds = "prove" bounds, is neither proved nor promised, or that
 /// written before read or, unless the kernel allows races, one writer or
-/// independence is refuted. Whether `answer` is one of these.
+/// independence is refuted. True if `answer` is one of these.
 bool refuse(KernelOp kernel, const Answer &answer);
 
-/// What a kernel may do that its author may not know of.
+/// A possible fault of a kernel that its author may not know of.
 struct ProofWarning {
   mlir::Operation *op; ///< the access, or the kernel
   std::string message;
@@ -112,7 +113,7 @@ struct ProofWarning {
 std::vector<ProofWarning> findWarnings(KernelOp kernel,
                                        llvm::ArrayRef<Answer> answers);
 
-/// What an AssumeOp or a DistinctOp promises, in words.
+/// The promise of an AssumeOp or a DistinctOp, in words.
 std::string describePromise(mlir::Operation *promise);
 
 /// On a kernel that `mlafix-prove` has recorded the answers of: an array of

@@ -259,7 +259,7 @@ private:
       mlir::emitWarning(warning.op->getLoc()) << warning.message;
   }
 
-  /// Reports what a run did wrong. Whether the answers leave it open.
+  /// Reports what a run did wrong. True if the answers leave it open.
   static bool isExpected(KernelOp kernel, const Violation &violation,
                          ArrayRef<Answer> answers) {
     Location loc = violation.op ? violation.op->getLoc() : kernel.getLoc();

@@ -44,7 +44,7 @@ SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
   return found;
 }
 
-/// Whether the access is of a ragged grid's predicate, where there is a segment
+/// True if the access is of a ragged grid's predicate, where there is a segment
 /// and no row.
 static bool isOfSegment(const RowAccess &access) {
   auto grid = access.access.op->getParentOfType<RaggedForallOp>();
@@ -146,7 +146,7 @@ Answer Prover::proveBounds(unsigned argument) {
 // Two rows
 //===----------------------------------------------------------------------===//
 
-/// Whether the indices tell every row from every other, at the same positions.
+/// True if the indices tell every row from every other, at the same positions.
 bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
   if (isa<RaggedForallOp>(kernel.getGrid()))
     return false;
@@ -303,7 +303,7 @@ Answer Prover::proveIndependence(unsigned read) {
 // Written before read
 //===----------------------------------------------------------------------===//
 
-/// Whether `write` runs before `read` in every iteration of the loops that both
+/// True if `write` runs before `read` in every iteration of the loops that both
 /// are in.
 static bool isBefore(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
@@ -444,7 +444,7 @@ static bool isDistinct(Value table) {
                       [](Operation *user) { return isa<DistinctOp>(user); });
 }
 
-/// Whether the value of `load` is an entry of its table wherever it happens.
+/// True if the value of `load` is an entry of its table wherever it happens.
 bool Prover::isEntry(const RowAccess &load) {
   for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
     Verdict verdict = askIndex(load, dim).verdict;
@@ -454,7 +454,7 @@ bool Prover::isEntry(const RowAccess &load) {
   return true;
 }
 
-/// Whether the load happens in row `instance` at every point of the pair: what
+/// True if the load happens in row `instance` at every point of the pair: what
 /// decides that, each for itself, holds at all of them.
 bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
                       unsigned instance) {
@@ -517,7 +517,7 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
   return entries;
 }
 
-/// Whether the pair has no point if the entry `x` of the first row and the
+/// True if the pair has no point if the entry `x` of the first row and the
 /// entry `y` of the second are of one table, in which no two entries of at
 /// least 0 are equal.
 bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {

@@ -25,7 +25,7 @@ public:
   explicit Prover(KernelOp kernel, bool followsWraps = false);
 
   std::vector<Answer> run();
-  /// What run() left open of the bounds.
+  /// The bounds that run() could not decide.
   std::vector<OpenIndex> takeOpenIndices() { return std::move(openIndices); }
 
 private:
@@ -68,7 +68,7 @@ private:
   /// The answer where the pair, of elements that there are, has a point.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
                       const RowAccess &b, const LinearSystem &pair);
-  /// Whether there is no point; none where that, or all so far, is too much.
+  /// True if there is no point; none where that, or all so far, is too much.
   std::optional<bool> isEmpty(const LinearSystem &system);
   /// Restricts the pair to elements that there are: elsewhere nothing is
   /// accessed, bounds guards see to it.
@@ -108,7 +108,7 @@ private:
                   std::optional<LinearSystem::Point> point);
   Answer makeUnknown(Question question, unsigned argument,
                      const RowAccess *access, llvm::StringRef why) const;
-  /// What `access` depends on that is not known.
+  /// The unknowns that `access` depends on.
   std::string describeUnknowns(const RowAccess &access) const;
 
   KernelOp kernel;

@@ -63,7 +63,7 @@ private:
     }
   };
   RowElements elementsOf(const MemoryAccess &access, int64_t size);
-  /// Whether the access happens, and within bounds.
+  /// True if the access happens, and within bounds.
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(mlir::Value value);
@@ -73,7 +73,7 @@ private:
   bool isNumber(mlir::Type type) const {
     return type.isIntOrIndex() || (isReplay && type.isF32());
   }
-  /// What the element holds that `op` reads, which is in bounds.
+  /// The value of the element that `op` reads, which is in bounds.
   std::optional<int64_t> read(const MemoryAccess &access);
   /// The same of one that no row has written.
   std::optional<int64_t> readInitial(mlir::Operation *op,
@@ -153,7 +153,7 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     values[target] = value;
 }
 
-/// What an op gives for constants, as the compiler folds it.
+/// The result of an op on constants, as the compiler folds it.
 void RowInterpreter::compute(Operation &op) {
   SmallVector<Attribute> operands;
   for (Value operand : op.getOperands()) {
@@ -474,7 +474,7 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
     memory.erase(place);
     return;
   }
-  // What is stored as a byte from another type is another number there.
+  // A number of another type that is stored as a byte becomes another number.
   auto store = dyn_cast<StoreOp>(access.op);
   bool converts = store && access.getElementType().isInteger(8) &&
                   !store.getValue().getType().isInteger(8);

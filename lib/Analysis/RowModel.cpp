@@ -631,7 +631,7 @@ Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   return Linear::of(var);
 }
 
-/// Whether nothing that a launch allows writes what the argument reads.
+/// True if nothing that a launch allows writes what the argument reads.
 static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   if (kernel.getArgAccess(argument) != "read")
     return false;
@@ -735,7 +735,7 @@ bool mlafix::isInMlir(Location loc) {
   return file == "<stdin>" || file.ends_with(".mlir");
 }
 
-/// What a kernel in Python calls an operation on integers; "" where that is not
+/// The name of an operation on integers in Python kernels; "" where that is not
 /// one word.
 static StringRef spellInPython(Operation *op) {
   bool isBool = op->getResult(0).getType().isInteger(1);

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the proofs know of a kernel: its launch (sizes, scalars, which optional
-// arguments are there), its rows (grid indices), their iterations (loop
-// indices), and what a row computes of these by linear arithmetic. What comes
-// from memory, or is not linear, is an unknown of its row, within the range of
-// its type. Arithmetic that may wrap around makes an unknown too.
+// The model of a kernel for the proofs: its launch (sizes, scalars, which
+// optional arguments are there), its rows (grid indices), their iterations
+// (loop indices), and what a row computes of these by linear arithmetic. What
+// comes from memory, or is not linear, is an unknown of its row, within the
+// range of its type. Arithmetic that may wrap around makes an unknown too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,11 +67,11 @@ struct Variable {
   /// The value that it is; null for a size.
   mlir::Value value;
   Interval range;
-  /// What holds of it wherever it has a value.
+  /// The constraints that hold wherever it has a value.
   Condition definition = Condition::always();
-  /// Whether it is the same in all rows.
+  /// True if it is the same in all rows.
   bool isLaunch = false;
-  /// Whether it is an unknown or depends on one.
+  /// True if it is an unknown or depends on one.
   bool isUncertain = false;
 };
 
@@ -92,7 +92,8 @@ struct RowAccess {
   /// the argument is there.
   Condition condition;
   llvm::SmallVector<Var, 2> loops; // from the outermost
-  /// What the row's program assumes before it, and how the source says it.
+  /// The assumptions that precede it in the row's program, and their text in
+  /// the source.
   Condition assumed = Condition::always();
   llvm::SmallVector<llvm::StringRef, 1> promises;
 };
@@ -109,7 +110,7 @@ public:
 
   KernelOp getKernel() const { return kernel; }
   bool isCareful() const { return followsWraps; }
-  /// Whether there is more to follow.
+  /// True if there is more to follow.
   bool omitsWraps() const { return hasWraps && !followsWraps; }
   const Variable &operator[](Var var) const { return variables[var]; }
   size_t size() const { return variables.size(); }
@@ -123,7 +124,7 @@ public:
   std::optional<std::pair<Var, Var>> getSegmentEnds() const {
     return segmentEnds;
   }
-  /// What a launch checks.
+  /// The conditions that a launch checks.
   const Condition &getLaunchCheck() const { return launchCheck; }
   /// The argument that holds these.
   llvm::StringRef getSegmentsName();
@@ -227,12 +228,12 @@ private:
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };
 
-/// Whether a location is in a file of MLIR's syntax: messages are in its words,
+/// True if a location is in a file of MLIR's syntax: messages are in its words,
 /// and else in those of kernels in Python.
 bool isInMlir(mlir::Location loc);
 
-/// What a message calls an unknown: "what is read from flags", "a comparison of
-/// floats".
+/// The name of an unknown in messages: "what is read from flags", "a comparison
+/// of floats".
 std::string describe(const Variable &variable);
 
 } // namespace mlafix

@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// What a launch passes. What tensors hold is left to an oracle, or, in a
-/// replay, is part of it.
+/// The arguments of a launch. An oracle gives the contents of tensors; a replay
+/// has them itself.
 struct SmallLaunch {
   /// The sizes of each argument that is a tensor.
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
@@ -50,21 +50,21 @@ struct BrokenPromise {
   llvm::SmallVector<int64_t> element;
 };
 
-/// What a row printed.
+/// The text that a row printed.
 struct PrintedText {
   PrintOp op;
   llvm::SmallVector<int64_t> row;
   std::string text;
 };
 
-/// What a replay found.
+/// The findings of a replay.
 struct Replay {
   /// Where `unknownRows` is not 0 or `isWhole` is false, none about coverage.
   std::vector<Violation> violations;
   /// Rows that were left at a condition or an index which depends on the
   /// elements of a row: those are not computed.
   int64_t unknownRows = 0;
-  /// Whether all rows were run, and not just the first million ops.
+  /// True if all rows were run, and not just the first million ops.
   bool isWhole = true;
   /// The first time that each promise is broken.
   std::vector<BrokenPromise> broken;

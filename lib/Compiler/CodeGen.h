@@ -25,7 +25,7 @@ struct KernelCode {
   std::vector<ResourceUsage> resources;
 };
 
-/// What assembles a kernel, for emissions that want that.
+/// The assembler of a kernel, for emissions that need one.
 struct Assemblers {
   std::vector<target::Assembler *> all; // best first
   /// The first of them, at work on the kernel that is generated next.

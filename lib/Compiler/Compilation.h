@@ -20,10 +20,10 @@
 
 namespace mlafix {
 
-/// Whether `emit` is made before a target matters.
+/// True if `emit` is made before a target matters.
 inline bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
 
-/// Whether `emit` is of all kernels and bindings of a unit.
+/// True if `emit` is of all kernels and bindings of a unit.
 inline bool isOfUnit(Emit emit) {
   return emit == Emit::Unit || emit == Emit::Header || emit == Emit::TvmFfi;
 }

@@ -132,7 +132,8 @@ static LogicalResult checkSource(mlir::ModuleOp module) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-/// What a host must know of a kernel before names are bound: Emit::Signature.
+/// The declaration of a kernel before names are bound, for hosts:
+/// Emit::Signature.
 static Expected<json::Object> declare(KernelOp kernel) {
   Expected<json::Value> value = target::toJson(getSignature(kernel));
   if (!value)
@@ -189,7 +190,7 @@ static Stage lastStage(Emit emit) {
   }
 }
 
-/// Whether what each pass makes is verified: in builds with assertions, and
+/// True if what each pass makes is verified: in builds with assertions, and
 /// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at
 /// the end is enough, since one after each pass takes as long as the passes do.
 static bool verifiesPasses() {
@@ -288,7 +289,7 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
-/// Whether PTX accepts the name; LLVM ends the process for others.
+/// True if PTX accepts the name; LLVM ends the process for others.
 static bool isPtxName(StringRef name) {
   return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
     return isAlnum(c) || c == '_' || c == '$';

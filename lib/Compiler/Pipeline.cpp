@@ -35,7 +35,7 @@ static std::unique_ptr<Pass> createCanonicalizer() {
   return createCanonicalizerPass(config);
 }
 
-/// What passes take whose decisions depend on the target.
+/// Options of the passes whose decisions depend on the target.
 template <typename PassOptions>
 static PassOptions forTarget(const PipelineOptions &options) {
   PassOptions result;

@@ -25,7 +25,7 @@ enum class Stage {
   LLVM,
 };
 
-/// What a source is compiled for.
+/// The target and the bindings that a source is compiled for.
 struct PipelineOptions {
   /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
   /// {"T", "bf16"}.

@@ -166,7 +166,7 @@ private:
   size_t at = 0;
 };
 
-/// What an alias comes to where it is used.
+/// The size of an alias once it is expanded.
 struct Cost {
   unsigned depth = 0;
   uint64_t tokens = 0;
@@ -229,8 +229,8 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// What closes nothing is left: a '>' may compare, and so may the '<' that a
-/// bracket of another kind encloses.
+/// A bracket that closes nothing is skipped: a '>' may compare, and so may the
+/// '<' that a bracket of another kind encloses.
 void Check::close(char bracket) {
   constexpr StringLiteral opens = "([{<", closes = ")]}>";
   char opened = opens[closes.find(bracket)];
@@ -253,7 +253,7 @@ void Check::beginAlias(StringRef name) {
   isComplete = false;
 }
 
-/// Whether the value of an alias goes on. At the top of the text two things
+/// True if the value of an alias goes on. At the top of the text two things
 /// that stand for themselves, with nothing between them, are two statements.
 void Check::followAlias(const Token &token) {
   if (!defined || levels.size() != 1)

@@ -105,8 +105,7 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
 // On GPUs
 //===----------------------------------------------------------------------===//
 
-/// What `x` is the larger of -6 and the smaller of 6 and; null if it is
-/// something else.
+/// The `y` of which `x` is clamp(y, -6, 6); null if `x` is something else.
 static Value getUnbounded(Value x) {
   auto isBound = [](Value value, float bound) {
     APFloat number(0.0f);
@@ -120,7 +119,7 @@ static Value getUnbounded(Value x) {
   return lower && isBound(lower.getRhs(), kLargest) ? lower.getLhs() : Value();
 }
 
-/// Whether NaN in `x` has no sign: that of a product is 0x7fffffff (PTX ISA,
+/// True if NaN in `x` has no sign: that of a product is 0x7fffffff (PTX ISA,
 /// `mul`). A product with a constant may become a negation, or nothing.
 static bool hasPositiveNaN(Value x) {
   auto product = x.getDefiningOp<arith::MulFOp>();
@@ -131,10 +130,10 @@ static bool hasPositiveNaN(Value x) {
 /// Elements of a word, of up to eight codes.
 static constexpr int64_t kWordElements = 8;
 
-/// What is added to round to an integer: a number whose unit is 1. The second
-/// element of a word has another one than the rest: the bits of the two, c and
-/// d, are such that c + 16 * d is 0 modulo 2^32, and so is 256 * c. So nothing
-/// is left of them in a word.
+/// The number whose addition rounds to an integer: a number whose unit is 1.
+/// The second element of a word has another one than the rest: the bits of the
+/// two, c and d, are such that c + 16 * d is 0 modulo 2^32, and so is 256 * c.
+/// So nothing is left of them in a word.
 static constexpr float kUnits = 8388608.0f, kSecondUnits = 13631488.0f;
 
 /// kUnits or kSecondUnits, plus `more`, for each element of a pack.
@@ -261,7 +260,7 @@ static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
 // fp8
 //===----------------------------------------------------------------------===//
 
-/// Whether it has powers of two alone.
+/// True if it has powers of two alone.
 static bool isPower(Type type) {
   return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));
 }

@@ -24,7 +24,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `op` leaves the bits of all its values as they are.
+/// True if `op` leaves the bits of all its values as they are.
 static bool isMove(Operation *op) {
   return isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp, scf::ForOp,
              scf::IfOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
@@ -86,7 +86,8 @@ private:
 
   LLVM::LLVMFuncOp function;
   unsigned width;
-  /// What goes on with floats: conversions, and casts to and from their bits.
+  /// Ops that keep working on floats: conversions, and casts to and from their
+  /// bits.
   llvm::SmallPtrSet<Operation *, 16> kept;
 };
 } // namespace

@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// What the body of a kernel uses of one of its tensors.
+/// The properties of one of a kernel's tensors that its body uses.
 struct TensorUses {
   bool pointer = false;
   bool lines = false;
@@ -84,7 +84,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
   return uses;
 }
 
-/// Whether argument `arg` is the one that a launch of lane groups chooses
+/// True if argument `arg` is the one that a launch of lane groups chooses
 /// (GridToGroups.cpp).
 static bool isGroupThreads(KernelOp kernel, unsigned arg) {
   return kernel.getLayoutAttr().isGrouped() &&

@@ -22,10 +22,10 @@ llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
 mlir::Type getParamType(KernelOp kernel, ParamAttr param,
                         unsigned addressSpace);
 
-/// What a parameter of kind Peers points to, an address for each rank; of kind
-/// Group: this rank, their number (i32), the time-out in ns (i64), the address
-/// for a failure, and the addresses of the ranks' workspaces. Null for other
-/// kinds.
+/// The memory that a parameter of kind Peers points to: an address for each
+/// rank; of kind Group: this rank, their number (i32), the time-out in ns
+/// (i64), the address for a failure, and the addresses of the ranks'
+/// workspaces. Null for other kinds.
 mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 
 /// The argument of the kernel that a parameter other than a size or a stride
@@ -36,7 +36,7 @@ mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 /// dims and, by a guard, the same strides, or its own.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
-/// What a unit says of the kernel, a variant.
+/// The description of the kernel, a code version, in a unit.
 VariantAttr describeCodeVersion(KernelOp kernel,
                                 llvm::ArrayRef<ParamAttr> params);
 

@@ -62,7 +62,8 @@ static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
   return true;
 }
 
-/// What every access needs: a tensor, its indices, and perhaps a predicate.
+/// The operands of every access: a tensor, its indices, and perhaps a
+/// predicate.
 static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
                         const char *what, const SourceLocation &location) {
   return impl.checkOpen(location) &&
@@ -92,7 +93,7 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
   return dim && dim.isProduct();
 }
 
-/// Whether a row is accessed rather than an element.
+/// True if a row is accessed rather than an element.
 static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
   return place.indices.size() + 1 == impl.rank(place.tensor) &&
          !(place.part.group && place.part.member);
@@ -241,7 +242,7 @@ static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
   return true;
 }
 
-/// Whether `value` is one f32: an error if not.
+/// True if `value` is one f32: an error if not.
 static bool checkScalar(Impl &impl, KernelBuilder::Value value,
                         const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(value, what, location))

@@ -45,8 +45,8 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   return Domain::Other;
 }
 
-/// What a kernel in Python writes to bring two types of numbers together: the
-/// end of a message, or nothing.
+/// The conversion that a kernel in Python writes to bring two types of numbers
+/// together: the end of a message, or nothing.
 static std::string hintOfConversion(const ValueType &left,
                                     const ValueType &right) {
   auto isNumber = [](const ValueType &type) {
@@ -68,13 +68,13 @@ static std::string hintOfConversion(const ValueType &left,
   return "; " + to + "(…) converts";
 }
 
-/// Whether rows along `groups` have one element for each group of rows along
+/// True if rows along `groups` have one element for each group of rows along
 /// `dim`.
 static bool isOfGroups(DimAttr groups, DimAttr dim) {
   return dim.isProduct() && dim.getGroups() == groups;
 }
 
-/// Whether rows along two dims can stand beside each other.
+/// True if rows along two dims can stand beside each other.
 static bool canMeet(mlir::Value a, mlir::Value b) {
   DimAttr left = getTileDim(a.getType()), right = getTileDim(b.getType());
   return left == right || isOfGroups(left, right) || isOfGroups(right, left);

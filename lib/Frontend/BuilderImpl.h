@@ -46,7 +46,7 @@ struct KernelBuilder::Impl {
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;
   std::string spell(Value value) const { return type(value).str(); }
-  /// Whether it is the type of a scalar or a row.
+  /// True if it is the type of a scalar or a row.
   static bool isArithmetic(const ValueType &type) {
     return type.kind == ValueType::Kind::Scalar ||
            type.kind == ValueType::Kind::Row;
@@ -60,7 +60,7 @@ struct KernelBuilder::Impl {
   mlir::Location at(const SourceLocation &location) {
     return fromSourceLocation(context.get(), location);
   }
-  /// Whether anything can be added at all, before the grid or in it: an error
+  /// True if anything can be added at all, before the grid or in it: an error
   /// if not.
   bool checkUnfinished(const SourceLocation &location);
   /// Says that `op` is not for the type of `value`; answers no value.
@@ -70,11 +70,11 @@ struct KernelBuilder::Impl {
                    << "', got " << spell(value);
     return {};
   }
-  /// Whether `name` is one that an argument may have: an error if not.
+  /// True if `name` is one that an argument may have: an error if not.
   bool checkName(const std::string &name, const SourceLocation &location);
-  /// Whether a body can be added to at all: an error if not.
+  /// True if a body can be added to at all: an error if not.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
-  /// Whether `value` exists where the builder is: an error if not.
+  /// True if `value` exists where the builder is: an error if not.
   bool checkVisible(Value value, const char *what,
                     const SourceLocation &location);
   bool checkVisible(const Values &list, const char *what,
@@ -82,7 +82,7 @@ struct KernelBuilder::Impl {
   /// checkVisible, and whether it is a condition.
   bool checkCondition(Value value, const char *what,
                       const SourceLocation &location);
-  /// Whether `value` is a tensor argument: an error if not.
+  /// True if `value` is a tensor argument: an error if not.
   bool checkTensor(Value value, const char *what,
                    const SourceLocation &location);
 

@@ -511,7 +511,7 @@ mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
              : MergeOp::create(builder, loc, type, value).getResult();
 }
 
-/// Whether `values` have the types of `expected`, or ones that can be made into
+/// True if `values` have the types of `expected`, or ones that can be made into
 /// them; an error if not.
 static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange expected, const char *what,

@@ -21,10 +21,11 @@ bool makeByteLayout(const ArgDesc &desc, const CallArg &arg,
 bool makeByteSpan(const ArgDesc &desc, const CallArg &arg, bool distinct,
                   ByteSpan &span);
 
-/// Whether strides are those of a tensor without gaps, and may be left out.
+/// True if strides are those of a tensor without gaps, and may be left out.
 bool isContiguous(const ArgDesc &desc, const CallArg &arg);
 
-/// Whether the rows and columns of a tensor in tiles have room in whole tiles.
+/// Checks that the rows and columns of a tensor in tiles have room in whole
+/// tiles.
 mlafix_status checkSwizzle(const ArgDesc &desc, const CallArg &arg);
 
 } // namespace mlafix::runtime

@@ -51,7 +51,7 @@ struct GroupSlots {
 static_assert(sizeof(GroupSlots) == 8 * (3 + MLAFIX_MAX_RANKS),
               "slots without gaps");
 
-/// Whether a group has the fields that every mlafix_group has had.
+/// True if a group has the fields that every mlafix_group has had.
 inline bool isGroup(const mlafix_group *group) {
   return group && group->struct_size >= offsetof(mlafix_group, slots);
 }
@@ -101,7 +101,7 @@ inline uint64_t scalarSlot(const mlafix_arg &arg) {
   }
 }
 
-/// Whether two tensors, one of them written, may lie at the same address.
+/// True if two tensors, one of them written, may lie at the same address.
 bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 
 /// Reads a scalar argument into its slot.
@@ -116,10 +116,10 @@ mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
 mlafix_status readMany(const ArgDesc &desc, const mlafix_peers *peers,
                        mlafix_device device, Call &call, CallArg &out);
 
-/// What checkPointers() does, for them.
+/// Does for such arguments what checkPointers() does for one tensor.
 mlafix_status checkManyPointers(const Call &call);
 
-/// Whether a rank has not come to an earlier launch of the call's group.
+/// Checks that every rank has come to the earlier launches of the call's group.
 mlafix_status checkGroup(const Call &call);
 
 /// The bounds of scalars by dims, and what else the kernel assumes of sizes and
@@ -135,7 +135,7 @@ struct ByteRange {
 };
 ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
-/// What is to be launched.
+/// The launch that was planned.
 struct Plan {
   const CodeVersion *variant;
   uint32_t index; ///< of the variant
@@ -156,7 +156,7 @@ mlafix_status planLaunch(const Call &call, const TargetCode &code,
 mlafix_status runPlan(const PreparedKernel &prepared, const Plan &plan,
                       mlafix_device device, void *stream, uint32_t flags);
 
-/// Whether the launch may carry the dependent-launch attribute.
+/// True if the launch may carry the dependent-launch attribute.
 bool isDependent(const Plan &plan, uint32_t flags);
 
 } // namespace mlafix::runtime

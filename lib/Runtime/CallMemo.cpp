@@ -45,7 +45,7 @@ private:
   bool owns;
 };
 
-/// Whether all but the data pointer of a tensor is as it was; its sizes and
+/// True if all but the data pointer of a tensor is as it was; its sizes and
 /// strides are those at `number`.
 bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
                               mlafix_device device,
@@ -63,7 +63,7 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// Whether several tensors are those of the last call, and so is the group of
+/// True if several tensors are those of the last call, and so is the group of
 /// ranks.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
                             mlafix_device device, const int64_t *number) const {
@@ -76,7 +76,7 @@ bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
           matchesGroup(peers->group));
 }
 
-/// Whether it is the group of the last call, in which no rank has failed to
+/// True if it is the group of the last call, in which no rank has failed to
 /// come.
 bool KnownCall::matchesGroup(const mlafix_group *given) const {
   GroupSlots was;
@@ -243,8 +243,8 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
-/// What guards require of pointers. Those of all code versions, since the ones
-/// of an earlier version must fail again.
+/// The requirements that guards make of pointers. Those of all code versions,
+/// since the ones of an earlier version must fail again.
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   for (const CodeVersion &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {
@@ -257,7 +257,7 @@ bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   return true;
 }
 
-/// Whether the first argument of the guard is each of the others.
+/// True if the first argument of the guard is each of the others.
 bool KnownCall::addPairs(const Call &call, const Guard &guard) {
   const CallArg &first = call.args[guard.first];
   for (uint32_t i = 0; i < numArgs; ++i) {

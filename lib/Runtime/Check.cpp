@@ -32,7 +32,7 @@ bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
   return false;
 }
 
-/// Whether all but the addresses is the same.
+/// True if all but the addresses is the same.
 bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
   const CallArg &argA = call.args[a], &argB = call.args[b];
@@ -227,8 +227,8 @@ struct Numbers {
 
 } // namespace
 
-/// Whether what the kernel assumes of sizes and scalars holds; the call's
-/// arguments have been read.
+/// Checks that the kernel's assumptions about sizes and scalars hold; the
+/// call's arguments have been read.
 static mlafix_status checkConditions(const Call &call) {
   for (const LaunchCheck &check : call.desc().checks)
     if (!passes(call, check))
@@ -317,7 +317,7 @@ struct DimList {
   char text[128];
 };
 
-/// What to do about a row whose elements are not adjacent.
+/// The advice about a row whose elements are not adjacent.
 const char *adviceOnStride(const ArgDesc &desc, uint32_t dim) {
   if (desc.strides[dim] != 1 || desc.access != MLAFIX_READ)
     return "";

@@ -68,13 +68,13 @@ struct mlafix::runtime::CollectiveHistory {
 
 static std::array<CollectiveHistory, numDeviceSlots> histories;
 
-/// Whether what is enqueued on `stream` follows what was enqueued on it before,
+/// True if what is enqueued on `stream` follows what was enqueued on it before,
 /// by any thread.
 static bool isOneStream(CUstream stream) {
   return stream != cuda::streamPerThread;
 }
 
-/// Whether an event is not known any more: its context was destroyed, and
+/// True if an event is not known any more: its context was destroyed, and
 /// nothing that was recorded there is running.
 static bool isGone(CUresult result) {
   return result == cuda::errorInvalidHandle ||

@@ -31,11 +31,11 @@ enum class ChecksumPolicy { Verify, IgnoreForFuzzing };
 mlafix_status parseUnit(const uint8_t *bytes, size_t size,
                         ChecksumPolicy checksum, UnitDesc &unit);
 
-/// Whether the tables of a cubin lie within its `size` bytes: the driver takes
-/// a pointer without a size and trusts them. Error: BAD_UNIT.
+/// Checks that the tables of a cubin lie within its `size` bytes: the driver
+/// takes a pointer without a size and trusts them. Error: BAD_UNIT.
 mlafix_status checkCubin(const uint8_t *bytes, size_t size);
 
-/// Whether an image is text, as the driver takes PTX. Error: BAD_UNIT.
+/// Checks that an image is text, as the driver takes PTX. Error: BAD_UNIT.
 mlafix_status checkPtx(const uint8_t *bytes, size_t size);
 
 } // namespace mlafix::runtime

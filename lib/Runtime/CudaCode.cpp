@@ -128,7 +128,7 @@ mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
   return MLAFIX_OK;
 }
 
-/// Whether the next image is tried after this error of the driver.
+/// True if the next image is tried after this error of the driver.
 bool isRefusal(CUresult result) {
   switch (result) {
   case cuda::errorInvalidImage:
@@ -186,8 +186,8 @@ mlafix_status checkEntry(const CudaDriver &driver,
                   "manifest, got code that takes %zu",
                   variant.entry.c_str(), i, variant.params[i].bytes, size);
   }
-  // Whether there are more is not asked: the driver's answer is an error, which
-  // compute-sanitizer and a debugger report to the user.
+  // Whether there are more is not checked: the driver's answer is an error,
+  // which compute-sanitizer and a debugger report to the user.
   return MLAFIX_OK;
 }
 

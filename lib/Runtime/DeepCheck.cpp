@@ -15,7 +15,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// What the driver says of an address; all zero for memory it does not know.
+/// The driver's answer about an address; all zero for memory it does not know.
 struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;

@@ -21,8 +21,8 @@ struct UnitDeleter {
   void operator()(mlafix_unit *unit) const { mlafix_unit_destroy(unit); }
 };
 
-/// What `loaded` points to. Never destroyed: a launch on another thread may be
-/// under way whenever the program ends.
+/// The state that `loaded` points to. Never destroyed: a launch on another
+/// thread may be under way whenever the program ends.
 struct Loaded {
   std::unique_ptr<mlafix_unit, UnitDeleter> unit;
   std::vector<const mlafix_kernel *> kernels;

@@ -54,7 +54,7 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted) {
   });
 }
 
-/// Whether the names that `wanted` leaves out are bound to their defaults; a
+/// True if the names that `wanted` leaves out are bound to their defaults; a
 /// dynamic dim (lower case) or an optional argument that was bound has none.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(

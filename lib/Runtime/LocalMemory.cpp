@@ -26,9 +26,9 @@ constexpr uint64_t noDevice = 0; ///< the host's, or not known to the driver
 constexpr uint64_t unknown = 255;
 static_assert(numDeviceSlots < unknown, "devices have 8 bits");
 
-/// What was answered for a page: the page in the upper 36 bits, of addresses of
-/// 57; the time in 20, and the owner in 8. Any thread reads and replaces any:
-/// each is whole.
+/// The answer for a page: the page in the upper 36 bits, of addresses of 57;
+/// the time in 20, and the owner in 8. Any thread reads and replaces any: each
+/// is whole.
 std::array<std::atomic<uint64_t>, 1024> answers{};
 
 /// Eighths of a second. An answer of 36 hours ago is taken for a new one.

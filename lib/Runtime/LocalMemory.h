@@ -13,7 +13,7 @@
 
 namespace mlafix::runtime {
 
-/// Whether all tensors that a planned launch reads are in memory of its device:
+/// True if all tensors that a planned launch reads are in memory of its device:
 /// the parameter of kind Local. Answers of the driver are remembered for an
 /// eighth of a second, so that memory that is freed and mapped again may get
 /// the answer of what was there before. Then a kernel prefetches what it had

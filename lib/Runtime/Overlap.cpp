@@ -36,7 +36,7 @@ bool isNested(const ByteLayout &layout) {
   return true;
 }
 
-/// Whether the byte at `address` belongs to a nested layout.
+/// True if the byte at `address` belongs to a nested layout.
 bool contains(const ByteLayout &layout, uint64_t address) {
   if (address < layout.base)
     return false;

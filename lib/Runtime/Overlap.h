@@ -49,10 +49,11 @@ struct ByteLayout {
 /// False if the tensor does not fit the address space (64-bit overflow).
 bool makeByteLayout(const StridedTensor &tensor, ByteLayout &layout);
 
-/// Whether two elements of one tensor share a byte.
+/// True if two elements of one tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
 
-/// What a launch asks of almost every tensor, at a fraction of a layout's cost.
+/// The bytes from a tensor's first to its last: enough for most launches, at a
+/// fraction of a layout's cost.
 struct ByteSpan {
   uint64_t base;   ///< as a layout's
   uint64_t extent; ///< as a layout's; 0: empty
@@ -69,7 +70,7 @@ struct ByteSpan {
 /// overlap.
 bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 
-/// Whether some byte belongs to both.
+/// True if some byte belongs to both.
 Relation overlap(const ByteLayout &a, const ByteLayout &b);
 
 } // namespace mlafix::runtime

@@ -14,7 +14,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// What the tensors of an argument are one of.
+/// The word for one of the tensors of an argument.
 const char *ofWhat(const ArgDesc &desc) {
   return desc.isPeers() ? "rank" : "tensor";
 }
@@ -70,7 +70,8 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   return MLAFIX_OK;
 }
 
-/// What the first tensor is in bytes; the others' differ in the base alone.
+/// The layout of the first tensor in bytes; the others' differ in the base
+/// alone.
 mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -96,7 +97,7 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
   return MLAFIX_OK;
 }
 
-/// Whether none of several tensors lies on another argument's tensor, of
+/// Checks that none of several tensors lies on another argument's tensor, of
 /// several the one numbered `which`, or on a later one of its own, one of both
 /// being written.
 mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,

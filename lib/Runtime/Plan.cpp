@@ -35,7 +35,7 @@ static double elementBytes(const ArgDesc &desc, const CallArg &arg) {
 
 namespace {
 
-/// Whether `holds` does for each argument that `args` has a bit for.
+/// True if `holds` does for each argument that `args` has a bit for.
 template <typename Holds> bool allOf(uint64_t args, Holds holds) {
   for (; args != 0; args &= args - 1)
     if (!holds(static_cast<uint32_t>(__builtin_ctzll(args))))
@@ -75,7 +75,7 @@ bool holdsDistinct(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// Whether elements of the two tensors that have the same indices are as far
+/// True if elements of the two tensors that have the same indices are as far
 /// apart.
 bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
   if (!b.hasShape)
@@ -93,7 +93,7 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// Whether so many bytes evict what was accessed first from the last cache,
+/// True if so many bytes evict what was accessed first from the last cache,
 /// which is shared: from half of its size on, as in memcpy.
 bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
   double bytes = 0;
@@ -125,7 +125,7 @@ std::string replace(std::string text, const std::string &name,
 
 } // namespace
 
-/// Whether the guard holds for a call whose grid has so many rows.
+/// True if the guard holds for a call whose grid has so many rows.
 static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
@@ -136,7 +136,7 @@ static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   return false;
 }
 
-/// What the guard asks for, as messages say it after "expected".
+/// The requirement of the guard, as messages put it after "expected".
 static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   std::string args;
   allOf(guard.args, [&](uint32_t a) {

@@ -47,7 +47,8 @@ private:
   size_t bytes = 0;
 };
 
-/// What one kernel's launches on one device run. Never changes once published.
+/// The code that one kernel's launches on one device run. Never changes once
+/// published.
 struct PreparedKernel {
   const TargetCode *code = nullptr;
   const Image *image = nullptr;

@@ -27,13 +27,13 @@ namespace mlafix::runtime {
 
 namespace limits = mlafix::limits;
 
-/// Whether arguments of a mlafix_arg_kind are several tensors.
+/// True if arguments of a mlafix_arg_kind are several tensors.
 inline bool isMany(int32_t kind) {
   return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
 }
 
-/// What every launch reads comes first and is adjacent: since the last launch
-/// the driver has replaced the contents of the caches.
+/// The fields that every launch reads come first and are adjacent: since the
+/// last launch the driver has replaced the contents of the caches.
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call passes
   int32_t dtype = 0;         ///< tensors
@@ -56,11 +56,11 @@ struct ArgDesc {
   std::string atMost;                    ///< scalars; "": no bound
   std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
 
-  /// Whether it has sizes and strides.
+  /// True if it has sizes and strides.
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR || isMany(); }
-  /// Whether each rank has one.
+  /// True if each rank has one.
   bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
-  /// Whether it is several, of ranks or of a list; the first dim counts them.
+  /// True if it is several, of ranks or of a list; the first dim counts them.
   bool isMany() const { return runtime::isMany(kind); }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
   bool isWritten() const {
@@ -69,7 +69,7 @@ struct ArgDesc {
   uint32_t ndim() const { return numDims; }
 };
 
-/// What Guards.def says of its kind.
+/// The entry of its kind in Guards.def.
 struct Guard {
   GuardKind kind;
   uint64_t args = 0;  ///< a bit for each argument that it is about
@@ -160,8 +160,8 @@ struct TargetCode {
   bool isCpu() const { return computeCapability == 0; }
 };
 
-/// What the compiler answered to a question about an argument: words for
-/// people, which no launch depends on.
+/// The compiler's answer to a question about an argument: words for people,
+/// which no launch depends on.
 struct ProofDesc {
   uint32_t arg = 0;
   std::string question, verdict, reason, element;

@@ -77,15 +77,16 @@ public:
 /// Returns the assemblers of `kind` on this machine, best first; empty if there
 /// are none.
 ///
-/// What is named comes before what is found: `ptxasPath` (an option), then the
-/// program that the environment variable MLAFIX_PTXAS names, then the library
-/// that MLAFIX_NVJITLINK names, then ptxas below CUDA_HOME, on PATH and in PyPI
-/// wheels, then libnvJitLink below CUDA_HOME, on the loader's path and in PyPI
-/// wheels. Naming something that is no assembler is an error.
+/// A named assembler takes precedence over those that are found: `ptxasPath`
+/// (an option), then the program that the environment variable MLAFIX_PTXAS
+/// names, then the library that MLAFIX_NVJITLINK names, then ptxas below
+/// CUDA_HOME, on PATH and in PyPI wheels, then libnvJitLink below CUDA_HOME, on
+/// the loader's path and in PyPI wheels. Naming something that is no assembler
+/// is an error.
 llvm::Expected<std::vector<Assembler *>>
 findAssemblers(AssemblerKind kind, llvm::StringRef ptxasPath);
 
-/// What to tell a user for whom findAssemblers() found nothing.
+/// The message to a user for whom findAssemblers() found nothing.
 llvm::StringRef noAssemblerMessage();
 
 // The two kinds, for findAssemblers().

@@ -15,7 +15,7 @@
 
 namespace mlafix::target {
 
-/// Whether `name` is an identifier in C and C++ and no keyword of either, nor a
+/// True if `name` is an identifier in C and C++ and no keyword of either, nor a
 /// macro of their headers.
 bool isCName(llvm::StringRef name);
 

@@ -37,7 +37,7 @@ static Error undefined(ArrayRef<std::string> names) {
 
 namespace {
 
-/// What the parts of one link share; outlives them.
+/// The state that the parts of one link share; outlives them.
 struct LinkState {
   ArrayRef<std::string> entries;
   CpuImage image;

@@ -22,14 +22,15 @@ class TargetMachine;
 
 namespace mlafix::target {
 
-/// What the pipeline says about a lowered kernel beside its code.
+/// The description that the pipeline gives of a lowered kernel besides its
+/// code.
 struct KernelInfo {
   /// The kernel's entry in the manifest, less "code".
   mlir::DictionaryAttr signature;
   llvm::SmallVector<VariantAttr> variants;
 };
 
-/// Whether `module` has been through the pipeline (carries `mlafix.signature`).
+/// True if `module` has been through the pipeline (carries `mlafix.signature`).
 bool isLowered(mlir::ModuleOp module);
 
 /// Takes `mlafix.signature` and every `mlafix.variant` off `module`. Emits an

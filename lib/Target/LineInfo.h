@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What profilers and disassemblers read to show a line of the kernel's source
-// beside an instruction: `.loc` in PTX, the line table of a cubin. It names the
-// source's path, so units that must not differ with it are made without.
+// The line information with which profilers and disassemblers show a line of
+// the kernel's source beside an instruction: `.loc` in PTX, the line table of a
+// cubin. It names the source's path, so units that must not differ with it are
+// made without.
 //
 //===----------------------------------------------------------------------===//
 

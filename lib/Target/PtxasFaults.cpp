@@ -32,7 +32,7 @@ static Value *negate(IRBuilder<> &b, Value *x) {
   return b.CreateCall(type, negation, {x});
 }
 
-/// Whether ptxas may compile the negation of `x` wrongly. Of three integers of
+/// True if ptxas may compile the negation of `x` wrongly. Of three integers of
 /// 32 bits of which one is a negation, 13.0 makes one maximum and drops the
 /// negation; of a comparison of -|x| with a constant, also one for a minimum of
 /// 64 bits, 12.9 and 13.0 make a constant.
@@ -124,7 +124,7 @@ static void takeSignsAsBits(Module &module) {
   }
 }
 
-/// Whether `value` is a pair of narrow floats that was converted from f32.
+/// True if `value` is a pair of narrow floats that was converted from f32.
 static bool isConvertedPair(const Value *value) {
   value = value->stripPointerCasts();
   while (const auto *cast = dyn_cast<BitCastInst>(value))
@@ -134,7 +134,7 @@ static bool isConvertedPair(const Value *value) {
   return callee && callee->getName().starts_with("llvm.nvvm.ff.to.e");
 }
 
-/// Whether `value` is a pair of narrow floats that is converted to f32.
+/// True if `value` is a pair of narrow floats that is converted to f32.
 static bool isConvertedBack(const Value *value) {
   return llvm::any_of(value->users(), [](const User *user) {
     if (isa<BitCastInst>(user))

@@ -119,7 +119,7 @@ LogicalResult mlafix::target::checkTarget(mlir::ModuleOp module,
   return failure(failed);
 }
 
-/// Whether 32 bytes move at once.
+/// True if 32 bytes move at once.
 static bool isWide(mlir::Operation *op) {
   mlir::Type type;
   std::optional<uint64_t> alignment;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `--target` accepts (mlafix/Targets.def): GPU architectures and CPU
-// baselines, by the names under which units list their code
+// The names that `--target` accepts (mlafix/Targets.def): GPU architectures and
+// CPU baselines, by the names under which units list their code
 // (docs/UnitFormat.md), and LLVM's code generator for each.
 //
 //===----------------------------------------------------------------------===//

@@ -12,7 +12,7 @@
 
 namespace mlafix {
 
-/// Whether the launch passes `memref`, i1; null where that is no optional
+/// True (i1) if the launch passes `memref`; null where that is no optional
 /// argument, and so passed always.
 mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value memref);
@@ -26,14 +26,14 @@ mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
-/// Whether both tensors of a state were given and its predicate holds; null for
-/// always.
+/// True (i1) if both tensors of a state were given and its predicate holds;
+/// null for always.
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
-/// Whether the store, called in place, writes the elements that the load read.
+/// True if the store, called in place, writes the elements that the load read.
 bool isSameRow(StoreStateOp store, LoadStateOp load);
 
-/// Whether two arguments are the same tensor, i1 (mlafix.same_tensor).
+/// True if two arguments are the same tensor, i1 (mlafix.same_tensor).
 mlir::Value buildSameTensor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value x, mlir::Value y);
 

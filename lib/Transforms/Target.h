@@ -34,12 +34,12 @@ inline constexpr llvm::StringLiteral kPlainRowsAttr = "mlafix.plain_rows";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
 llvm::StringRef getTarget(mlir::Operation *op);
-/// Whether `target` names a GPU.
+/// True if `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
-/// What the compiler knows of the target of the module that `op` is in, with
-/// the numbers that mlafix-plan-layout was told to replace. The table's first
-/// values before mlafix-plan-layout, and for a target that it does not have.
+/// The model of the target of the module that `op` is in, with the numbers that
+/// mlafix-plan-layout was told to replace. The table's first values before
+/// mlafix-plan-layout, and for a target that it does not have.
 MachineModel getMachine(mlir::Operation *op);
 
 /// The model of a pass's options `target` and `machine`; what is wrong with

@@ -73,7 +73,7 @@ void buildGridWait(mlir::OpBuilder &b, mlir::Location loc);
 bool isGridWait(mlir::Operation *op);
 /// Lets the next grid begin: `griddepcontrol.launch_dependents`.
 void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
-/// Whether `op` is one of these two.
+/// True if `op` is one of these two.
 bool isGridControl(mlir::Operation *op);
 
 /// Four bytes of those of `low` and `high`, i32, which are numbered 0 to 7:

@@ -177,8 +177,8 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
 
-/// What of an argument a specialisation does not take, in the order of the
-/// checks.
+/// The property of an argument that a specialisation does not take, in the
+/// order of the checks.
 enum class Aspect { Tensor, Absence, DType, Rank, Size };
 
 /// The first thing that keeps a specialisation from running a call.
@@ -190,7 +190,7 @@ struct Mismatch {
   auto order() const { return std::make_tuple(argument, aspect, dim); }
 };
 
-/// Whether the call has the dtypes, ranks, sizes and absent arguments that the
+/// True if the call has the dtypes, ranks, sizes and absent arguments that the
 /// kernel was compiled for: nullopt if so.
 std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
                                      const Call &call) {
@@ -221,7 +221,7 @@ std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
   return std::nullopt;
 }
 
-/// What a specialisation takes in place of what does not fit.
+/// The property that a specialisation expects where an argument does not fit.
 std::string describeExpected(const mlafix_arg_info &info,
                              const Mismatch &mismatch) {
   switch (mismatch.aspect) {

@@ -93,7 +93,7 @@ def spelling_of(dtype: Any) -> str:
 
 
 def is_symbol(value: Any) -> bool:
-    """Whether a number is one that torch knows by name only, while it traces."""
+    """True if a number is one that torch knows by name only, while it traces."""
     return type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
@@ -148,12 +148,12 @@ def _signed(like: Any, size: int) -> Any:
 
 
 def is_torch(array: Any) -> bool:
-    """Whether an array is torch's: its library need not be imported to tell."""
+    """True if an array is torch's: its library need not be imported to tell."""
     return hasattr(type(array), "__torch_function__")
 
 
 def shares_memory(view: Any, array: Any) -> bool:
-    """Whether what an index of an array gave, which may be empty, is a view of it."""
+    """True if what an index of an array gave, which may be empty, is a view of it."""
     if is_torch(array):
         return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
     return 0 in view.shape or numpy.may_share_memory(view, array)
@@ -170,7 +170,7 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
     return flat if shares_memory(flat, array) else None
 
 
-# What a variable of integers whose elements are only moved stands for, and what others of as many bytes are moved as.
+# The dtypes that a variable of integers stands for if its elements are only moved, by size; others of that size are moved as these.
 _MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
@@ -208,7 +208,7 @@ def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> No
 
 
 def is_contiguous(array: Any) -> bool:
-    """Whether elements follow each other. Where an array's library does not say, reshaping it copies nothing if so."""
+    """True if elements follow each other. Where an array's library does not say, reshaping it copies nothing if so."""
     if isinstance(array, numpy.ndarray):
         return bool(array.flags.c_contiguous)
     asked = getattr(array, "is_contiguous", None)

@@ -37,7 +37,7 @@ namespace {
 /// The at::Tensor in torch's object for one: what comes first in it.
 const void *tensorIn(PyObject *object) { return object + 1; }
 
-/// Whether it is there: an at::Tensor is a pointer, which torch tells.
+/// True if it is there: an at::Tensor is a pointer, which torch tells.
 bool holdsTensor(nb::handle object) {
   auto address = nb::cast<uintptr_t>(object.attr("_cdata"));
   return *static_cast<const uintptr_t *>(tensorIn(object.ptr())) == address;

@@ -5,7 +5,7 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* What the other headers of the runtime need. mlafix/runtime.h includes them *|
+|* Shared by the other headers of the runtime. mlafix/runtime.h includes them *|
 |* all and has the conventions.                                               *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/

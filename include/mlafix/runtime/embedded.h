@@ -5,8 +5,9 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* What the headers that mlafix-opt writes (--emit=header, docs/Embedding.md) *|
-|* stand on: a unit that is loaded once, by the first call that needs it.     *|
+|* Used by the headers that mlafix-opt writes (--emit=header,                 *|
+|* docs/Embedding.md): a unit that is loaded once, by the first call that     *|
+|* needs it.                                                                  *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -57,7 +57,8 @@ typedef struct mlafix_peers {
   uint32_t struct_size;
   uint32_t ranks;
   void *const *data; /**< of each rank, as this one addresses it */
-  /** What each is, on the device of the launch; its `data` does not count. */
+  /** The view that all tensors share, on the device of the launch; its `data`
+   * is ignored. */
   const mlafix_tensor *each;
   /** CUDA: the same of all arguments of a call. CPU, where all tensors are one
    * process's own: not looked at. */
@@ -82,10 +83,10 @@ static inline mlafix_arg mlafix_list_arg(const mlafix_peers *list) {
   return arg;
 }
 
-/** Whether all ranks have come to the launches that are complete: RANK_ERROR,
- * which names one that has not, or OK. Reads `failure` and waits for nothing;
- * every launch and bound launch begins with it. After a RANK_ERROR the
- * workspaces cannot be used any more. */
+/** Checks that all ranks have come to the launches that are complete:
+ * RANK_ERROR, which names one that has not, or OK. Reads `failure` and waits
+ * for nothing; every launch and bound launch begins with it. After a RANK_ERROR
+ * the workspaces cannot be used any more. */
 MLAFIX_API mlafix_status mlafix_group_check(const mlafix_group *group)
     MLAFIX_NOEXCEPT;
 

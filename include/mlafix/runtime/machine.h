@@ -5,7 +5,7 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* What the machine has, and the threads and the driver that launches use.    *|
+|* The devices of the machine, and the threads and the driver of launches.    *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -5,7 +5,7 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* What a kernel is called with.                                              *|
+|* The arguments of a kernel.                                                 *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -70,7 +70,7 @@ typedef struct mlafix_tensor {
 #define MLAFIX_TENSOR_INIT                                                     \
   { sizeof(mlafix_tensor), 0, 0, {0, 0}, NULL, NULL, NULL }
 
-/** What an argument holds. Scalars are not converted: an `index` or `i64`
+/** The contents of an argument. Scalars are not converted: an `index` or `i64`
  * parameter takes MLAFIX_ARG_I64, `i32` takes MLAFIX_ARG_I32, and so on. */
 typedef enum mlafix_arg_kind {
   MLAFIX_ARG_TENSOR = 1,

@@ -5,8 +5,8 @@
 |*                                                                            *|
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
-|* What the sources that mlafix-opt writes (--emit=tvm-ffi,                   *|
-|* docs/Embedding.md) call. It is in libmlafix_tvm_ffi.a, beside the runtime  *|
+|* Called by the sources that mlafix-opt writes (--emit=tvm-ffi,              *|
+|* docs/Embedding.md). It is in libmlafix_tvm_ffi.a, beside the runtime       *|
 |* itself, and not in libmlafix_runtime.so.                                   *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/

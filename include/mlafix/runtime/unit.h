@@ -114,7 +114,7 @@ MLAFIX_API mlafix_status mlafix_unit_find_kernel(
     const mlafix_kernel **kernel) MLAFIX_NOEXCEPT;
 
 /*===----------------------------------------------------------------------===*\
-|* What a kernel is. All strings and arrays live as long as the unit.         *|
+|* A kernel. All strings and arrays live as long as the unit.                 *|
 \*===----------------------------------------------------------------------===*/
 
 typedef enum mlafix_access {
@@ -168,8 +168,8 @@ MLAFIX_API mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
                                              uint32_t index, uint32_t *a,
                                              uint32_t *b) MLAFIX_NOEXCEPT;
 
-/** What the compiler answered to a question about an argument (docs/Proofs.md).
- * The words are for people: a newer compiler may have others. */
+/** The compiler's answer to a question about an argument (docs/Proofs.md). The
+ * words are for people: a newer compiler may have others. */
 typedef struct mlafix_proof_info {
   uint32_t struct_size;
   uint32_t arg;         /**< the argument's index */

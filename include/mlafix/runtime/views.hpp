@@ -33,7 +33,7 @@ enum class f8e8m0 : uint8_t {};
 /// Two of them: sizes count elements, and strides bytes but for the last, 1.
 enum class f4e2m1 : uint8_t {};
 
-/// Whether memory of `Source` elements may be passed where the kernel has
+/// True if memory of `Source` elements may be passed where the kernel has
 /// `Element`s. To pass another library's type, specialise it:
 ///
 ///   template <>
@@ -130,7 +130,7 @@ public:
       const Extents<Rank> &shape, const Extents<Rank> &strides) noexcept {
     return View(data, shape, strides, true);
   }
-  /// What the kernel writes may be read by another.
+  /// Elements that the kernel writes may be passed to one that reads them.
   template <typename Source, typename = std::enable_if_t<
                                  std::is_same<const Source, Element>::value &&
                                  !std::is_same<Source, Element>::value>>

@@ -116,8 +116,9 @@ static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
              : arith::MulFOp::create(b, op.getLoc(), op.getLhs(), inverse);
 }
 
-/// What an assembler could answer without a look at NaN: the operand that is at
-/// least, or more than, a constant of 0 or below. Null for other comparisons.
+/// The operand that is compared (at least, or more than) with a constant of 0
+/// or below. An assembler could decide that without regard to NaN. Null for
+/// other comparisons.
 static Value getComparedWithNonPositive(arith::CmpFOp op) {
   auto isNonPositive = [](Value x) {
     APFloat value(0.0f);

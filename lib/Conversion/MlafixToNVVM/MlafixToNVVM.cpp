@@ -56,7 +56,7 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
-/// Whether `value` is computed from what was loaded.
+/// True if `value` is computed from what was loaded.
 static bool comesFromMemory(Value value) {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -72,7 +72,7 @@ static bool comesFromMemory(Value value) {
          });
 }
 
-/// Whether a loop loads rows from its first iteration on, which is known before
+/// True if a loop loads rows from its first iteration on, which is known before
 /// anything is loaded.
 static bool loadsInLoop(KernelOp kernel) {
   return kernel
@@ -109,7 +109,7 @@ static void streamListedRows(KernelOp kernel) {
     if (loop && comesFromMemory(loop.getLowerBound()))
       listed.insert(op->getOperand(0));
   });
-  // What unrolling leaves is loaded behind the loop.
+  // The iterations that unrolling leaves are loaded after the loop.
   kernel.walk([&](Operation *op) {
     if (!isRow(op) || !listed.contains(op->getOperand(0)))
       return;
@@ -120,7 +120,7 @@ static void streamListedRows(KernelOp kernel) {
   });
 }
 
-/// Whether a launch says how far rows lie apart.
+/// True if a launch says how far rows lie apart.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -174,7 +174,7 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   return threads / layout.getThreads();
 }
 
-/// What is for ranks is in the parameters themselves, with any index.
+/// The parameters themselves hold what is for ranks, with any index.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
                               ArrayRef<ParamAttr> params,
                               unsigned addressSpace) {

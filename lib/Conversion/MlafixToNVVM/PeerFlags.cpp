@@ -43,7 +43,7 @@ public:
 
   mlir::Value wait();
   mlir::Value release(mlir::Value arrived);
-  /// What `mlafix.begin_exchange` answers.
+  /// The result of `mlafix.begin_exchange`.
   struct Begin {
     mlir::Value last; ///< the number of the last collective, i64
     mlir::Value turn; ///< index
@@ -163,7 +163,7 @@ Value PeerFlags::endExchange(Value last, Value sends) {
   Type i32Type = b.getI32Type();
   Value step = buildBlockSize(b, loc);
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
-  // What all threads stored comes before the flags.
+  // The stores of all threads come before the flags.
   Value sent =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, sends));
   sent = compare(arith::CmpIPredicate::ne, sent, i32(0));

@@ -104,7 +104,8 @@ private:
     indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
     return indices;
   }
-  /// What `value` is in the rows of the batch: as a vector, and in one of them.
+  /// The values of `value` in the rows of the batch: as a vector, and in one of
+  /// them.
   Value vectorOf(OpBuilder &b, Value value);
   Value laneOf(OpBuilder &b, Value value, int64_t lane);
   /// `op` with what its operands are in one row.
@@ -177,7 +178,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
       continue;
     }
     varying.insert(op->result_begin(), op->result_end());
-    // What is near to an address stays a scalar, as addresses are.
+    // Values that addresses are computed from stay scalars, as addresses do.
     if (isa<LoadOp, StoreOp>(op) || early.isCheap(op)) {
       for (int64_t lane = 0; lane < batch; ++lane)
         for (Value result : cloneLane(b, op, lane)->getResults())

@@ -26,7 +26,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether all elements are one constant: what takes the place of a row that is
+/// True if all elements are one constant: what takes the place of a row that is
 /// not there.
 static bool isConstantSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
@@ -34,7 +34,8 @@ static bool isConstantSplat(Value value) {
   return matchPattern(value, m_Constant());
 }
 
-/// What `op` does to most rows, if a condition decides it: it moves them.
+/// The condition that decides whether `op` moves a row, and its value for most
+/// rows, which are moved.
 static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return std::pair(branch.getCondition(), true);
@@ -49,7 +50,7 @@ static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   return std::pair(select.getCondition(), isSecond);
 }
 
-/// Whether `loop` walks the packs of a row: it counts from and to constants,
+/// True if `loop` walks the packs of a row: it counts from and to constants,
 /// and each access of a pack is at its index.
 static bool walksPacks(scf::ForOp loop) {
   if (!matchPattern(loop.getLowerBound(), m_Constant()) ||

@@ -65,7 +65,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                 "stored");
 }
 
-/// Whether the grid's rows are so few that the cache holds them, i1.
+/// True if the grid's rows are so few that the cache holds them, i1.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
                           int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);

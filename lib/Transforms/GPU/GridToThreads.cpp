@@ -77,7 +77,7 @@ static SetVector<Value> getRowConditions(ForallOp forall) {
   return conditions;
 }
 
-/// Whether one of `conditions` is another for the last row than for the first,
+/// True if one of `conditions` is another for the last row than for the first,
 /// i1; null where scalar arithmetic alone cannot tell. Built ahead of the grid.
 static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
                              const SetVector<Value> &conditions) {
@@ -142,7 +142,7 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
                  : place;
 }
 
-/// Whether the grid's rows fill whole warps: their number is a multiple of the
+/// True if the grid's rows fill whole warps: their number is a multiple of the
 /// product of the sizes that are known.
 static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
   int64_t known = 1;

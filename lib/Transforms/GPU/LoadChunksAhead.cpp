@@ -47,13 +47,13 @@ public:
   /// Collects the loads. False, and the reason, if one of them takes what only
   /// its own iteration knows, or all together take too many registers.
   bool collect(StringRef &reason);
-  /// What a lane then holds of the next chunk.
+  /// The bytes that a lane then holds of the next chunk.
   int64_t bytes = 0;
 
   /// The values that `carried` has in the iteration at `index`.
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
 
-  /// What the iteration uses of its loads.
+  /// The results of its loads that the iteration uses.
   SmallVector<Value> carried;
 
 private:

@@ -46,7 +46,7 @@ public:
   FirstLanes(OpBuilder &b, Location loc, Operation *program, int64_t lanes)
       : b(b), loc(loc), program(program), lanes(lanes) {}
 
-  /// Whether `value` is plain arithmetic, as far as `program` computes it.
+  /// True if `value` is plain arithmetic, as far as `program` computes it.
   bool isKnown(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || !program->isProperAncestor(op))
@@ -92,7 +92,7 @@ Value FirstLanes::build(Value value) {
   return mapping.lookup(value);
 }
 
-/// Whether another thread can do `store`, of a scalar, in place of the row's
+/// True if another thread can do `store`, of a scalar, in place of the row's
 /// first lane.
 static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
   MemoryAccess access = *getSingleAccess(store);
@@ -207,7 +207,7 @@ public:
 };
 } // namespace
 
-/// What `op` of the kernel's top level holds the row's program, or is it.
+/// The op of the kernel's top level that is the row's program, or holds it.
 static Operation *findProgram(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front())
     if (op.walk([](RowOp) { return WalkResult::interrupt(); }).wasInterrupted())

@@ -120,7 +120,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // What makes a number a row. Of rows that count, it fits.
+    // The number that is added to a row's number to give its index. For rows
+    // that count, it fits.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -280,7 +281,7 @@ Value SegmentPredicate::build(Value segment, bool isBounded) {
   return mapping.lookupOrDefault(yield.getValues()[0]);
 }
 
-/// Whether all segments before `end` exist and are within the bounds of loads,
+/// True if all segments before `end` exist and are within the bounds of loads,
 /// or, as another computation of it, whether not.
 Value SegmentPredicate::endsWithin(Value end, Value segments, bool isWithin) {
   IndexBuilder x(b, loc);

@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// What a block does at once: some rows, each by some threads or lane groups,
-/// which take the row's inner indices in turn.
+/// The work of a block at one time: some rows, each by some threads or lane
+/// groups, which take the row's inner indices in turn.
 struct RowBundle {
   int64_t rows;
   int64_t perRow;    ///< threads or lane groups of a row
@@ -28,7 +28,7 @@ struct RowBundle {
   /// or lane groups for. 0: never.
   int64_t scatteredRows = 0;
 
-  // What RaggedRows adds.
+  // The additions of RaggedRows.
 
   /// By row: 1 + the position of the segment that has its first row there, or
   /// 0. Null where there are too many rows.
@@ -101,12 +101,12 @@ class SegmentPredicate {
 public:
   SegmentPredicate(mlir::OpBuilder &b, RaggedForallOp grid);
 
-  /// Whether the segment, which exists, is selected.
+  /// True if the segment, which exists, is selected.
   mlir::Value isSelected(mlir::Value segment) {
     return build(segment, /*isBounded=*/true);
   }
 
-  /// Whether one of the segments base + member + i step for i < count is
+  /// True if one of the segments base + member + i step for i < count is
   /// selected, of those below `segments`, all with the bases of one strip.
   mlir::Value isAnySelected(mlir::Value base, mlir::Value member, int64_t count,
                             int64_t step, mlir::Value segments);

@@ -122,7 +122,7 @@ public:
   void build();
 
 private:
-  /// Whether `flag` (i1) holds for a thread of the block.
+  /// True (i1) if `flag` (i1) holds for a thread of the block.
   Value isAny(Value flag) {
     Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), flag);
     return x.compare(arith::CmpIPredicate::ne, buildBarrierOr(b, loc, bits),
@@ -253,7 +253,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
-/// Whether the operations of a grid's body read no memory.
+/// True if the operations of a grid's body read no memory.
 static bool onlyStores(Block &body) {
   return llvm::all_of(body, [](Operation &op) {
     std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
@@ -264,9 +264,9 @@ static bool onlyStores(Block &body) {
   });
 }
 
-/// What a block does at once, and how many blocks there are to be. Scalars are
-/// begun by the last blocks, since the first ones have rows to do; a lane
-/// group's rows, by as many groups as there may be inner indices.
+/// The work of a block at one time, and the number of blocks. Scalars are begun
+/// by the last blocks, since the first ones have rows to do; a lane group's
+/// rows, by as many groups as there may be inner indices.
 ///
 /// Many rows that are only stored are scattered: together, all blocks then
 /// write a window of memory that is contiguous and small. On an H200 a fill of

@@ -27,14 +27,14 @@ static Value buildStride(OpBuilder &b, Location loc, Value memref,
       b, loc, metadata.getConstifiedMixedStrides()[dim]);
 }
 
-/// Whether `access` is of an element of one tensor with strides.
+/// True if `access` is of an element of one tensor with strides.
 static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
   BlockArgument argument = access.getArgument();
   return argument && !access.isRow && !isSwizzled(access.memref) &&
          !kernel.isArgMany(argument.getArgNumber());
 }
 
-/// Whether scalars of rows that differ in the grid's first index alone are next
+/// True if scalars of rows that differ in the grid's first index alone are next
 /// to each other where the last dim of `access` is contiguous; those of the
 /// rows of a block are not. Rows that are reduced or stored in another width
 /// gain less by it than it costs to compute another order.
@@ -76,7 +76,7 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
 /// With more, the first thread of a block would take longer than the others.
 static constexpr size_t kMostTables = 4;
 
-/// Whether a tensor is known to take a line or less, which blocks load
+/// True if a tensor is known to take a line or less, which blocks load
 /// together.
 static bool isOneLine(MemRefType type) {
   return type.hasStaticShape() &&

@@ -12,7 +12,7 @@
 
 namespace mlafix {
 
-/// Whether the scalars of rows that differ in the first index alone are
+/// True if the scalars of rows that differ in the first index alone are
 /// consecutive in memory, i1: a launch's strides say so. An lse of [H, n] in a
 /// grid of (n, H) is an example. Null where no scalar of `forall` may be stored
 /// so, or the order of rows is not free.

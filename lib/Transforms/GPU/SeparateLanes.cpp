@@ -101,7 +101,8 @@ void LaneSeparation::separate(Block &block, SmallVector<MemoryAccess> &open) {
       SmallVector<MemoryAccess> before = open;
       for (Block &nested : region) {
         separate(nested, open);
-        // What is open at the end of an iteration conflicts with the next one.
+        // Accesses that are open at the end of an iteration conflict with the
+        // next one.
         meetBefore(nested.getTerminator(), inside, open);
       }
       addAccesses(open, before);

@@ -118,7 +118,7 @@ template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
 // Division
 //===----------------------------------------------------------------------===//
 
-/// Whether the divisor may be one that upstream's ops do not take.
+/// True if the divisor may be one that upstream's ops do not take.
 static bool isOddDivisor(Value divisor, bool isSigned) {
   std::optional<APInt> constant = constantOf(divisor);
   return !constant || constant->isZero() || (isSigned && constant->isAllOnes());

@@ -53,10 +53,10 @@ public:
         stores.push_back(access);
   }
 
-  /// Whether each row of the grid stores, if anything, one element or row of
-  /// the output, another one in each row, and all of these have a row.
+  /// True if each row of the grid stores at most one element or row of the
+  /// output, another one in each row, and all of these have a row.
   LogicalResult verify();
-  /// Whether `block`, of a row's program, has stored; null: never.
+  /// True (i1) if `block`, of a row's program, has stored; null: never.
   FailureOr<Value> buildWritten(Block &block);
   /// The fill as `mlafix.store` takes it.
   Value buildFill(OpBuilder &b, Attribute fill);
@@ -84,7 +84,7 @@ private:
 };
 } // namespace
 
-/// Whether the grid's index runs over just the dim.
+/// True if the grid's index runs over just the dim.
 static bool runsOver(ForallOp grid, BlockArgument index, Value memref,
                      unsigned dim) {
   Value extent = grid.getExtents()[index.getArgNumber()];

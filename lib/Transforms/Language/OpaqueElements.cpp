@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-/// Whether the fill of an output is a number other than 0.
+/// True if the fill of an output is a number other than 0.
 bool OpaqueElements::isFilledWithNumber() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
@@ -73,7 +73,7 @@ Operation *OpaqueElements::collect() {
   return isFilledWithNumber() ? kernel.getOperation() : nullptr;
 }
 
-/// Whether what makes `value` moves elements; those it moves are next.
+/// True if what makes `value` moves elements; those it moves are next.
 bool OpaqueElements::followDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto load = dyn_cast_if_present<LoadOp>(op)) {
@@ -102,7 +102,7 @@ bool OpaqueElements::followDefinition(Value value) {
   return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
 }
 
-/// Whether `use` moves an element; where to is next.
+/// True if `use` moves an element; where to is next.
 bool OpaqueElements::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto store = dyn_cast<StoreOp>(op))

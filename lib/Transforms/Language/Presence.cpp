@@ -90,7 +90,7 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
     } else if (auto same = dyn_cast<SameTensorOp>(user)) {
       replaceSame(b, same, argument);
     } else if (auto dim = dyn_cast<memref::DimOp>(user)) {
-      // What a launch that omits the tensor passes.
+      // The value that a launch passes if it omits the tensor.
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
       dim.replaceAllUsesWith(none);
     } else if (!isa<StoreOp, DistinctOp>(user)) {

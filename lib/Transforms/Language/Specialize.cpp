@@ -137,7 +137,7 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
   return success();
 }
 
-/// Whether the size of `dim` is visible outside of the kernel: an argument has
+/// True if the size of `dim` is visible outside of the kernel: an argument has
 /// it, or a sum along it, a running one too, or an iota counts its elements.
 /// Elsewhere it is the length of rows that no tensor holds, as those of a state
 /// of which only the lse is stored.

@@ -73,7 +73,7 @@ private:
 };
 } // namespace
 
-/// Whether `op`, or one inside of it, uses a result of `ops`.
+/// True if `op`, or one inside of it, uses a result of `ops`.
 bool JoinedReciprocals::needs(Operation &op) const {
   return op
       .walk([&](Operation *inner) {
@@ -87,13 +87,13 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// Whether `op` may stand behind reciprocals that are joined later in the
+/// True if `op` may stand behind reciprocals that are joined later in the
 /// block: it does not need them, or it can be moved and computed again.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
 
-/// What is near the reciprocal, in the shape of `op`.
+/// The approximation of the reciprocal, in the shape of `op`.
 Value JoinedReciprocals::buildNear(arith::DivFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();

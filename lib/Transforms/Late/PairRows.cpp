@@ -25,7 +25,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether all elements are one value, which no order changes.
+/// True if all elements are one value, which no order changes.
 static bool isSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     return !isa<VectorType>(broadcast.getSource().getType());
@@ -63,7 +63,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
-    // What a loop carries is also what an iteration before left there.
+    // A value that a loop carries may come from an earlier iteration.
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
         if (isa<VectorType>(argument.getType())) {

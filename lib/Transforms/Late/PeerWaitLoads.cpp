@@ -73,7 +73,7 @@ static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
   return op.getResult(0);
 }
 
-/// What `load` loads where the condition holds, else any value: a load that
+/// The value of `load` where the condition holds, else any value: a load that
 /// takes no branch, and stays where it is, where LLVM and ptxas would move
 /// others to their uses. A pack that is wider than one load takes two, as 16
 /// elements of bf16 do beside fp8. Null for a type that has no such load, and
@@ -144,7 +144,7 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
   }
 }
 
-/// Whether `op`, of those between the two ends of an exchange, stores to this
+/// True if `op`, of those between the two ends of an exchange, stores to this
 /// rank's own tensors: the addresses of the others' come from a table.
 static bool storesOwn(Operation *op, Operation *begin) {
   return op

@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `value` is computed from the number of the block; not by way of what
+/// True if `value` is computed from the number of the block; not by way of what
 /// is in `seen`.
 static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
@@ -69,8 +69,8 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
   return starts.lookupOrDefault(value);
 }
 
-/// What is known of `mask` ahead of the wait: the conjuncts that take no
-/// memory; null if there are none. Of select(x, y, false), y may be poison
+/// The part of `mask` that is known ahead of the wait: the conjuncts that take
+/// no memory; null if there are none. Of select(x, y, false), y may be poison
 /// where x does not hold.
 Value PrefetchCandidates::buildKnown(Value mask) {
   if (Value early = buildBeforeWait(mask))
@@ -126,14 +126,14 @@ void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
   starts = around;
 }
 
-/// Whether two groups have the same packs, in one order.
+/// True if two groups have the same packs, in one order.
 static bool haveAlikeRows(const CandidateLoads &x, const CandidateLoads &y) {
   return !x.rows.empty() && x.rows.size() == y.rows.size() &&
          llvm::all_of_zip(x.rows, y.rows, isAlike);
 }
 
-/// What is loaded in one place under one condition, and in another place under
-/// another one, is prefetched where either holds.
+/// Rows that are loaded in one place under one condition, and in another place
+/// under another one, are prefetched where either holds.
 void PrefetchCandidates::joinRows() {
   OpBuilder b(wait);
   auto getCondition = [&](const CandidateLoads &group) {

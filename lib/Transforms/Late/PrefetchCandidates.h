@@ -13,7 +13,8 @@
 
 namespace mlafix {
 
-/// What is loaded after the wait if both hold (null: always).
+/// Memory that is loaded after the wait if `condition` and `mask` hold (null:
+/// always).
 struct CandidateLoads {
   mlir::Value condition, mask;
   llvm::SmallVector<mlir::Value> rows;   // pointers to whole packs

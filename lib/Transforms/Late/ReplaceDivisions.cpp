@@ -98,7 +98,7 @@ static Value invertPower(OpBuilder &b, Value divisor) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-/// Whether a product with the inverse in two parts is the quotient, for
+/// True if a product with the inverse in two parts is the quotient, for
 /// dividends of at least `least`.
 static bool isReplaceable(float divisor, float least) {
   if (!(divisor > 1.0f) || divisor > kLargestConstant || !(least > 0.0f))

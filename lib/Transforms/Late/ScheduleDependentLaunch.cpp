@@ -81,7 +81,7 @@ static scf::ForOp getChunkLoop(Operation *launch) {
   return isCarried ? loop : scf::ForOp();
 }
 
-/// Whether `value` is computed from what is loaded in `block`; adds the
+/// True if `value` is computed from what is loaded in `block`; adds the
 /// operations that are not pure, of which it is computed, to `of`.
 static bool needsMemory(Value value, Block &block,
                         llvm::SmallSetVector<Operation *, 4> &of) {
@@ -98,7 +98,7 @@ static bool needsMemory(Value value, Block &block,
   return needs;
 }
 
-/// Whether `op` loads a pack without a predicate.
+/// True if `op` loads a pack without a predicate.
 static bool isRowLoad(Operation &op) {
   auto load = dyn_cast<LLVM::LoadOp>(op);
   auto type = load ? dyn_cast<VectorType>(load.getType()) : VectorType();

@@ -49,7 +49,7 @@ static SmallVector<Value> collectPointers(Operation *wait) {
   return pointers;
 }
 
-/// Whether more than one element is loaded through `pointer`.
+/// True if more than one element is loaded through `pointer`.
 static bool isOfPack(Value pointer) {
   return llvm::any_of(pointer.getUsers(), [](Operation *user) {
     auto vector = user->getNumResults() == 1
@@ -59,14 +59,15 @@ static bool isOfPack(Value pointer) {
   });
 }
 
-/// What a constant is added to in `value`; null for another value.
+/// The other summand if `value` is a sum with a constant; null for another
+/// value.
 static Value getAugend(Value value) {
   auto sum = value.getDefiningOp<arith::AddIOp>();
   return sum && matchPattern(sum.getRhs(), m_Constant()) ? sum.getLhs()
                                                          : Value();
 }
 
-/// Whether two values differ by a constant, in a sum or a conversion of it.
+/// True if two values differ by a constant, in a sum or a conversion of it.
 static bool differByConstant(Value x, Value y) {
   if (isAlike(x, y))
     return true;
@@ -186,7 +187,7 @@ ScheduleGridWaitPass::choosePrefetches(Operation *wait,
   return bytes;
 }
 
-/// Whether the launch reads only memory of its own device, i1: a parameter that
+/// True if the launch reads only memory of its own device, i1: a parameter that
 /// a kernel has if it prefetches. Null where there is no room for another one.
 Value ScheduleGridWaitPass::getLocal() {
   if (local)

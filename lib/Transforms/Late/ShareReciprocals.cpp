@@ -46,7 +46,7 @@ using namespace mlafix;
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
 
-/// Whether nothing is left of `value` but fp8, which has no number between 0
+/// True if nothing is left of `value` but fp8, which has no number between 0
 /// and 2^-17 but 0; bounds may come before.
 static bool isNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
@@ -107,7 +107,7 @@ public:
     ops.push_back(op);
     divisors.push_back(divisor);
   }
-  /// Whether `op` can be done where the first of them is.
+  /// True if `op` can be done where the first of them is.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
     return op->getBlock() == ops.front()->getBlock() &&
            order.properlyDominates(op.getLhs(), ops.front()) &&

@@ -26,7 +26,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `condition` says that `value` is 0, which is +0.0 then: no power is
+/// True if `condition` says that `value` is 0, which is +0.0 then: no power is
 /// -0.0.
 static bool isZeroPower(Value condition, Value value) {
   auto equal = condition.getDefiningOp<arith::CmpFOp>();
@@ -35,7 +35,7 @@ static bool isZeroPower(Value condition, Value value) {
          matchPattern(equal.getRhs(), m_AnyZeroFloat());
 }
 
-/// Whether `value` is seen to be +0.0 wherever `condition` holds.
+/// True if `value` is seen to be +0.0 wherever `condition` holds.
 static bool isZeroWhere(Value condition, Value value) {
   if (matchPattern(condition, m_Zero()) ||
       matchPattern(value, m_PosZeroFloat()) || isZeroPower(condition, value))
@@ -80,8 +80,9 @@ static bool keepSum(math::FmaOp fma) {
 }
 
 namespace {
-/// What a merge of two leaves: 0 where neither state has a row, else the sum of
-/// two payloads, the second of which may be left out (keepSum), times a number.
+/// The result of a merge of two: 0 where neither state has a row, else the sum
+/// of two payloads, the second of which may be left out (keepSum), times a
+/// number.
 struct MergedRow {
   static std::optional<MergedRow> get(arith::SelectOp op);
   Value getNone() { return op.getCondition(); }
@@ -99,7 +100,7 @@ struct MergedRow {
 };
 } // namespace
 
-/// Whether nothing is computed with `value`: it is narrowed, between bounds.
+/// True if nothing is computed with `value`: it is narrowed, between bounds.
 /// Fewer words than numbers are then masked.
 static bool isOnlyNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `op` is plain arithmetic that may be executed speculatively: a
+/// True if `op` is plain arithmetic that may be executed speculatively: a
 /// division by zero that a branch guards may not.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))

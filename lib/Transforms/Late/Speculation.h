@@ -23,10 +23,10 @@ bool collectSlice(mlir::Value value, mlir::Operation *wait,
 /// arithmetic.
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
-/// Whether two values are computed alike, without a look at memory.
+/// True if two values are computed alike, without a look at memory.
 bool isAlike(mlir::Value x, mlir::Value y);
 
-/// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
+/// True if `pointer` is one of the arguments' memory: rows may be on a thread's
 /// stack, too.
 bool isGlobal(mlir::Value pointer);
 

@@ -26,7 +26,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `type` fills words of 32 bits with elements of `bits` bits.
+/// True if `type` fills words of 32 bits with elements of `bits` bits.
 static bool fillsWords(Type type, unsigned bits = 16) {
   auto vector = dyn_cast<VectorType>(type);
   return vector && vector.getRank() == 1 &&
@@ -61,7 +61,7 @@ static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   return vector::InterleaveOp::create(b, loc, widen(words), second);
 }
 
-/// Whether all that uses `value` computes with it. What is only moved keeps its
+/// True if all that uses `value` computes with it. What is only moved keeps its
 /// bits if LLVM finds a widening before a narrowing.
 static bool isComputedWith(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
@@ -84,7 +84,7 @@ static arith::SelectOp getMask(Operation *row, APFloat &other) {
              : arith::SelectOp();
 }
 
-/// Whether the elements of `widening`'s operand can be `other`, whose bits then
+/// True if the elements of `widening`'s operand can be `other`, whose bits then
 /// are in all elements of the word `bits`.
 static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   auto narrow = cast<FloatType>(getElementTypeOrSelf(widening.getIn()));
@@ -197,7 +197,8 @@ static void selectWords(arith::SelectOp select) {
   select.erase();
 }
 
-/// What widens words into the operand `index` of `yield`; null for another.
+/// The op that widens words into the operand `index` of `yield`; null for
+/// another.
 static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
   auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
   return widening && fillsWords(widening.getIn().getType()) ? widening
@@ -246,7 +247,7 @@ static void widenBehind(scf::IfOp branch) {
   branch.erase();
 }
 
-/// Whether `op` makes a row of f32 of a narrower one, or scales such a row.
+/// True if `op` makes a row of f32 of a narrower one, or scales such a row.
 static bool makesRow(Operation *op) {
   if (auto product = dyn_cast<arith::MulFOp>(op))
     return getScaledRow(product).has_value();
@@ -265,8 +266,8 @@ static Operation *findFirstUse(Block *block, Operation *row) {
   return first;
 }
 
-/// What is widened for both branches, and nothing else, each widens: until then
-/// it takes half of the registers, or a quarter, and one of them may mask it.
+/// Each branch widens a row that is only widened for both: until then it takes
+/// half of the registers, or a quarter, and one of them may mask it.
 static void widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
     return;

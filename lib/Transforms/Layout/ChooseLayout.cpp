@@ -29,7 +29,7 @@ void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
   size = bits;
 }
 
-/// Whether `op` moves a row of one element a group where two elements share a
+/// True if `op` moves a row of one element a group where two elements share a
 /// byte; an error then.
 static bool isHalfOfByte(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
@@ -43,7 +43,7 @@ static bool isHalfOfByte(Operation *op) {
   return true;
 }
 
-/// Whether `op` is a loop of unknown length that carries rows.
+/// True if `op` is a loop of unknown length that carries rows.
 static bool accumulatesRows(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   return loop && !loop.getStaticTripCount() &&
@@ -131,7 +131,7 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
   return most;
 }
 
-/// Whether rows are long enough, and enough is computed for their elements, for
+/// True if rows are long enough, and enough is computed for their elements, for
 /// lanes that hold halfBytePacks.
 static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
                            int64_t pack) {

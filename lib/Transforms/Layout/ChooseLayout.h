@@ -64,7 +64,7 @@ struct RowShape {
       bits = std::max(bits, size);
     return bits / 8;
   }
-  /// Whether rows are stored in another width than some are loaded in.
+  /// True if rows are stored in another width than some are loaded in.
   bool converts() const {
     return llvm::any_of(stored, [&](int64_t to) {
       return llvm::any_of(loaded, [&](int64_t from) {

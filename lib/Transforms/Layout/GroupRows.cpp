@@ -64,7 +64,7 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
   return success();
 }
 
-/// What makes the same of any lane is made again for this row.
+/// Ops whose result is the same for every lane are cloned for this row.
 LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   Value row = operand.get();
   Operation *def = row.getDefiningOp();
@@ -85,7 +85,7 @@ LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   return success();
 }
 
-/// Whether the rows that `op` takes and gives are along one dim.
+/// True if the rows that `op` takes and gives are along one dim.
 static bool keepsDim(Operation *op) {
   return isa<ScanOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
 }

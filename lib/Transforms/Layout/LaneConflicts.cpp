@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether two accesses of one row are made by the same lane, element by
+/// True if two accesses of one row are made by the same lane, element by
 /// element. An element for a group is stored by the first lane of that, and
 /// loaded by all.
 static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
@@ -41,7 +41,7 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
          a.getRowDim() == b.getRowDim() && a.isPartAs(b);
 }
 
-/// Whether the row is reduced or scanned, or two of its accesses conflict.
+/// True if the row is reduced or scanned, or two of its accesses conflict.
 static bool lanesSynchronise(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {

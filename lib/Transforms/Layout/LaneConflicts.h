@@ -12,17 +12,17 @@
 
 namespace mlafix {
 
-/// Whether two accesses may be of the same memory, by different lanes, one of
+/// True if two accesses may be of the same memory, by different lanes, one of
 /// them a write. Lanes move their own elements of a row, and one lane
 /// stores all scalars, or the element of a group, in program order; anything
 /// else may meet another lane's access, of the same argument or of one that may
 /// be the same tensor (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
-/// Whether two accesses conflict with the same accesses of other lanes.
+/// True if two accesses conflict with the same accesses of other lanes.
 bool conflictAlike(const MemoryAccess &a, const MemoryAccess &b);
 
-/// Whether lanes of a row wait for each other or exchange values.
+/// True if lanes of a row wait for each other or exchange values.
 bool lanesSynchronise(KernelOp kernel);
 
 /// The same, of a kernel that only `aliases`, pairs of arguments, can make one

@@ -12,7 +12,7 @@
 
 namespace mlafix {
 
-/// Whether `op` takes or gives a row.
+/// True if `op` takes or gives a row.
 bool isTileOp(mlir::Operation *op);
 
 /// A row tile that `op` takes or gives, all of which are along one dim; of a
@@ -20,17 +20,17 @@ bool isTileOp(mlir::Operation *op);
 /// is none.
 mlir::Type getTile(mlir::Operation *op);
 
-/// Whether `op` costs nothing to do again wherever its row is needed.
+/// True if `op` costs nothing to do again wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 
 /// Elements of a row that a lane of `kernel` should hold or keep at most.
 int64_t getMostKept(KernelOp kernel);
 
-/// Whether a lane has more of a row tile of `kernel` than that: such a row is
+/// True if a lane has more of a row tile of `kernel` than that: such a row is
 /// made again where it is used again, if that can be.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
-/// Whether the rows of `kernel` are walked in loops over their packs: not those
+/// True if the rows of `kernel` are walked in loops over their packs: not those
 /// of a kernel in which scf.while carries rows. Keeping rows in buffers
 /// (mlafix-spill-rows) adds to their ops, and does not change a yes.
 bool walksRows(KernelOp kernel);

@@ -194,7 +194,7 @@ private:
 };
 } // namespace
 
-/// Whether groups of lanes can share the kernel's merge loops: these are at the
+/// True if groups of lanes can share the kernel's merge loops: these are at the
 /// top of a dense grid's body, nothing is stored before them, and lanes
 /// synchronise nowhere else.
 static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
@@ -212,7 +212,7 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   return !walk.wasInterrupted();
 }
 
-/// Whether a tensor that is written and not read may be one that is read. An
+/// True if a tensor that is written and not read may be one that is read. An
 /// updated tensor is in place already; passing it a second time, as in a merge
 /// of a state with itself, is legal, but needs no code version of its own.
 static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
@@ -293,7 +293,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
-  // What is read takes its share of the caches too; what is updated stays
+  // Tensors that are read take their share of the caches too; updated ones stay
   // there.
   SmallVector<int64_t> moved;
   for (auto [arg, bits] : shape.elementBits)

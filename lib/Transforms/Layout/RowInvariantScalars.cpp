@@ -67,7 +67,7 @@ RowInvariantScalars::RowInvariantScalars(Block &row) {
 // Which kernels
 //===----------------------------------------------------------------------===//
 
-/// Whether two arguments may be the same tensor in a call of `kernel`.
+/// True if two arguments may be the same tensor in a call of `kernel`.
 static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
                       int64_t b) {
   if (a == b)

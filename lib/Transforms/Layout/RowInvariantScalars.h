@@ -24,10 +24,10 @@ public:
   llvm::ArrayRef<mlir::Operation *> inOrder() const {
     return ops.getArrayRef();
   }
-  /// Whether `op` is cheap enough to do again: neither it nor what it uses
+  /// True if `op` is cheap enough to do again: neither it nor what it uses
   /// reads memory or computes.
   bool isCheap(mlir::Operation *op) const { return cheap.contains(op); }
-  /// Whether the row proper has its own copy of `op`.
+  /// True if the row proper has its own copy of `op`.
   bool isRepeated(mlir::Operation *op) const {
     return isCheap(op) || compares.contains(op);
   }
@@ -42,7 +42,7 @@ private:
   llvm::SetVector<mlir::Value> needed;
 };
 
-/// Whether the scalars of many rows of `kernel` may be computed before the
+/// True if the scalars of many rows of `kernel` may be computed before the
 /// first of these rows is moved, and whether there is enough to compute.
 /// `aliases` are the pairs of arguments that may be the same tensor. Where not,
 /// `reason` says why.

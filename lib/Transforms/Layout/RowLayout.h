@@ -35,7 +35,7 @@ struct RowLayout {
   /// The mask of this row's lanes in their warp, i32; null where they never
   /// synchronise.
   mlir::Value mask;
-  /// Whether all rows of a warp exist or none.
+  /// True if all rows of a warp exist or none.
   bool hasWholeWarps = false;
 
   /// The threads that exchange values at `op` of a row's program, i32: all of
@@ -90,7 +90,7 @@ struct RowLayout {
         std::max(bytes, getGuardedAlignment(guards, argument.getArgNumber())));
   }
 
-  /// Whether stores to `memref` should bypass the caches, which cannot hold all
+  /// True if stores to `memref` should bypass the caches, which cannot hold all
   /// of what is written.
   bool isStreamed(mlir::Value memref) const {
     mlir::BlockArgument argument = getKernelArgument(memref);

@@ -26,7 +26,7 @@ static std::optional<int64_t> getMember(StoreOp store) {
   return store ? store.getAccesses().front().getMovedMember() : std::nullopt;
 }
 
-/// Whether `op` may touch what `store` writes: it must not be done between
+/// True if `op` may touch what `store` writes: it must not be done between
 /// stores that are joined.
 static bool meets(KernelOp kernel, StoreOp store, Operation &op) {
   if (isMemoryEffectFree(&op))

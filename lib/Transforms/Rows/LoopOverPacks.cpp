@@ -46,9 +46,9 @@ using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 } // namespace
 
 namespace {
-/// What a reduction makes of each pack of a walk, in a buffer, which is reduced
-/// by the tree of `reduceTree` when the walk is over. Of a longer walk the
-/// buffer holds a part at a time: a block of that tree.
+/// The result of a reduction for each pack of a walk, in a buffer, which is
+/// reduced by the tree of `reduceTree` when the walk is over. Of a longer walk
+/// the buffer holds a part at a time: a block of that tree.
 class WalkPartials {
 public:
   /// Of a reduction to `results` elements, each of as many packs.
@@ -76,7 +76,7 @@ private:
 // Rows that are rematerialised
 //===----------------------------------------------------------------------===//
 
-/// Whether a store leaves what a load of a row in stage `stage` reads, the
+/// True if a store leaves what a load of a row in stage `stage` reads, the
 /// store's op being in stage `stored`. No call makes one tensor of arguments
 /// whose dims differ.
 static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
@@ -101,7 +101,7 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
   return stored > stage || (stored == stage && isSameRow);
 }
 
-/// Whether the memory that `load` reads is the same in stage `stage`.
+/// True if the memory that `load` reads is the same in stage `stage`.
 static bool canReload(KernelOp kernel, const Stages &stages, LoadOp load,
                       int64_t stage) {
   std::optional<MemoryAccess> access = getSingleAccess(load);
@@ -142,7 +142,7 @@ static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
   });
 }
 
-/// Whether `row`, made in an earlier stage of its block, has the same elements
+/// True if `row`, made in an earlier stage of its block, has the same elements
 /// where it is made again, pack by pack, in stage `stage`, before all that the
 /// stage does to these packs: out of rows that `isKept` says are at hand, and
 /// of memory that holds then what it held.
@@ -295,7 +295,7 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   return producers;
 }
 
-/// Whether `later`, an access that must follow `earlier`, would come before it
+/// True if `later`, an access that must follow `earlier`, would come before it
 /// in one stage: scalars run before rows, and rows along one dim before those
 /// along another.
 bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
@@ -462,7 +462,7 @@ void LoopDistribution::allocPartials(ArrayRef<Operation *> ops) {
   }
 }
 
-/// Whether `row`, of stage `stage`, is made again where later stages need it.
+/// True if `row`, of stage `stage`, is made again where later stages need it.
 bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
   auto isKept = [&](Value other) { return buffers.contains(other); };
   return !getTileDim(row.getType()).isPerGroup() &&
@@ -489,7 +489,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // What is made again comes before what this stage stores.
+  // Cloned ops come before the stores of this stage.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();

@@ -84,7 +84,7 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 // Elements of groups
 //===----------------------------------------------------------------------===//
 
-/// Whether the elements of a row do not lie one behind another: those of an
+/// True if the elements of a row do not lie one behind another: those of an
 /// element a group, by their stride or in tiles, which are moved one by one.
 static bool isSpread(Value memref) {
   auto type = cast<MemRefType>(memref.getType());

@@ -16,10 +16,10 @@ namespace mlafix {
 /// replaced, and no op takes a row as a whole.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// What was read by `load` as its result holds it: floats widen to f32 (N7),
-/// integers to the result's width; the bits of a float or a boolean that is
-/// only moved, likewise. `value` is zero where `predicate`, if there is one, is
-/// false.
+/// The value read by `load` in the form of its result: floats widen to f32
+/// (N7), integers to the result's width; the bits of a float or a boolean that
+/// is only moved, likewise. `value` is zero where `predicate`, if there is one,
+/// is false.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value,
                   mlir::Value predicate);
 /// `value` as a store writes it to `target`: f32 becomes a float in memory
@@ -36,11 +36,11 @@ mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        mlir::Type type, mlir::Value source,
                        mlir::ValueRange indices);
 
-/// What `write` builds, under the predicate if there is one.
+/// The ops that `write` builds, under the predicate if there is one.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
 
-/// Whether `op`, which takes or makes a row, does the same to each of its packs
+/// True if `op`, which takes or makes a row, does the same to each of its packs
 /// apart from the others: an access, a splat, its indices, a constant of one
 /// value, or an elementwise op with one result.
 bool isPackwise(mlir::Operation *op);

@@ -21,7 +21,7 @@ namespace mlafix {
 mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                     mlir::Value x, mlir::Value y);
 
-/// What `combine` leaves any element of `type`, f32 or an integer, with.
+/// The neutral element of `combine` for `type`, f32 or an integer.
 mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
 
 /// The lanes whose partials meet, as bits of the difference of their numbers:
@@ -46,8 +46,8 @@ mlir::Value shareAcrossWarps(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
-/// What `op` makes of one pack of this lane, a scalar: neutral where the pack
-/// does not exist (null: it always does).
+/// The reduction by `op` of one pack of this lane, a scalar: neutral where the
+/// pack does not exist (null: it always does).
 mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        mlir::Value pack, mlir::Value exists);
 

@@ -39,7 +39,7 @@ static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
   scanned.total = combine(b, loc, op.getKind(), scanned.total, other);
 }
 
-/// Whether the bit `bit`, a power of two, of an index is set.
+/// True if the bit `bit`, a power of two, of an index is set.
 static Value isBitSet(OpBuilder &b, Location loc, Value index, int64_t bit) {
   IndexBuilder x(b, loc);
   Value part = bit == 1 ? index : x.div(index, x.constant(bit));

@@ -97,7 +97,7 @@ struct DistributeScalarStore : RowPattern<StoreOp> {
   }
 };
 
-/// What is done to each pack of a row apart from the others.
+/// Ops that are done to each pack of a row separately.
 struct DistributePackwise : ConversionPattern {
   DistributePackwise(const TypeConverter &converter, MLIRContext *context,
                      const RowLayout &layout)

@@ -187,7 +187,7 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
     Value max = adaptor.getMax().front(), zero = f.constant(0.0f);
     // All empty: any finite number will do.
     max = f.select(f.equal(max, f.negInf()), zero, max);
-    // What is added to -0.0 stays as it is, -0.0 too (N4).
+    // Adding to -0.0 keeps every number, -0.0 too (N4).
     Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
     rewriter.replaceOpWithMultiple(op, {Parts(max, zero, acc).values()});
     return success();

@@ -18,7 +18,7 @@ namespace {
 /// The weight of a state in a merge.
 struct Weight {
   Value value;
-  /// Whether the value is 0.
+  /// True if the value is 0.
   Value isEmptyState;
 };
 
@@ -33,7 +33,7 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value power = f.exp2(exponent);
   if (!lost)
     return {power, f.equal(power, zero)};
-  // What is missing from the exponent is as large a relative error of the power
+  // An error of the exponent becomes as large a relative error of the power
   // (Cody and Waite).
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);

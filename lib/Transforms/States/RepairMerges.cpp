@@ -62,7 +62,7 @@ public:
   /// False, and the reason, where the states cannot be merged again in a branch
   /// behind the root.
   bool collect(StringRef &reason);
-  /// Whether more than one merge is left of it once loops were unrolled.
+  /// True if more than one merge is left of it once loops were unrolled.
   /// `machine`: a GPU's, or null.
   bool isNested(const MachineModel *machine) const;
   /// The same tree at the insertion point; its root.
@@ -105,7 +105,7 @@ bool MergeTree::collect(StringRef &why) {
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
         mayWriteBetween(op, last))
       isWhole = refuse("rows are stored between the states that it merges");
-  // What the lanes of a row have stored before is not there for all of them.
+  // Earlier stores of a row's lanes are not visible to all of them.
   for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
        loop = loop->getParentOfType<scf::ForOp>())
     if (!onlyReads(loop))
@@ -138,7 +138,7 @@ bool MergeTree::collect(Value state) {
   return onlyReads(loop) || refuse("its loop stores");
 }
 
-/// Whether `value` is computed in one of the tree's loops.
+/// True if `value` is computed in one of the tree's loops.
 bool MergeTree::isInLoop(Value value) const {
   return llvm::any_of(ops, [&](Operation *op) {
     return isa<scf::ForOp>(op) &&
@@ -146,7 +146,7 @@ bool MergeTree::isInLoop(Value value) const {
   });
 }
 
-/// Whether what a loop computes of `value`, a leaf's lse or a number, needs no
+/// True if what a loop computes of `value`, a leaf's lse or a number, needs no
 /// rows: lanes would wait for each other in the branch.
 bool MergeTree::isKnown(Value value) {
   if (!isInLoop(value))
@@ -262,7 +262,7 @@ static void keepSmall(scf::IfOp branch) {
       [&](scf::ForOp loop) { loop->setAttr("loop_annotation", annotation); });
 }
 
-/// Whether a state's payload does not count for `user`.
+/// True if a state's payload does not count for `user`.
 static bool needsLseAlone(Operation *user) {
   if (auto rebase = dyn_cast<RebaseOp>(user))
     return llvm::all_of(rebase->getUsers(), needsLseAlone);

@@ -38,11 +38,11 @@ mlir::IRMapping cloneIteration(mlir::OpBuilder &b, mlir::scf::ForOp loop,
 /// bounds the time that compiling takes, whatever the machine.
 constexpr uint64_t kMostUnrolledOps = 1024;
 
-/// Whether mlafix-chunk-merges leaves `loop` to mlafix-unroll-loops: its
+/// True if mlafix-chunk-merges leaves `loop` to mlafix-unroll-loops: its
 /// iterations are few, and a warp holds their rows.
 bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);
 
-/// Whether mlafix-unroll-loops leaves nothing of `loop`, whose merges then
+/// True if mlafix-unroll-loops leaves nothing of `loop`, whose merges then
 /// become one.
 bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
 

@@ -39,7 +39,7 @@ struct Copy {
 };
 } // namespace
 
-/// What has to hold for `state` to be other than the identity; null: nothing.
+/// The condition under which `state` may not be the identity; null: always.
 static Value getPredicate(Value state) {
   if (auto load = state.getDefiningOp<LoadStateOp>())
     return load.getPredicate();
@@ -78,7 +78,7 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     return refuse("each state has a predicate: a row may become empty");
   if (store.getPredicate())
     return refuse("the store has a predicate");
-  // What is scaled when it is stored is no copy.
+  // A store with a scale is not a copy.
   if (store.getScale())
     return refuse("it is scaled when it is stored");
   if (store.getOut() == copy.copied.getOut())
@@ -89,7 +89,7 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
   return copy;
 }
 
-/// Whether the row changes by more than what its own lse says.
+/// True if the row changes by more than what its own lse says.
 static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

@@ -26,7 +26,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether the loop itself, not one inside it, reads rows.
+/// True if the loop itself, not one inside it, reads rows.
 static bool readsRows(scf::ForOp loop) {
   return llvm::any_of(loop.getBody()->getOps<MemoryAccessOpInterface>(),
                       [](MemoryAccessOpInterface op) {

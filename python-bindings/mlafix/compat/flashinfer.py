@@ -113,7 +113,7 @@ def decode_cp_a2a_lse_reduce_workspace_size(max_tokens: int, local_heads: int, c
 
 def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any,
                                               group: Any) -> Any:
-    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a `mlafix.distributed.Reducer` of single rows.
+    """The workspace of `decode_cp_a2a_lse_reduce`: a `mlafix.distributed.Reducer` of single rows.
 
     Args:
         max_tokens: with `local_heads`, the most rows of a call: their product.

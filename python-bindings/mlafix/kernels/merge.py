@@ -248,7 +248,7 @@ def merge_state_in_place(
 
 @inline
 def is_empty(largest, total):
-    """Whether a side holds nothing, by its statistics."""
+    """True if a side holds nothing, by its statistics."""
     infinite = abs(largest) == math.inf
     return infinite | (total == 0.0)
 
@@ -304,7 +304,7 @@ def is_of_a_sequence(row, cu_seqlens):
 
 @inline
 def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
-    """Whether a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
+    """True if a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
     the way before that is known."""
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])

@@ -240,7 +240,7 @@ def splits(partial, partial_lse, i, j, h):
 
 
 def split_states(scaling: Scaling) -> Any:
-    """The splits of split-KV attention; scales have no words."""
+    """The splits of split-KV attention. No packed i32 scales."""
     of = scaling.dim
 
     @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know

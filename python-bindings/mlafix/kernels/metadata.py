@@ -21,7 +21,7 @@ def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n").or_t
 
 @inline
 def prefilling(t, computed, prompt, live_rows):
-    """Whether request t has prompt left to compute; never in a row that pads."""
+    """True if request t has prompt left to compute; never in a row that pads."""
     reads = (t < live_rows) & (t < computed.shape[0])
     return load(computed[t], where=reads) < load(prompt[t], where=reads)
 

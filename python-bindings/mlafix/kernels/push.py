@@ -37,7 +37,7 @@ from ..dsl import (
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """What ranks send each other, in each one's memory; scales of fp8, or None."""
+    """The rows that ranks send each other, in each one's memory; scales of fp8, or None."""
 
     rows: Any
     lses: Any

@@ -75,7 +75,7 @@ class Merged:
 
 @inline
 def has_keys(token, of):
-    """Whether a token's request has keys on this rank; False for padding behind the last request."""
+    """True if a token's request has keys on this rank; False for padding behind the last request."""
     keys = True
     if of.starts is not None:
         requests = of.starts.shape[0] - 1
@@ -117,7 +117,7 @@ def pack_blocks(
 
 @inline
 def scale_of(row):
-    """What a row is divided by to be rounded to fp8: its largest magnitude / 448, far above what has no finite reciprocal."""
+    """The divisor with which a row is rounded to fp8: its largest magnitude / 448, far above what has no finite reciprocal."""
     return max(max(abs(row)), SMALLEST) / 448.0
 
 

@@ -63,7 +63,7 @@ def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last:
 
 
 def quantised_rows(scaling: Scaling) -> Any:
-    """Rows that are there."""
+    """Quantises an existing tensor."""
     of = scaling.dim
 
     @kernel

@@ -78,7 +78,7 @@ def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
 
 @kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
-    """x[t] = padded[s, t - starts[s]] of the sequence s that has row t; rows of none are left, and what was dropped is zeros."""
+    """x[t] = padded[s, t - starts[s]] of the sequence s that has row t. Rows of no sequence keep their value; dropped rows become 0."""
     for s, t in segments(starts, "n"):
         x[t] = padded[s, t - starts[s]]
 

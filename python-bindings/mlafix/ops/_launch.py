@@ -42,7 +42,7 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
 
 
 def is_for_torch(probe: Any) -> bool:
-    """Whether torch must see a call; `probe` is one of its arrays and represents all of them."""
+    """True if torch must see a call; `probe` is one of its arrays and represents all of them."""
     kind = type(probe)
     # _torch.must_see() written out, less the modes that it finds harmless: the call would cost as much as the questions.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):

@@ -35,7 +35,7 @@ Base = Literal["e", "2"]
 """The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
 
 QuantizeFrom = Literal["f32", "output"]
-"""What is quantised: `"f32"`, values as they are computed, or `"output"`, these rounded to the result's dtype first."""
+"""The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""
 
 Stream = Union[int, Any, None]
 """A CUDA stream: its handle as an int, a `torch.cuda.Stream` or another object that has one; None is torch's current
@@ -51,7 +51,7 @@ class Bound(Protocol):
 
 
 class Launch(Protocol):
-    """What starts a kernel on its arguments, in the order of its signature."""
+    """A function that launches a kernel on its arguments, in the order of its signature."""
 
     def __call__(self, args: tuple[Any, ...], stream: Any = None) -> None: ...
 
