@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -32,8 +32,8 @@ from ..dsl import (
     store_state,
     u8,
 )
-from .scaling import Result, Scaling, store_rows, store_states
-from .segments import segment_of
+from mlafix.kernels.scaling import Result, Scaling, store_rows, store_states, scaled
+from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
@@ -192,7 +192,8 @@ def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
     return row, lse
 
 
-def two_states(scaling: Scaling, copies: bool) -> Any:
+@scaled
+def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     of = scaling.dim
 
@@ -322,7 +323,8 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
     return merge(mask(first, live), load_state(suffix[t, h], suffix_lse[t, h], base=B))
 
 
-def masked_states(scaling: Scaling) -> Any:
+@scaled
+def merge_masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
@@ -382,6 +384,4 @@ def sinks_applied(lse_layout: str) -> Any:
     return apply_sink
 
 
-_SINKS = {layout: sinks_applied(layout) for layout in ("nh", "hn")}
-# By the layout and the base of lses.
-apply_sink = {(layout, base): made.specialize(B=base) if base != "e" else made for layout, made in _SINKS.items() for base in ("e", "2")}
+apply_sink, apply_sink_hn = sinks_applied("nh"), sinks_applied("hn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -25,7 +25,7 @@ from ..dsl import (
     shape,
     store_state,
 )
-from .scaling import Result, Scaling, grouped, joined_rows, store_states
+from mlafix.kernels.scaling import Result, Scaling, grouped, joined_rows, store_states, scaled
 
 T = DType("T")
 B = Base("B", default="e")
@@ -71,9 +71,10 @@ def merge_states_ragged(
     """
     nnz, n1 = shape("nnz"), shape("n1")
     for t, h in grid("n", "H"):
-        known = t + 1 < n1
-        start = index(load(indptr[t], where=known))
-        end = index(load(indptr[t + 1], where=known))
+        following = t + 1
+        known = following < n1
+        first, last = load(indptr[t], where=known), load(indptr[following], where=known)
+        start, end = index(first), index(last)
         sound = 0 <= start <= end <= nnz
         merged = identity("D")
         for i in range(start, end if sound else start):
@@ -149,7 +150,8 @@ def dense(v, s, t, h):
     return merged
 
 
-def dense_states(scaling: Scaling) -> Any:
+@scaled
+def merge_dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
     of = scaling.dim
 
@@ -177,7 +179,8 @@ def listed(vs, ss, t, h):
     return merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
 
 
-def listed_states(scaling: Scaling) -> Any:
+@scaled
+def merge_listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
     of = scaling.dim
 
@@ -206,7 +209,8 @@ def run(v, s, start, end, h):
     return merged
 
 
-def ragged_states(scaling: Scaling) -> Any:
+@scaled
+def merge_ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
     of = scaling.dim
 
@@ -239,7 +243,8 @@ def splits(partial, partial_lse, i, j, h):
     return merged
 
 
-def split_states(scaling: Scaling) -> Any:
+@scaled
+def merge_split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
     of = scaling.dim
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -29,7 +29,7 @@ from ..dsl import (
     sink,
     store_state,
 )
-from .scaling import Result, Scaling, store_rows
+from mlafix.kernels.scaling import Result, Scaling, store_rows, scaled
 
 T = DType("T")
 B = Base("B", default="e")
@@ -117,7 +117,8 @@ def with_sink(merged, sinks, h):
     return whole
 
 
-def mapped_states(scaling: Scaling) -> Any:
+@scaled
+def merge_mapped_states(scaling: Scaling) -> Any:
     """Groups of parts, through maps; rows that no group names are left, and their scales."""
     of = scaling.dim
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
-from .scaling import Result, Scaling, store_rows
+from mlafix.dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
+from mlafix.kernels.scaling import Result, Scaling, store_rows, scaled
 
 T = DType("T")
 
@@ -62,7 +62,8 @@ def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last:
                 scales[t, c] = 0
 
 
-def quantised_rows(scaling: Scaling) -> Any:
+@scaled
+def quantize_rows(scaling: Scaling) -> Any:
     """Rows that are there."""
     of = scaling.dim
 

@@ -8,9 +8,11 @@ any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
-from ..dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
+from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
 
 S = DType("S")
 
@@ -66,6 +68,38 @@ class Scaling:
         return InOut[S, dims] if some else Out[S, dims]
 
 
+# The ways that have a name: a family's member is called after it, "merge_two_states_nvfp4".
+FORMATS = {
+    "fp8": Scaling(is_static=True),
+    "fp8_groups": Scaling(),
+    "fp8_groups_power": Scaling(is_power=True),
+    "mxfp8_tiles": Scaling(is_power=True, in_tiles=True),
+    "nvfp4": Scaling(is_fp4=True),
+    "nvfp4_tiles": Scaling(is_fp4=True, in_tiles=True),
+    "mxfp4": Scaling(is_fp4=True, is_power=True),
+    "mxfp4_tiles": Scaling(is_fp4=True, is_power=True, in_tiles=True),
+}
+
+
+class Family:
+    """A kernel for each way to scale its result: called with a `Scaling`, the kernel, which is made once."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, make)
+        self._make = functools.lru_cache(maxsize=None)(make)
+
+    def __call__(self, scaling: Scaling, *more: Any) -> Any:
+        return self._make(scaling, *more)
+
+    def member(self, format: str) -> Any:
+        """The kernel for one of FORMATS. Raises KeyError."""
+        return self(FORMATS[format])
+
+
+# What decorates the function that makes a family's kernels.
+scaled = Family
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
     """Where a kernel stores rows, and how: its first arguments, and a `Scaling`.
@@ -91,7 +125,7 @@ def scale_of(largest, how):
 
 
 @inline
-def scaled(row, how):
+def divided(row, how):
     """A row's scales, the groups' largest magnitudes / 448, and its quotients by them: vLLM's per_token_group_quant_8bit.
 
     In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. A power of two is the least one
@@ -139,7 +173,7 @@ def grouped(row, to):
         else:
             scale, elements = halved(rounded, to.global_scale[0])
     else:
-        scale, elements = scaled(rounded, to.how)
+        scale, elements = divided(rounded, to.how)
     return scale, elements
 
 

@@ -269,9 +269,10 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
 
 
 # What makes the kernels, by the functions above.
-_FAMILIES = {"quantised_rows": row_kernels.quantised_rows, "two_states": merge.two_states, "masked_states": merge.masked_states,
-             "dense_states": merge_many.dense_states, "ragged_states": merge_many.ragged_states, "listed_states": merge_many.listed_states,
-             "split_states": merge_many.split_states, "mapped_states": merge_mapped.mapped_states}
+_FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.merge_two_states, "masked_states": merge.merge_masked_states,
+             "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
+             "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states,
+             "mapped_states": merge_mapped.merge_mapped_states}
 
 
 @functools.lru_cache(maxsize=None)

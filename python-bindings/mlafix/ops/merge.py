@@ -73,9 +73,12 @@ first made, and `mlafix.warmup` does not know them: bind such a call with arrays
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from .. import library
 from .._forks import whole
+from .._kernel import Kernel
 from .._runtime import NewTensor, SizeOf
 from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
@@ -372,9 +375,6 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
-    whole("mlafix.kernels.merge")
-    from ..kernels import merge as kernels
-
     check_key((lse_layout, base))
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
@@ -382,5 +382,11 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         out = empty_rows(v, "v", _ROWS)
     if out_lse is None and return_lse:
         out_lse = empty_lse(out, "out", lse_layout)
-    launch_kernel(kernels.apply_sink[lse_layout, base], (out, out_lse, v, s, sinks), stream)
+    launch_kernel(_sink_kernel(lse_layout, base), (out, out_lse, v, s, sinks), stream)
     return out, out_lse
+
+
+@functools.lru_cache(maxsize=None)
+def _sink_kernel(lse_layout: LseLayout, base: Base) -> Kernel:
+    kernel = library.kernel("apply_sink" if lse_layout == "nh" else "apply_sink_hn")
+    return kernel.specialize(B=base) if base != "e" else kernel
