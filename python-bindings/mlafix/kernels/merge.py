@@ -32,7 +32,7 @@ from mlafix.dsl import (
     store_state,
     u8,
 )
-from mlafix.kernels.scaling import Result, Scaling, store_rows, store_states, scaled
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows, store_states
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -199,10 +199,7 @@ def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
 
     @kernel
     def merge_two_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "H n"] | None,
         prefix: In[T, "n H (G K)"],
         prefix_lse: In[f32, "H n"],
@@ -214,7 +211,7 @@ def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
             in_context = t < context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
             results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
-            store_rows([result[0] for result in results], t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            store_rows([result[0] for result in results], t, p, to)
             for j in range(scaling.joined):
                 out_lse[heads[j], t] = results[j][1]
 
@@ -331,10 +328,7 @@ def merge_masked_states(scaling: Scaling) -> Any:
 
     @kernel(allow={"bounds"})  # a row's number may be no sequence's
     def merge_masked_states(
-        out: InOut[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(some=True),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,
         prefix: In[T, "n H (G K)"],
         prefix_lse: In[f32, "n H"],
@@ -351,10 +345,10 @@ def merge_masked_states(scaling: Scaling) -> Any:
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
             merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(scaling.joined)]
             if scaling.is_static:
-                store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
+                store_state(merged[0], to.out[t, p], out_lse[t, p], scale=to.out_scales[0], where=inside)
             else:
                 if inside:
-                    store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+                    store_states(merged, t, p, to, out_lse)
 
     return merge_masked_states
 

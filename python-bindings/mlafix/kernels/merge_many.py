@@ -25,7 +25,7 @@ from mlafix.dsl import (
     shape,
     store_state,
 )
-from mlafix.kernels.scaling import Result, Scaling, grouped, joined_rows, store_states, scaled
+from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states
 
 T = DType("T")
 B = Base("B", default="e")
@@ -157,17 +157,14 @@ def merge_dense_states(scaling: Scaling) -> Any:
 
     @kernel
     def merge_dense_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "n k H (G K)"],
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
             merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_dense_states
 
@@ -186,17 +183,14 @@ def merge_listed_states(scaling: Scaling) -> Any:
 
     @kernel
     def merge_listed_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         vs: List[In[T, "n H (G K)"], 8, "k"],
         ss: List[In[f32, "n H"], 8, "k"],
     ):
         for t, p in grid("n", of):
             merged = [listed(vs, ss, t, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_listed_states
 
@@ -216,10 +210,7 @@ def merge_ragged_states(scaling: Scaling) -> Any:
 
     @kernel
     def merge_ragged_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "nnz H (G K)"],
         s: In[f32, "nnz H"],
@@ -230,7 +221,7 @@ def merge_ragged_states(scaling: Scaling) -> Any:
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
             merged = [run(v, s, start, end if sound else start, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_ragged_states
 
@@ -250,10 +241,7 @@ def merge_split_states(scaling: Scaling) -> Any:
 
     @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know
     def merge_split_states(
-        out: Out[scaling.stored, "b l H (G K)"],
-        out_scales: scaling.scales(f"b l {of} G"),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, "b l H (G K)", f"b l {of} G"),
         out_lse: Out[f32, "b l H"] | None,
         partial: In[T, "s b l H (G K)"],
         partial_lse: In[f32, "s b l H"],
@@ -262,19 +250,19 @@ def merge_split_states(scaling: Scaling) -> Any:
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [splits(partial, partial_lse, i, j, h) for h in heads]
             if scaling.is_static:
-                out[i, j, p] = payload(merged[0]) * (1.0 / out_scales[0])
+                to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
             elif scaling.joined > 1:
                 scale, elements = joined_rows([payload(state) for state in merged], scaling)
-                out_scales[i, j, p, 0] = scale
+                to.out_scales[i, j, p, 0] = scale
                 for k in range(scaling.joined):
-                    out[i, j, heads[k]] = elements[k]
+                    to.out[i, j, heads[k]] = elements[k]
             else:
-                scale, elements = grouped(payload(merged[0]), Result(out, out_scales, global_scale, first_row, scaling))
+                scale, elements = grouped(payload(merged[0]), to)
                 if scaling.in_tiles:
-                    out_scales[first_row + i * shape("l") + j, p] = scale
+                    to.out_scales[to.first_row + i * shape("l") + j, p] = scale
                 else:
-                    out_scales[i, j, p] = scale
-                out[i, j, p] = elements
+                    to.out_scales[i, j, p] = scale
+                to.out[i, j, p] = elements
             for k in range(scaling.joined):
                 out_lse[i, j, heads[k]] = lse_of(merged[k])
 

@@ -29,7 +29,7 @@ from mlafix.dsl import (
     sink,
     store_state,
 )
-from mlafix.kernels.scaling import Result, Scaling, store_rows, scaled
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
 B = Base("B", default="e")
@@ -124,10 +124,7 @@ def merge_mapped_states(scaling: Scaling) -> Any:
 
     @kernel(allow={"races"})  # with `first_row` the map's entries, which are distinct, are more cases than the proofs look at
     def merge_mapped_states(
-        out: InOut[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(some=True),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,
         parts: In[T, "p H (G K)"],
         lses: In[f32, "p H"],
@@ -154,7 +151,7 @@ def merge_mapped_states(scaling: Scaling) -> Any:
                 heads = [p * scaling.joined + j for j in range(scaling.joined)]
                 merged = [listed_parts(parts, lses, part_map, start, min(end, named) if sound else start, h) for h in heads]
                 rows = [payload(with_sink(merged[j], sinks, heads[j])) for j in range(scaling.joined)]
-                store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+                store_rows(rows, t, p, to)
                 for j in range(scaling.joined):
                     lse = lse_of(rebase(merged[j], C))
                     out_lse[t, heads[j]] = lse if lse != -math.inf else empty_lse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlafix.dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
-from mlafix.kernels.scaling import Result, Scaling, store_rows, scaled
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
 
@@ -69,14 +69,11 @@ def quantize_rows(scaling: Scaling) -> Any:
 
     @kernel
     def quantize_rows(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         x: In[T, "n H (G K)"],
     ):
         for t, p in grid("n", of):
             rows = [f32(x[t, p * scaling.joined + j]) for j in range(scaling.joined)]
-            store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            store_rows(rows, t, p, to)
 
     return quantize_rows
