@@ -1,26 +1,31 @@
 # kernels/library.json is the one list of the kernel library. Of each kernel it says, in lists of bindings:
 #
-#   name      its file in kernels/, less the ".mlir"
+#   name      its file in kernels/, less the ".mlir", or where it has none its name in mlafix.kernels
 #   units     what `ninja mlafix-units` compiles it for
 #   tests     what the conformance tests compile it for
 #   package   what travels compiled in the Python package
 #   wheel     what travels compiled in the package's wheel, for every target
 #
-# An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
+# A kernel without any of these lists compiles when it is first used, and has no file (scripts/gen-kernels). An empty list compiles
+# the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
 # of a and b, the last of several varying fastest; "$name" stands for the text in "sets", or, as a whole binding, for the list
 # of bindings that is called so where the table is read (MLAFIX_BINDINGS_name).
 set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MLAFIX_LIBRARY})
 
-# mlafix_kernels(OUT): the names of all kernels, in the order of the list.
+# mlafix_kernels(OUT): the names of all kernels that are compiled ahead, in the order of the list.
 function(mlafix_kernels out)
   file(READ ${MLAFIX_LIBRARY} _json)
   string(JSON _count LENGTH "${_json}" kernels)
   math(EXPR _last "${_count} - 1")
   set(_names "")
   foreach(_i RANGE ${_last})
-    string(JSON _name GET "${_json}" kernels ${_i} name)
-    list(APPEND _names ${_name})
+    string(JSON _entry GET "${_json}" kernels ${_i})
+    string(JSON _name GET "${_entry}" name)
+    string(JSON _fields LENGTH "${_entry}")
+    if(_fields GREATER 1)
+      list(APPEND _names ${_name})
+    endif()
   endforeach()
   set(${out} ${_names} PARENT_SCOPE)
 endfunction()
@@ -28,8 +33,7 @@ endfunction()
 # mlafix_kernel_bindings(OUT KERNEL FIELD): the bindings of a kernel's list; OUT_FOUND says whether it has that list.
 function(mlafix_kernel_bindings out kernel field)
   file(READ ${MLAFIX_LIBRARY} _json)
-  mlafix_kernels(_names)
-  list(FIND _names ${kernel} _i)
+  _mlafix_entry(_i ${kernel} "${_json}")
   if(_i EQUAL -1)
     message(FATAL_ERROR "expected an entry for kernel ${kernel} in ${MLAFIX_LIBRARY}, got none")
   endif()
@@ -70,6 +74,21 @@ function(mlafix_library_units out field)
     list(APPEND _units ${_bindings})
   endforeach()
   set(${out} ${_units} PARENT_SCOPE)
+endfunction()
+
+# The number of a kernel's entry; -1 if there is none.
+function(_mlafix_entry out kernel json)
+  string(JSON _count LENGTH "${json}" kernels)
+  set(_i 0)
+  while(_i LESS _count)
+    string(JSON _name GET "${json}" kernels ${_i} name)
+    if(_name STREQUAL kernel)
+      set(${out} ${_i} PARENT_SCOPE)
+      return()
+    endif()
+    math(EXPR _i "${_i} + 1")
+  endwhile()
+  set(${out} -1 PARENT_SCOPE)
 endfunction()
 
 # The bindings that one text of the list stands for.

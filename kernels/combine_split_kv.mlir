@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge_many.py: edit that.
+//
 // Combines the partial results of attention over s splits of the keys: out, out_lse = (+) over i of (partial[i], partial_lse[i]).
 //
 //   out         [b, l, H, D]    O    written
@@ -7,30 +9,30 @@
 //
 // The lse is in base e, or in base 2 where B = 2. s may be 0, which gives 0, -inf; binding it (s = 4) makes code for that s alone.
 
-!outs = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
-!lses = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
-!rows = memref<?x?x?x?x?xf32, strided<[?, ?, ?, ?, 1], offset: ?>>
-!parts = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
+!bf16_4d = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!f32_3d = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+!f32_5d = memref<?x?x?x?x?xf32, strided<[?, ?, ?, ?, 1], offset: ?>>
+!f32_4d = memref<?x?x?x?xf32, strided<[?, ?, ?, ?], offset: ?>>
 
 mlafix.kernel @combine_split_kv(
-    %out: !outs {mlafix.dims = ["b", "l", "H", "D"], mlafix.dtype = "O", mlafix.access = "write"},
-    %out_lse: !lses {mlafix.dims = ["b", "l", "H"], mlafix.access = "write", mlafix.optional},
-    %partial: !rows {mlafix.dims = ["s", "b", "l", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %partial_lse: !parts {mlafix.dims = ["s", "b", "l", "H"], mlafix.access = "read"}) attributes {defaults = {B = "e", T = "f32"}} {
+    %out: !bf16_4d {mlafix.access = "write", mlafix.dims = ["b", "l", "H", "D"], mlafix.dtype = "O"},
+    %out_lse: !f32_3d {mlafix.access = "write", mlafix.dims = ["b", "l", "H"], mlafix.optional},
+    %partial: !f32_5d {mlafix.access = "read", mlafix.dims = ["s", "b", "l", "H", "D"], mlafix.dtype = "T"},
+    %partial_lse: !f32_4d {mlafix.access = "read", mlafix.dims = ["s", "b", "l", "H"]}) attributes {defaults = {B = "e", T = "f32"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
-  %b = memref.dim %out, %c0 : !outs
-  %l = memref.dim %out, %c1 : !outs
-  %H = memref.dim %out, %c2 : !outs
-  %s = memref.dim %partial, %c0 : !rows
+  %b = memref.dim %out, %c0 : !bf16_4d
+  %l = memref.dim %out, %c1 : !bf16_4d
+  %H = memref.dim %out, %c2 : !bf16_4d
+  %s = memref.dim %partial, %c0 : !f32_5d
   mlafix.forall (%i, %j, %h) in (%b, %l, %H) {
-    %none = mlafix.identity : !mlafix.state<"D", "B">
-    %all = scf.for %k = %c0 to %s step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", "B">) {
-      %part = mlafix.load_state %partial[%k, %i, %j, %h] lse %partial_lse[%k, %i, %j, %h] : !rows, !parts -> !mlafix.state<"D", "B">
-      %sum = mlafix.merge %acc, %part : !mlafix.state<"D", "B">
-      scf.yield %sum : !mlafix.state<"D", "B">
+    %merged = mlafix.identity : <"D", "B">
+    %merged_2 = scf.for %k = %c0 to %s step %c1 iter_args(%merged_3 = %merged) -> (!mlafix.state<"D", "B">) {
+      %0 = mlafix.load_state %partial[%k, %i, %j, %h] lse %partial_lse[%k, %i, %j, %h] : !f32_5d, !f32_4d -> <"D", "B">
+      %merged_4 = mlafix.merge %merged_3, %0 : <"D", "B">
+      scf.yield %merged_4 : !mlafix.state<"D", "B">
     }
-    mlafix.store_state %all to %out[%i, %j, %h] lse %out_lse[%i, %j, %h] : !mlafix.state<"D", "B">, !outs, !lses
+    mlafix.store_state %merged_2 to %out[%i, %j, %h] lse %out_lse[%i, %j, %h] : <"D", "B">, !bf16_4d, !f32_3d
   }
 }

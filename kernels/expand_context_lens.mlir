@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/metadata.py: edit that.
+//
 // Expands a context length per request to one per decoded token: out[i, j] = max(seq_lens[i] - l + 1 + j, 0) for the first
 // live_rows requests, 0 for the rest, which only pad a batch.
 //
@@ -8,38 +10,38 @@
 //
 // Requests past r count as not live.
 
-!outs = memref<?x?xi32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!count = memref<1xi32, strided<[1], offset: ?>>
+!i32_2d = memref<?x?xi32, strided<[?, ?], offset: ?>>
+!i32_1d = memref<?xi32, strided<[?], offset: ?>>
+!i32_1d_2 = memref<1xi32, strided<[1], offset: ?>>
 
 mlafix.kernel @expand_context_lens(
-    %out: !outs {mlafix.dims = ["d", "l"], mlafix.access = "write"},
-    %seq_lens: !ints {mlafix.dims = ["r"], mlafix.access = "read"},
+    %out: !i32_2d {mlafix.access = "write", mlafix.dims = ["d", "l"]},
+    %seq_lens: !i32_1d {mlafix.access = "read", mlafix.dims = ["r"]},
     %live_rows: index,
-    %live_rows_at: !count {mlafix.dims = [""], mlafix.access = "read", mlafix.optional}) {
+    %live_rows_at: !i32_1d_2 {mlafix.access = "read", mlafix.dims = [""], mlafix.optional}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %d = memref.dim %out, %c0 : !outs
-  %l = memref.dim %out, %c1 : !outs
-  %r = memref.dim %seq_lens, %c0 : !ints
+  %c0_i64 = arith.constant 0 : i64
+  %d = memref.dim %out, %c0 : !i32_2d
+  %l = memref.dim %out, %c1 : !i32_2d
+  %r = memref.dim %seq_lens, %c0 : !i32_1d
   mlafix.forall (%t, %j) in (%d, %l) {
-    %is_there = mlafix.present %live_rows_at : !count
-    %count = mlafix.load %live_rows_at[%c0] : !count -> i32
-    %held = arith.index_cast %count : i32 to index
-    %live = arith.select %is_there, %held, %live_rows : index
-    %zero = arith.constant 0 : i64
-    %is_live = arith.cmpi slt, %t, %live : index
-    %known = arith.cmpi slt, %t, %r : index
-    %reads = arith.andi %is_live, %known : i1
-    %len = mlafix.load %seq_lens[%t] if %reads : !ints -> i64
-    // In 64 bits: a length near the end of i32 must not wrap around to a large one.
-    %after = arith.subi %l, %j : index
-    %behind = arith.subi %after, %c1 : index
-    %distance = arith.index_cast %behind : index to i64
-    %context = arith.subi %len, %distance : i64
-    %clamped = arith.maxsi %context, %zero : i64
-    %value = arith.select %reads, %clamped, %zero : i64
-    %narrow = arith.trunci %value : i64 to i32
-    mlafix.store %narrow, %out[%t, %j] : i32, !outs
+    %0 = mlafix.present %live_rows_at : !i32_1d_2
+    %1 = mlafix.load %live_rows_at[%c0] : !i32_1d_2 -> i32
+    %2 = arith.index_cast %1 : i32 to index
+    %3 = arith.select %0, %2, %live_rows : index
+    %4 = arith.cmpi slt, %t, %3 : index
+    %5 = arith.cmpi slt, %t, %r : index
+    %reads = arith.andi %4, %5 : i1
+    %6 = mlafix.load %seq_lens[%t] if %reads : !i32_1d -> i32
+    %length = arith.extsi %6 : i32 to i64
+    %7 = arith.subi %l, %j : index
+    %8 = arith.subi %7, %c1 : index
+    %distance = arith.index_cast %8 : index to i64
+    %9 = arith.subi %length, %distance : i64
+    %10 = arith.maxsi %9, %c0_i64 : i64
+    %11 = arith.select %reads, %10, %c0_i64 : i64
+    %12 = arith.trunci %11 : i64 to i32
+    mlafix.store %12, %out[%t, %j] : i32, !i32_2d
   }
 }

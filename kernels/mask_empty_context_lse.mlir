@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/blank.py: edit that.
+//
 // Marks the rows of requests whose context is empty: for every request b with context_start_loc[b + 1] <= context_start_loc[b],
 // lse = -inf on the rows [query_start_loc[b], query_start_loc[b + 1]).
 //
@@ -7,28 +9,29 @@
 //
 // The cost follows the rows written, plus one scan of context_start_loc. A request counts only if its rows are part of [0, n].
 
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!i32_1d = memref<?xi32, strided<[?], offset: ?>>
 
 mlafix.kernel @mask_empty_context_lse(
-    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-    %query_start_loc: !ints {mlafix.dims = ["b1"], mlafix.access = "read"},
-    %context_start_loc: !ints {mlafix.dims = ["b1"], mlafix.dtype = "I", mlafix.access = "read"}) attributes {defaults = {I = "i32"}} {
-  %c0 = arith.constant 0 : index
+    %lse: !f32_2d {mlafix.access = "update", mlafix.dims = ["H", "n"]},
+    %query_start_loc: !i32_1d {mlafix.access = "read", mlafix.dims = ["b1"]},
+    %context_start_loc: !i32_1d {mlafix.access = "read", mlafix.dims = ["b1"], mlafix.dtype = "I"}) attributes {defaults = {I = "i32"}} {
   %c1 = arith.constant 1 : index
-  %H = memref.dim %lse, %c0 : !lses
-  %n = memref.dim %lse, %c1 : !lses
-  %b1 = memref.dim %context_start_loc, %c0 : !ints
-  mlafix.ragged_forall (%b, %t, %h) in (%query_start_loc, %n, %H) : !ints where {
-    %next = arith.addi %b, %c1 : index
-    %known = arith.cmpi slt, %next, %b1 : index
-    %first = mlafix.load %context_start_loc[%b] if %known : !ints -> i64
-    %last = mlafix.load %context_start_loc[%next] if %known : !ints -> i64
-    %empty = arith.cmpi sle, %last, %first : i64
-    %dead = arith.andi %known, %empty : i1
-    mlafix.yield %dead : i1
+  %c0 = arith.constant 0 : index
+  %minus_inf = arith.constant 0xFF800000 : f32
+  %n = memref.dim %lse, %c1 : !f32_2d
+  %H = memref.dim %lse, %c0 : !f32_2d
+  %b1 = memref.dim %context_start_loc, %c0 : !i32_1d
+  mlafix.ragged_forall (%b, %t, %h) in (%query_start_loc, %n, %H) : !i32_1d where {
+    %0 = arith.addi %b, %c1 : index
+    %known = arith.cmpi slt, %0, %b1 : index
+    %1 = mlafix.load %context_start_loc[%b] if %known : !i32_1d -> i64
+    %2 = arith.addi %b, %c1 : index
+    %3 = mlafix.load %context_start_loc[%2] if %known : !i32_1d -> i64
+    %4 = arith.cmpi sle, %3, %1 : i64
+    %5 = arith.andi %known, %4 : i1
+    mlafix.yield %5 : i1
   } do {
-    %none = arith.constant 0xFF800000 : f32
-    mlafix.store %none, %lse[%h, %t] : f32, !lses
+    mlafix.store %minus_inf, %lse[%h, %t] : f32, !f32_2d
   }
 }

@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
+//
 // Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
 //
 //   out        [n, H, D] T    written; may be prefix or suffix itself
@@ -12,26 +14,26 @@
 // transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
 // nothing becomes 0, -inf.
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
 
 mlafix.kernel @merge_attn_states(
-    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %out_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "write", mlafix.optional},
-    %prefix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %prefix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %suffix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %suffix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %out: !bf16_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["H", "n"], mlafix.optional},
+    %prefix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
+    %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !rows
-  %H = memref.dim %out, %c1 : !rows
+  %n = memref.dim %out, %c0 : !bf16_3d
+  %H = memref.dim %out, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %in_context = arith.cmpi slt, %t, %context_rows : index
-    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %in_context : !rows, !lses -> !mlafix.state<"D", "B">
-    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
-    %m = mlafix.merge %p, %s : !mlafix.state<"D", "B">
-    mlafix.store_state %m to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", "B">, !rows, !lses
+    %0 = arith.cmpi slt, %t, %context_rows : index
+    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %0 : !bf16_3d, !f32_2d -> <"D", "B">
+    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
+    %1 = mlafix.merge %p, %s : <"D", "B">
+    mlafix.store_state %1 to %out[%t, %h] lse %out_lse[%h, %t] : <"D", "B">, !bf16_3d, !f32_2d
   }
 }

@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
+//
 // Merges two partial attention states per (token, head) row, as merge_attn_states does; rows at or past context_rows are copies of
 // the suffix, payload and lse bit for bit, an lse of +inf and the payload beside it included.
 //
@@ -12,34 +14,33 @@
 // The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be stored as 0, -inf. So its
 // payload does not wait for its lse, either. The lse is in base e, or in base 2 where B = 2.
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
 
 mlafix.kernel @merge_attn_states_copy(
-    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %out_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "write", mlafix.optional},
-    %prefix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %prefix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %suffix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %suffix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %out: !bf16_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["H", "n"], mlafix.optional},
+    %prefix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
+    %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !rows
-  %H = memref.dim %out, %c1 : !rows
+  %n = memref.dim %out, %c0 : !bf16_3d
+  %H = memref.dim %out, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %in_context = arith.cmpi slt, %t, %context_rows : index
-    scf.if %in_context {
-      %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
-      %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
-      %m = mlafix.merge %p, %s : !mlafix.state<"D", "B">
-      mlafix.store_state %m to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", "B">, !rows, !lses
+    %0 = arith.cmpi slt, %t, %context_rows : index
+    scf.if %0 {
+      %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
+      %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
+      %1 = mlafix.merge %p, %s : <"D", "B">
+      mlafix.store_state %1 to %out[%t, %h] lse %out_lse[%h, %t] : <"D", "B">, !bf16_3d, !f32_2d
     } else {
-      %row = mlafix.load %suffix[%t, %h] : !rows -> !tile
-      %lse = mlafix.load %suffix_lse[%h, %t] : !lses -> f32
-      mlafix.store %row, %out[%t, %h] : !tile, !rows
-      mlafix.store %lse, %out_lse[%h, %t] : f32, !lses
+      %row = mlafix.load %suffix[%t, %h] : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
+      %lse = mlafix.load %suffix_lse[%h, %t] : !f32_2d -> f32
+      mlafix.store %row, %out[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, !bf16_3d
+      mlafix.store %lse, %out_lse[%h, %t] : f32, !f32_2d
     }
   }
 }

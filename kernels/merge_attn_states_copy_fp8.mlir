@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
+//
 // Merges two partial attention states per (token, head) row and quantises the payload, as merge_attn_states_fp8 does; rows at or past
 // context_rows take the suffix whatever its lse is: out = saturate(suffix * (1 / out_scale)), and the lse bit for bit.
 //
@@ -12,42 +14,41 @@
 //
 // The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!bytes = memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
-!one = memref<1xf32, strided<[1], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
+!f8E4M3FN_3d = memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!f32_1d = memref<1xf32, strided<[1], offset: ?>>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 
 mlafix.kernel @merge_attn_states_copy_fp8(
-    %out: !bytes {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
-    %out_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "write", mlafix.optional},
-    %out_scale: !one {mlafix.dims = ["one"], mlafix.access = "read"},
-    %prefix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %prefix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %suffix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %suffix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %out: !f8E4M3FN_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"]},
+    %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["H", "n"], mlafix.optional},
+    %out_scale: !f32_1d {mlafix.access = "read", mlafix.dims = ["one"]},
+    %prefix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
+    %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !bytes
-  %H = memref.dim %out, %c1 : !bytes
+  %f1 = arith.constant 1.000000e+00 : f32
+  %n = memref.dim %out, %c0 : !f8E4M3FN_3d
+  %H = memref.dim %out, %c1 : !f8E4M3FN_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %scale = mlafix.load %out_scale[%c0] : !one -> f32
-    %in_context = arith.cmpi slt, %t, %context_rows : index
-    scf.if %in_context {
-      %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
-      %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
-      %m = mlafix.merge %p, %s : !mlafix.state<"D", "B">
-      mlafix.store_state %m to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : !mlafix.state<"D", "B">, !bytes, !lses
+    %scale = mlafix.load %out_scale[%c0] : !f32_1d -> f32
+    %0 = arith.cmpi slt, %t, %context_rows : index
+    scf.if %0 {
+      %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
+      %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
+      %1 = mlafix.merge %p, %s : <"D", "B">
+      mlafix.store_state %1 to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : <"D", "B">, !f8E4M3FN_3d, !f32_2d
     } else {
-      %row = mlafix.load %suffix[%t, %h] : !rows -> !tile
-      %lse = mlafix.load %suffix_lse[%h, %t] : !lses -> f32
-      %one = arith.constant 1.0 : f32
-      %inverse = arith.divf %one, %scale : f32
-      %factor = mlafix.splat %inverse : f32 -> !tile
-      %scaled = arith.mulf %row, %factor : !tile
-      mlafix.store %scaled, %out[%t, %h] : !tile, !bytes
-      mlafix.store %lse, %out_lse[%h, %t] : f32, !lses
+      %row = mlafix.load %suffix[%t, %h] : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
+      %lse = mlafix.load %suffix_lse[%h, %t] : !f32_2d -> f32
+      %2 = arith.divf %f1, %scale : f32
+      %3 = mlafix.splat %2 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+      %4 = arith.mulf %row, %3 : tensor<?xf32, #mlafix.dim<"D">>
+      mlafix.store %4, %out[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, !f8E4M3FN_3d
+      mlafix.store %lse, %out_lse[%h, %t] : f32, !f32_2d
     }
   }
 }

@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
+//
 // Merges two partial attention states whose log-sum-exp is held as softmax statistics, (max, sum) in base e:
 // lse = softmax_scale * max + log(sum). The maximum is that of the scores before they are scaled.
 //
@@ -12,71 +14,64 @@
 // A row whose maximum is infinite or whose sum is 0 holds nothing, whatever its payload is; a row in which both sides hold nothing
 // becomes 0, (-inf, 0).
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!stats = memref<?x?x2xf32, strided<[?, ?, ?], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_3d = memref<?x?x2xf32, strided<[?, ?, ?], offset: ?>>
 
 mlafix.kernel @merge_attn_stats(
-    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %out_stats: !stats {mlafix.dims = ["n", "H", "two"], mlafix.access = "write", mlafix.optional},
-    %prefix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %prefix_stats: !stats {mlafix.dims = ["n", "H", "two"], mlafix.access = "read"},
-    %suffix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %suffix_stats: !stats {mlafix.dims = ["n", "H", "two"], mlafix.access = "read"},
+    %out: !bf16_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %out_stats: !f32_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "two"], mlafix.optional},
+    %prefix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %prefix_stats: !f32_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "two"]},
+    %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %suffix_stats: !f32_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "two"]},
     %softmax_scale: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !rows
-  %H = memref.dim %out, %c1 : !rows
+  %inf = arith.constant 0x7F800000 : f32
+  %f0 = arith.constant 0.000000e+00 : f32
+  %minus_inf = arith.constant 0xFF800000 : f32
+  %n = memref.dim %out, %c0 : !bf16_3d
+  %H = memref.dim %out, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %zero = arith.constant 0.0 : f32
-    %inf = arith.constant 0x7F800000 : f32
-    %none = arith.constant 0xFF800000 : f32
-    %p = mlafix.load %prefix[%t, %h] : !rows -> !tile
-    %s = mlafix.load %suffix[%t, %h] : !rows -> !tile
-    %p_max = mlafix.load %prefix_stats[%t, %h, %c0] : !stats -> f32
-    %s_max = mlafix.load %suffix_stats[%t, %h, %c0] : !stats -> f32
-    %p_sum = mlafix.load %prefix_stats[%t, %h, %c1] : !stats -> f32
-    %s_sum = mlafix.load %suffix_stats[%t, %h, %c1] : !stats -> f32
-
-    // Of a side that holds nothing, neither number counts.
-    %p_abs = math.absf %p_max : f32
-    %s_abs = math.absf %s_max : f32
-    %p_inf = arith.cmpf oeq, %p_abs, %inf : f32
-    %s_inf = arith.cmpf oeq, %s_abs, %inf : f32
-    %p_zero = arith.cmpf oeq, %p_sum, %zero : f32
-    %s_zero = arith.cmpf oeq, %s_sum, %zero : f32
-    %p_empty = arith.ori %p_inf, %p_zero : i1
-    %s_empty = arith.ori %s_inf, %s_zero : i1
-    %p_live = arith.select %p_empty, %none, %p_max : f32
-    %s_live = arith.select %s_empty, %none, %s_max : f32
-    %max = arith.maximumf %p_live, %s_live : f32
-
-    // The lse of both sides relative to the common maximum: small numbers, which keep their precision.
-    %p_below = arith.subf %p_max, %max : f32
-    %s_below = arith.subf %s_max, %max : f32
-    %p_scaled = arith.mulf %p_below, %softmax_scale : f32
-    %s_scaled = arith.mulf %s_below, %softmax_scale : f32
-    %p_log = math.log %p_sum : f32
-    %s_log = math.log %s_sum : f32
-    %p_rel = arith.addf %p_scaled, %p_log : f32
-    %s_rel = arith.addf %s_scaled, %s_log : f32
-    %p_lse = arith.select %p_empty, %none, %p_rel : f32
-    %s_lse = arith.select %s_empty, %none, %s_rel : f32
-    %p_state = mlafix.make_state %p lse %p_lse : !tile -> !mlafix.state<"D", e>
-    %s_state = mlafix.make_state %s lse %s_lse : !tile -> !mlafix.state<"D", e>
-    %m = mlafix.merge %p_state, %s_state : !mlafix.state<"D", e>
-
-    %p_weight = math.exp %p_scaled : f32
-    %s_weight = math.exp %s_scaled : f32
-    %p_term = arith.mulf %p_sum, %p_weight : f32
-    %s_term = arith.mulf %s_sum, %s_weight : f32
-    %p_part = arith.select %p_empty, %zero, %p_term : f32
-    %s_part = arith.select %s_empty, %zero, %s_term : f32
-    %sum = arith.addf %p_part, %s_part : f32
-
-    mlafix.store_state %m to %out[%t, %h] : !mlafix.state<"D", e>, !rows
-    mlafix.store %max, %out_stats[%t, %h, %c0] : f32, !stats
-    mlafix.store %sum, %out_stats[%t, %h, %c1] : f32, !stats
+    %p = mlafix.load %prefix[%t, %h] : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
+    %s = mlafix.load %suffix[%t, %h] : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
+    %p_max = mlafix.load %prefix_stats[%t, %h, %c0] : !f32_3d -> f32
+    %s_max = mlafix.load %suffix_stats[%t, %h, %c0] : !f32_3d -> f32
+    %p_sum = mlafix.load %prefix_stats[%t, %h, %c1] : !f32_3d -> f32
+    %s_sum = mlafix.load %suffix_stats[%t, %h, %c1] : !f32_3d -> f32
+    %0 = math.absf %p_max : f32
+    %infinite = arith.cmpf oeq, %0, %inf : f32
+    %1 = arith.cmpf oeq, %p_sum, %f0 : f32
+    %2 = arith.ori %infinite, %1 : i1
+    %3 = math.absf %s_max : f32
+    %infinite_2 = arith.cmpf oeq, %3, %inf : f32
+    %4 = arith.cmpf oeq, %s_sum, %f0 : f32
+    %5 = arith.ori %infinite_2, %4 : i1
+    %6 = arith.select %2, %minus_inf, %p_max : f32
+    %7 = arith.select %5, %minus_inf, %s_max : f32
+    %largest = arith.maximumf %6, %7 : f32
+    %8 = arith.subf %p_max, %largest : f32
+    %p_scaled = arith.mulf %8, %softmax_scale : f32
+    %9 = arith.subf %s_max, %largest : f32
+    %s_scaled = arith.mulf %9, %softmax_scale : f32
+    %10 = math.log %p_sum : f32
+    %11 = arith.addf %p_scaled, %10 : f32
+    %p_lse = arith.select %2, %minus_inf, %11 : f32
+    %12 = math.log %s_sum : f32
+    %13 = arith.addf %s_scaled, %12 : f32
+    %s_lse = arith.select %5, %minus_inf, %13 : f32
+    %14 = mlafix.make_state %p lse %p_lse : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e>
+    %15 = mlafix.make_state %s lse %s_lse : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e>
+    %merged = mlafix.merge %14, %15 : <"D", e>
+    %16 = math.exp %p_scaled : f32
+    %17 = arith.mulf %p_sum, %16 : f32
+    %p_part = arith.select %2, %f0, %17 : f32
+    %18 = math.exp %s_scaled : f32
+    %19 = arith.mulf %s_sum, %18 : f32
+    %s_part = arith.select %5, %f0, %19 : f32
+    mlafix.store_state %merged to %out[%t, %h] : <"D", e>, !bf16_3d
+    mlafix.store %largest, %out_stats[%t, %h, %c0] : f32, !f32_3d
+    %20 = arith.addf %p_part, %s_part : f32
+    mlafix.store %20, %out_stats[%t, %h, %c1] : f32, !f32_3d
   }
 }

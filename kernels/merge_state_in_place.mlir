@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
+//
 // Merges a second partial attention state into the first, row by row: v, s = (v, s) (+) (v_other, s_other).
 //
 //   v       [n, H, D] T    read and written
@@ -8,31 +10,31 @@
 //
 // The lse is in base e, or in base 2 where B = 2. A boolean mask is passed as its bytes.
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!mask = memref<?xui8, strided<[?], offset: ?>>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!ui8_1d = memref<?xui8, strided<[?], offset: ?>>
 
 mlafix.kernel @merge_state_in_place(
-    %v: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
-    %s: !lses {mlafix.dims = ["n", "H"], mlafix.access = "update"},
-    %v_other: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %s_other: !lses {mlafix.dims = ["n", "H"], mlafix.access = "read"},
-    %mask: !mask {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) attributes {defaults = {B = "e"}} {
+    %v: !bf16_3d {mlafix.access = "update", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %s: !f32_2d {mlafix.access = "update", mlafix.dims = ["n", "H"]},
+    %v_other: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %s_other: !f32_2d {mlafix.access = "read", mlafix.dims = ["n", "H"]},
+    %mask: !ui8_1d {mlafix.access = "read", mlafix.dims = ["n"], mlafix.optional}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %v, %c0 : !rows
-  %H = memref.dim %v, %c1 : !rows
+  %c1_i8 = arith.constant 1 : i8
+  %c0_i8 = arith.constant 0 : i8
+  %n = memref.dim %v, %c0 : !bf16_3d
+  %H = memref.dim %v, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %off = arith.constant 0 : i8
-    %on = arith.constant 1 : i8
-    %masked = mlafix.present %mask : !mask
-    %byte = mlafix.load %mask[%t] if %masked else %on : !mask -> i8
-    %live = arith.cmpi ne, %byte, %off : i8
-    scf.if %live {
-      %a = mlafix.load_state %v[%t, %h] lse %s[%t, %h] : !rows, !lses -> !mlafix.state<"D", "B">
-      %b = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] : !rows, !lses -> !mlafix.state<"D", "B">
-      %m = mlafix.merge %a, %b : !mlafix.state<"D", "B">
-      mlafix.store_state %m to %v[%t, %h] lse %s[%t, %h] : !mlafix.state<"D", "B">, !rows, !lses
+    %0 = mlafix.present %mask : !ui8_1d
+    %byte = mlafix.load %mask[%t] if %0 else %c1_i8 : !ui8_1d -> i8
+    %1 = arith.cmpi ne, %byte, %c0_i8 : i8
+    scf.if %1 {
+      %a = mlafix.load_state %v[%t, %h] lse %s[%t, %h] : !bf16_3d, !f32_2d -> <"D", "B">
+      %b = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] : !bf16_3d, !f32_2d -> <"D", "B">
+      %2 = mlafix.merge %a, %b : <"D", "B">
+      mlafix.store_state %2 to %v[%t, %h] lse %s[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
     }
   }
 }

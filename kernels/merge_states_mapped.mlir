@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge_mapped.py: edit that.
+//
 // Merges groups of partial attention states through maps. For each group g with its parts j in [indptr[g], indptr[g + 1]):
 //
 //   out[t], out_lse[t] = (+) over j of (parts[i], lses[i]),  t = row_map[g] or g,  i = part_map[j] or j
@@ -17,99 +19,98 @@
 // The lses are in base e, or in base 2 where B = 2, and out_lse in base e, or in base 2 where C = 2. A group of a row that is none is
 // left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!parts = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
-!heads = memref<?xf32, strided<[?], offset: ?>>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!f32_3d = memref<?x?x?xf32, strided<[?, ?, 1], offset: ?>>
+!i32_1d = memref<?xi32, strided<[?], offset: ?>>
+!f32_1d = memref<?xf32, strided<[?], offset: ?>>
 
 mlafix.kernel @merge_states_mapped(
-    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "O", mlafix.access = "update"},
-    %out_lse: !lses {mlafix.dims = ["n", "H"], mlafix.access = "update", mlafix.optional},
-    %parts: !parts {mlafix.dims = ["p", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %lses: !lses {mlafix.dims = ["p", "H"], mlafix.access = "read"},
-    %indptr: !ints {mlafix.dims = ["g1"], mlafix.access = "read"},
-    %part_map: !ints {mlafix.dims = ["k"], mlafix.access = "read", mlafix.optional},
-    %row_map: !ints {mlafix.dims = ["g"], mlafix.access = "read", mlafix.optional},
-    %sinks: !heads {mlafix.dims = ["H"], mlafix.access = "read", mlafix.optional},
+    %out: !bf16_3d {mlafix.access = "update", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "O"},
+    %out_lse: !f32_2d {mlafix.access = "update", mlafix.dims = ["n", "H"], mlafix.optional},
+    %parts: !f32_3d {mlafix.access = "read", mlafix.dims = ["p", "H", "D"], mlafix.dtype = "T"},
+    %lses: !f32_2d {mlafix.access = "read", mlafix.dims = ["p", "H"]},
+    %indptr: !i32_1d {mlafix.access = "read", mlafix.dims = ["g1"]},
+    %part_map: !i32_1d {mlafix.access = "read", mlafix.dims = ["k"], mlafix.optional},
+    %row_map: !i32_1d {mlafix.access = "read", mlafix.dims = ["g"], mlafix.optional},
+    %sinks: !f32_1d {mlafix.access = "read", mlafix.dims = ["H"], mlafix.optional},
     %min_parts: i32,
     %empty_lse: f32) attributes {defaults = {B = "e", C = "e", T = "f32"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %none = arith.constant 0 : i32
-  %no_row = arith.constant -1 : i32
-  %nothing = arith.constant 0.0 : f32
+  %c-1_i32 = arith.constant -1 : i32
+  %c0_i32 = arith.constant 0 : i32
   %minus_inf = arith.constant 0xFF800000 : f32
-  %n = memref.dim %out, %c0 : !rows
-  %H = memref.dim %out, %c1 : !rows
-  %p = memref.dim %parts, %c0 : !parts
-  %g1 = memref.dim %indptr, %c0 : !ints
-  %k = memref.dim %part_map, %c0 : !ints
-  %groups = memref.dim %row_map, %c0 : !ints
-  mlafix.distinct %row_map : !ints
+  %f0 = arith.constant 0.000000e+00 : f32
+  %n = memref.dim %out, %c0 : !bf16_3d
+  %p = memref.dim %parts, %c0 : !f32_3d
+  %g1 = memref.dim %indptr, %c0 : !i32_1d
+  %H = memref.dim %out, %c1 : !bf16_3d
+  %g_2 = memref.dim %row_map, %c0 : !i32_1d
+  %k = memref.dim %part_map, %c0 : !i32_1d
+  mlafix.distinct %row_map : !i32_1d
   mlafix.forall (%g, %h) in (%g1, %H) {
-    %next = arith.addi %g, %c1 : index
-    %known = arith.cmpi slt, %next, %g1 : index
-    %first = mlafix.load %indptr[%g] if %known : !ints -> i32
-    %last = mlafix.load %indptr[%next] if %known : !ints -> i32
-    %has_rows = mlafix.present %row_map : !ints
-    %t = scf.if %has_rows -> index {
-      %is_listed = arith.cmpi slt, %g, %groups : index
-      %row = mlafix.load %row_map[%g] if %is_listed else %no_row : !ints -> i32
-      %mapped = arith.index_cast %row : i32 to index
-      scf.yield %mapped : index
+    %0 = arith.addi %g, %c1 : index
+    %known = arith.cmpi slt, %0, %g1 : index
+    %first = mlafix.load %indptr[%g] if %known : !i32_1d -> i32
+    %1 = arith.addi %g, %c1 : index
+    %last = mlafix.load %indptr[%1] if %known : !i32_1d -> i32
+    %2 = mlafix.present %row_map : !i32_1d
+    %3 = scf.if %2 -> (index) {
+      %4 = arith.cmpi slt, %g, %g_2 : index
+      %5 = mlafix.load %row_map[%g] if %4 else %c-1_i32 : !i32_1d -> i32
+      %t = arith.index_cast %5 : i32 to index
+      scf.yield %t : index
     } else {
       scf.yield %g : index
     }
-    %is_positive = arith.cmpi sle, %none, %first : i32
-    %is_ordered = arith.cmpi sle, %first, %last : i32
-    %sound = arith.andi %is_positive, %is_ordered : i1
-    %size = arith.subi %last, %first : i32
-    %count = arith.select %sound, %size, %none : i32
-    %from_zero = arith.cmpi sle, %c0, %t : index
-    %below = arith.cmpi slt, %t, %n : index
-    %inside = arith.andi %from_zero, %below : i1
-    %exists = arith.andi %known, %inside : i1
-    %enough = arith.cmpi sge, %count, %min_parts : i32
-    %wanted = arith.andi %exists, %enough : i1
-    scf.if %wanted {
-      // Parts past the end of the map, or of the parts themselves, are empty: a bound that lies wrong costs no iterations.
-      %has_map = mlafix.present %part_map : !ints
+    %6 = arith.cmpi sle, %c0_i32, %first : i32
+    %7 = arith.cmpi sle, %first, %last : i32
+    %sound = arith.andi %6, %7 : i1
+    %8 = arith.subi %last, %first : i32
+    %count = arith.select %sound, %8, %c0_i32 : i32
+    %9 = arith.cmpi sle, %c0, %3 : index
+    %10 = arith.cmpi slt, %3, %n : index
+    %11 = arith.andi %9, %10 : i1
+    %12 = arith.andi %known, %11 : i1
+    %13 = arith.cmpi sge, %count, %min_parts : i32
+    %14 = arith.andi %12, %13 : i1
+    scf.if %14 {
+      %has_map = mlafix.present %part_map : !i32_1d
       %named = arith.select %has_map, %k, %p : index
       %start = arith.index_cast %first : i32 to index
       %end = arith.index_cast %last : i32 to index
-      %last_named = arith.minsi %end, %named : index
-      %stop = arith.select %sound, %last_named, %start : index
-      %empty = mlafix.identity : !mlafix.state<"D", "B">
-      %merged = scf.for %j = %start to %stop step %c1 iter_args(%acc = %empty) -> (!mlafix.state<"D", "B">) {
-        %i = scf.if %has_map -> index {
-          %is_listed = arith.cmpi slt, %j, %k : index
-          %part = mlafix.load %part_map[%j] if %is_listed else %no_row : !ints -> i32
-          %mapped = arith.index_cast %part : i32 to index
-          scf.yield %mapped : index
+      %merged = mlafix.identity : <"D", "B">
+      %15 = arith.minsi %end, %named : index
+      %16 = arith.select %sound, %15, %start : index
+      %merged_2 = scf.for %j = %start to %16 step %c1 iter_args(%merged_3 = %merged) -> (!mlafix.state<"D", "B">) {
+        %17 = scf.if %has_map -> (index) {
+          %18 = arith.cmpi slt, %j, %k : index
+          %19 = mlafix.load %part_map[%j] if %18 else %c-1_i32 : !i32_1d -> i32
+          %i = arith.index_cast %19 : i32 to index
+          scf.yield %i : index
         } else {
           scf.yield %j : index
         }
-        %not_negative = arith.cmpi sle, %c0, %i : index
-        %not_past = arith.cmpi slt, %i, %p : index
-        %live = arith.andi %not_negative, %not_past : i1
-        %state = mlafix.load_state %parts[%i, %h] lse %lses[%i, %h] if %live : !parts, !lses -> !mlafix.state<"D", "B">
-        %sum = mlafix.merge %acc, %state : !mlafix.state<"D", "B">
-        scf.yield %sum : !mlafix.state<"D", "B">
+        %20 = arith.cmpi sle, %c0, %17 : index
+        %21 = arith.cmpi slt, %17, %p : index
+        %22 = arith.andi %20, %21 : i1
+        %23 = mlafix.load_state %parts[%17, %h] lse %lses[%17, %h] if %22 : !f32_3d, !f32_2d -> <"D", "B">
+        %merged_4 = mlafix.merge %merged_3, %23 : <"D", "B">
+        scf.yield %merged_4 : !mlafix.state<"D", "B">
       }
-      // A state of -inf where there are no sinks: one merge of all that counts.
-      %has_sinks = mlafix.present %sinks : !heads
-      %logit = mlafix.load %sinks[%h] if %has_sinks else %minus_inf : !heads -> f32
-      %zeros = mlafix.splat %nothing : f32 -> tensor<?xf32, #mlafix.dim<"D">>
-      %natural = mlafix.make_state %zeros lse %logit : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e, sink>
-      %sink = mlafix.rebase %natural : !mlafix.state<"D", e, sink> -> !mlafix.state<"D", "B", sink>
-      %whole = mlafix.merge %merged, %sink : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
-      mlafix.store_state %whole to %out[%t, %h] : !mlafix.state<"D", "B", sink>, !rows
-      %stored = mlafix.rebase %merged : !mlafix.state<"D", "B"> -> !mlafix.state<"D", "C">
-      %lse = mlafix.lse_of %stored : !mlafix.state<"D", "C">
-      %is_any = arith.cmpf une, %lse, %minus_inf : f32
-      %lse_or_empty = arith.select %is_any, %lse, %empty_lse : f32
-      mlafix.store %lse_or_empty, %out_lse[%t, %h] : f32, !lses
+      %24 = mlafix.present %sinks : !f32_1d
+      %25 = mlafix.load %sinks[%h] if %24 else %minus_inf : !f32_1d -> f32
+      %26 = mlafix.splat %f0 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+      %27 = mlafix.make_state %26 lse %25 : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e, sink>
+      %28 = mlafix.rebase %27 : <"D", e, sink> -> <"D", "B", sink>
+      %whole = mlafix.merge %merged_2, %28 : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
+      mlafix.store_state %whole to %out[%3, %h] : <"D", "B", sink>, !bf16_3d
+      %29 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "C">
+      %lse = mlafix.lse_of %29 : <"D", "C">
+      %30 = arith.cmpf une, %lse, %minus_inf : f32
+      %31 = arith.select %30, %lse, %empty_lse : f32
+      mlafix.store %31, %out_lse[%3, %h] : f32, !f32_2d
     }
   }
 }

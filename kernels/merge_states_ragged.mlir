@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge_many.py: edit that.
+//
 // Merges a run of partial attention states per token: out[t], out_lse[t] = (+) over i in [indptr[t], indptr[t + 1]) of (v[i], s[i]).
 //
 //   out     [n, H, D]   T    written
@@ -8,41 +10,41 @@
 //
 // The lse is in base e, or in base 2 where B = 2. An empty run gives 0, -inf, and so does one that is no part of [0, nnz].
 
-!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
-!ints = memref<?xi32, strided<[?], offset: ?>>
+!bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!i32_1d = memref<?xi32, strided<[?], offset: ?>>
 
 mlafix.kernel @merge_states_ragged(
-    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %out_lse: !lses {mlafix.dims = ["n", "H"], mlafix.access = "write", mlafix.optional},
-    %v: !rows {mlafix.dims = ["nnz", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %s: !lses {mlafix.dims = ["nnz", "H"], mlafix.access = "read"},
-    %indptr: !ints {mlafix.dims = ["n1"], mlafix.access = "read"}) attributes {defaults = {B = "e"}} {
+    %out: !bf16_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
+    %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["n", "H"], mlafix.optional},
+    %v: !bf16_3d {mlafix.access = "read", mlafix.dims = ["nnz", "H", "D"], mlafix.dtype = "T"},
+    %s: !f32_2d {mlafix.access = "read", mlafix.dims = ["nnz", "H"]},
+    %indptr: !i32_1d {mlafix.access = "read", mlafix.dims = ["n1"]}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !rows
-  %H = memref.dim %out, %c1 : !rows
-  %nnz = memref.dim %v, %c0 : !rows
-  %n1 = memref.dim %indptr, %c0 : !ints
+  %nnz = memref.dim %v, %c0 : !bf16_3d
+  %n1 = memref.dim %indptr, %c0 : !i32_1d
+  %n = memref.dim %out, %c0 : !bf16_3d
+  %H = memref.dim %out, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
-    %next = arith.addi %t, %c1 : index
-    %known = arith.cmpi slt, %next, %n1 : index
-    %first = mlafix.load %indptr[%t] if %known : !ints -> i32
-    %last = mlafix.load %indptr[%next] if %known : !ints -> i32
+    %following = arith.addi %t, %c1 : index
+    %known = arith.cmpi slt, %following, %n1 : index
+    %first = mlafix.load %indptr[%t] if %known : !i32_1d -> i32
+    %last = mlafix.load %indptr[%following] if %known : !i32_1d -> i32
     %start = arith.index_cast %first : i32 to index
     %end = arith.index_cast %last : i32 to index
-    %positive = arith.cmpi sle, %c0, %start : index
-    %ordered = arith.cmpi sle, %start, %end : index
-    %proper = arith.andi %positive, %ordered : i1
-    %inside = arith.cmpi sle, %end, %nnz : index
-    %sound = arith.andi %proper, %inside : i1
-    %stop = arith.select %sound, %end, %start : index
-    %none = mlafix.identity : !mlafix.state<"D", "B">
-    %all = scf.for %i = %start to %stop step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", "B">) {
-      %part = mlafix.load_state %v[%i, %h] lse %s[%i, %h] : !rows, !lses -> !mlafix.state<"D", "B">
-      %sum = mlafix.merge %acc, %part : !mlafix.state<"D", "B">
-      scf.yield %sum : !mlafix.state<"D", "B">
+    %0 = arith.cmpi sle, %c0, %start : index
+    %1 = arith.cmpi sle, %start, %end : index
+    %2 = arith.andi %0, %1 : i1
+    %3 = arith.cmpi sle, %end, %nnz : index
+    %sound = arith.andi %2, %3 : i1
+    %merged = mlafix.identity : <"D", "B">
+    %4 = arith.select %sound, %end, %start : index
+    %merged_2 = scf.for %i = %start to %4 step %c1 iter_args(%merged_3 = %merged) -> (!mlafix.state<"D", "B">) {
+      %5 = mlafix.load_state %v[%i, %h] lse %s[%i, %h] : !bf16_3d, !f32_2d -> <"D", "B">
+      %merged_4 = mlafix.merge %merged_3, %5 : <"D", "B">
+      scf.yield %merged_4 : !mlafix.state<"D", "B">
     }
-    mlafix.store_state %all to %out[%t, %h] lse %out_lse[%t, %h] : !mlafix.state<"D", "B">, !rows, !lses
+    mlafix.store_state %merged_2 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
   }
 }

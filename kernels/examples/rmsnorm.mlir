@@ -1,3 +1,5 @@
+// Written by scripts/gen-kernels from python-bindings/mlafix/kernels/rows.py: edit that.
+//
 // RMSNorm of each row: y = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019).
 //
 //   y      [n, D] T    written; may be x itself
@@ -5,32 +7,31 @@
 //   weight [D]    T
 //   epsilon       f32
 
-!rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
-!row = memref<?xbf16, strided<[1], offset: ?>>
-!tile = tensor<?xf32, #mlafix.dim<"D">>
+!bf16_2d = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!bf16_1d = memref<?xbf16, strided<[1], offset: ?>>
 
 mlafix.kernel @rmsnorm(
-    %y: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "write"},
-    %x: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "read"},
-    %weight: !row {mlafix.dims = ["D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %y: !bf16_2d {mlafix.access = "write", mlafix.dims = ["n", "D"], mlafix.dtype = "T"},
+    %x: !bf16_2d {mlafix.access = "read", mlafix.dims = ["n", "D"], mlafix.dtype = "T"},
+    %weight: !bf16_1d {mlafix.access = "read", mlafix.dims = ["D"], mlafix.dtype = "T"},
     %epsilon: f32) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %x, %c0 : !rows
-  %D = memref.dim %x, %c1 : !rows
+  %n = memref.dim %x, %c0 : !bf16_2d
+  %D = memref.dim %x, %c1 : !bf16_2d
   mlafix.forall (%t) in (%n) {
-    %v = mlafix.load %x[%t] : !rows -> !tile
-    %w = mlafix.load %weight[] : !row -> !tile
-    %squares = arith.mulf %v, %v : !tile
-    %sum = mlafix.reduce add %squares : !tile
-    %size = arith.index_cast %D : index to i32
-    %count = arith.sitofp %size : i32 to f32
-    %mean = arith.divf %sum, %count : f32
-    %shifted = arith.addf %mean, %epsilon : f32
-    %inverse = math.rsqrt %shifted : f32
-    %scale = mlafix.splat %inverse : f32 -> !tile
-    %normal = arith.mulf %v, %scale : !tile
-    %result = arith.mulf %normal, %w : !tile
-    mlafix.store %result, %y[%t] : !tile, !rows
+    %v = mlafix.load %x[%t] : !bf16_2d -> tensor<?xf32, #mlafix.dim<"D">>
+    %w = mlafix.load %weight[] : !bf16_1d -> tensor<?xf32, #mlafix.dim<"D">>
+    %0 = arith.mulf %v, %v : tensor<?xf32, #mlafix.dim<"D">>
+    %1 = mlafix.reduce  add %0 : tensor<?xf32, #mlafix.dim<"D">>
+    %2 = arith.index_cast %D : index to i64
+    %3 = arith.sitofp %2 : i64 to f32
+    %mean = arith.divf %1, %3 : f32
+    %4 = arith.addf %mean, %epsilon : f32
+    %5 = math.rsqrt %4 : f32
+    %6 = mlafix.splat %5 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+    %7 = arith.mulf %v, %6 : tensor<?xf32, #mlafix.dim<"D">>
+    %8 = arith.mulf %7, %w : tensor<?xf32, #mlafix.dim<"D">>
+    mlafix.store %8, %y[%t] : tensor<?xf32, #mlafix.dim<"D">>, !bf16_2d
   }
 }

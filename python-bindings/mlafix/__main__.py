@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
 import time
@@ -32,8 +33,9 @@ def find_kernel(text: str) -> Kernel:
         ArgumentError: there is no such file or kernel.
         CompileError: the file does not compile.
     """
-    if text in library.names():
-        return library.kernel(text)
+    if text.isidentifier():
+        with contextlib.suppress(ArgumentError):
+            return library.kernel(text)
     file, colon, name = text.rpartition(":")
     if not colon:
         file, name = text, ""

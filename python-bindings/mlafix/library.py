@@ -1,4 +1,4 @@
-"""The kernel library: the kernels in the package's `kernels` folder, and what compiles and launches them.
+"""The kernel library: the kernels of `mlafix.kernels`, and what compiles and launches them.
 
 ``mlafix.library.merge_attn_states`` is that kernel as a :class:`mlafix.Kernel`; the functions of ``mlafix.ops`` use
 :func:`dispatcher`, which costs less.
@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import _runtime, _toolchain, cache
-from ._forks import cached_property
+from ._forks import cached_property, forks_wait, whole
 from ._kernel import Kernel
 from .errors import ArgumentError
 
@@ -27,22 +30,40 @@ def _files() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """Names of the library's kernels, those of its examples included."""
-    return list(_files())
+    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. What quantises
+    its result is one for each way to do it: "merge_two_states" stands for "merge_two_states_nvfp4" and others
+    (`mlafix.kernels.scaling.FORMATS`)."""
+    return list(dict.fromkeys([*_files(), *_in_python().names()]))
+
+
+def _in_python() -> Any:
+    """The package of kernels, which loads the language."""
+    whole("mlafix.kernels")
+    return sys.modules["mlafix.kernels"]
+
+
+@functools.lru_cache(maxsize=None)
+def _python_kernel(name: str) -> Kernel:
+    with forks_wait:
+        try:
+            found: Kernel = _in_python().find(name)
+        except KeyError:
+            raise ArgumentError(f'argument "name": expected one of {", ".join(names())}, got "{name}"') from None
+    return found
 
 
 def path(name: str) -> Path:
-    """The file that holds a kernel. Raises ArgumentError for a name that is not in the library."""
-    files = _files()
-    if name not in files:
-        raise ArgumentError(f'argument "name": expected one of {", ".join(files)}, got "{name}"')
-    return files[name]
+    """The file that holds a kernel: its text, or the Python file where nothing is compiled ahead. Raises ArgumentError for a name
+    that is not in the library."""
+    found = _files().get(name)
+    return Path(inspect.getfile(inspect.unwrap(_python_kernel(name)))) if found is None else found
 
 
 @functools.lru_cache(maxsize=None)
 def source(name: str) -> str:
     """A kernel's text in MLIR's syntax."""
-    return path(name).read_text(encoding="utf-8")
+    found = _files().get(name)
+    return _python_kernel(name).source if found is None else found.read_text(encoding="utf-8")
 
 
 @functools.lru_cache(maxsize=None)
@@ -54,6 +75,8 @@ def signature(name: str) -> str:
     made = _SIGNATURES / f"{name}.json"
     if made.is_file():
         return made.read_text(encoding="utf-8")
+    if name not in _files():
+        return _python_kernel(name)._signature_text
     text: str = _toolchain.compiler().signature(source(name), str(path(name)), kernel=name)
     return text
 
@@ -139,7 +162,7 @@ class _LibraryKernel(Kernel):
 @functools.lru_cache(maxsize=None)
 def kernel(name: str) -> Kernel:
     """A kernel of the library. Raises ArgumentError for a name that is not in it."""
-    return _LibraryKernel(name, source(name), str(path(name)))
+    return _LibraryKernel(name, source(name), str(path(name))) if name in _files() else _python_kernel(name)
 
 
 def _specialized(name: str, fixed: Mapping[str, str]) -> Kernel:
@@ -147,9 +170,10 @@ def _specialized(name: str, fixed: Mapping[str, str]) -> Kernel:
 
 
 def __getattr__(name: str) -> Kernel:
-    if name not in _files():
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return kernel(name)
+    if not name.startswith("_"):
+        with contextlib.suppress(ArgumentError):
+            return kernel(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -21,8 +21,9 @@ sys.path[:0] = [str(_TESTS / "python"), str(_TESTS / "fuzz" / "kernels")]
 os.environ["MLAFIX_TEST_DEVICE"] = "ptx"  # before anything asks for the driver
 import peers  # noqa: E402
 from devices import Device, all_devices  # noqa: E402
-from mlafix.kernels.push import OF_MANY, OF_TWO  # noqa: E402
+from mlafix import library  # noqa: E402
 from mlafix._runtime import PeerTensors  # noqa: E402
+from mlafix.kernels.push import OF_MANY, OF_TWO  # noqa: E402
 from numerics import BF16, E4M3, F32, poison  # noqa: E402
 from states import make_states  # noqa: E402
 
@@ -38,12 +39,12 @@ def device() -> Device:
 def test_heads_that_are_cut(ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:
     """Each rank merges its heads of all tokens; rows of each kind, empty ones with garbage as their payload."""
     kernels = OF_TWO if ranks == 2 else OF_MANY
-    check_heads(kernels["heads", wire == E4M3].specialize(B="e", ranks=ranks), ranks, tokens, heads, dim, wire, turn, device)
+    check_heads(library.kernel(kernels["heads", wire == E4M3]).specialize(B="e", ranks=ranks), ranks, tokens, heads, dim, wire, turn, device)
 
 
 def test_long_rows_of_any_number_of_ranks(device: Any) -> None:
     """A running merge of rows that are walked in loops. Once: rows of fp8 did not compile for more ranks than are bound."""
-    check_heads(OF_MANY["heads", True].specialize(B="e"), 3, 2, 3, 2048, E4M3, 0, device)
+    check_heads(library.kernel("push_and_merge_fp8").specialize(B="e"), 3, 2, 3, 2048, E4M3, 0, device)
 
 
 def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:

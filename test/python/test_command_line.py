@@ -17,7 +17,7 @@ from mlafix.__main__ import main
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-LIBRARY = KERNELS.parent / "examples" / "python" / "library.py"
+LIBRARY = KERNELS.parent / "python-bindings" / "mlafix" / "kernels" / "merge.py"
 SOURCE = """
 from factors import FACTOR
 from mlafix.dsl import Out, In, f32, grid, kernel

@@ -20,12 +20,12 @@ from mlafix.explain.launches import Grid, Sizes, bytes_moved, coalescing, find_a
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-LIBRARY = KERNELS.parent / "examples" / "python" / "library.py"
+LIBRARY = KERNELS.parent / "python-bindings" / "mlafix" / "kernels" / "merge.py"
 BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
 
 
 def line_of(text: str) -> int:
-    """The line of library.py that holds `text`, the first in merge_attn_states."""
+    """The line of merge.py that holds `text`, the first in merge_attn_states."""
     lines = LIBRARY.read_text().splitlines()
     begin = next(number for number, line in enumerate(lines) if "def merge_attn_states(" in line)
     return begin + 1 + next(number for number, line in enumerate(lines[begin:]) if text in line)

@@ -25,7 +25,8 @@ def k(y: Out[f32, "n D"], e: Out[f32, "n"], g: Out[i32, "n"], h: Out[bool_, "n"]
       c: In[i32, "n"], f: f32, k: i32):
     for t in grid("n"):
 """
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "python" / "library.py"
+LIBRARY = Path(__file__).resolve().parents[2] / "python-bindings" / "mlafix" / "kernels"
+MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "rows")
 
 
 @pytest.fixture(scope="module")
@@ -87,17 +88,26 @@ class Mangler(ast.NodeTransformer):
         return node
 
 
+def kernels_of(file: Path) -> list[tuple[ast.FunctionDef, str]]:
+    """The kernels of a module of the library, each with the rest of the module as its header."""
+    tree = ast.parse(file.read_text())
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    kernels = [node for node in functions if [ast.unparse(one) for one in node.decorator_list] == ["kernel"]]
+    inlines = [node for node in functions if [ast.unparse(one) for one in node.decorator_list] == ["inline"]]
+    constants = [node for node in tree.body if isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Tuple)]
+    imports = [node for node in tree.body[2:] if isinstance(node, (ast.Import, ast.ImportFrom))]  # less docstring and __future__
+    rest = "\n".join(ast.unparse(node) for node in (*imports, *constants, *inlines))
+    return [(kernel, "from __future__ import annotations\n" + HEADER + rest + "\n") for kernel in kernels]
+
+
 def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
     """Every function in Python is a kernel, or a CompileError that shows a location."""
-    tree = ast.parse(EXAMPLES.read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    kernels = [node for node in functions if ast.unparse(node.decorator_list[0]) == "kernel"]
-    rest = "\n".join(ast.unparse(node) for node in tree.body[1:] if node not in kernels and not isinstance(node, ast.If))
-    header = "from __future__ import annotations\n" + HEADER + rest + "\n"
+    kernels = [pair for module in MODULES for pair in kernels_of(LIBRARY / f"{module}.py")]
     rng = random.Random(7)
     made = refused = 0
     for _ in range(500):
-        kernel = Mangler(rng, rng.choice([0.01, 0.03, 0.1])).visit(copy.deepcopy(rng.choice(kernels)))
+        kernel, header = rng.choice(kernels)
+        kernel = Mangler(rng, rng.choice([0.01, 0.03, 0.1])).visit(copy.deepcopy(kernel))
         kernel.decorator_list = [ast.Name("kernel", ast.Load())]
         try:
             module = load(folder, ast.unparse(ast.fix_missing_locations(kernel)), header)

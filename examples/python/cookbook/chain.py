@@ -7,12 +7,12 @@ Of up to 128 tokens, all rows are read before it is known which of them count. T
 `mlafix.ops.fixup_merge_quantize`, which has more scales.
 """
 
-from mlafix.kernels.merge import masked_states
+from mlafix.kernels.merge import merge_masked_states
 from mlafix.kernels.scaling import Scaling
 
 # Arguments: out, out_scales, no global scale, no first row, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, and
 # 1 + log2(sequences). One scale for all, which is given:
-chain_static = masked_states(Scaling(is_static=True)).specialize(G=1)
+chain_static = merge_masked_states(Scaling(is_static=True)).specialize(G=1)
 
 # A scale for each group of K elements, which is stored:
-chain_groups = masked_states(Scaling())
+chain_groups = merge_masked_states(Scaling())

@@ -5,7 +5,7 @@ the rest. What it costs is the bytes: of bf16, 3 for each element, and 4 for eac
 quantises with the kernel that is made here, and with its siblings for other scales.
 """
 
-from mlafix.kernels.rows import quantised_rows
+from mlafix.kernels.rows import quantize_rows
 from mlafix.kernels.scaling import Scaling
 from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, i8, kernel
 
@@ -13,7 +13,7 @@ T = DType("T")
 
 # fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled product: out, out_scales, no
 # global scale, no first row, x.
-quantize_groups = quantised_rows(Scaling())
+quantize_groups = quantize_rows(Scaling())
 
 
 @kernel

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from .. import library
 from .._kernel import Kernel
-from ..kernels.ranks import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
 from ._cut import Cut
 from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import Ranks
@@ -147,9 +147,9 @@ def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tens
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
     if received.scales is None:
-        return _merge_kernel(merge_blocks, call.base, ranks), (call.out, call.out_lse, rows, lses, sink, call.out_scale)
+        return _merge_kernel(library.kernel("merge_blocks"), call.base, ranks), (call.out, call.out_lse, rows, lses, sink, call.out_scale)
     more = (received.scales[:, :owned], own_rows(rank, cut, call), rank)
-    return _merge_kernel(merge_blocks_fp8, call.base, ranks), (call.out, call.out_lse, rows, lses, *more, sink, call.out_scale)
+    return _merge_kernel(library.kernel("merge_blocks_fp8"), call.base, ranks), (call.out, call.out_lse, rows, lses, *more, sink, call.out_scale)
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
@@ -176,9 +176,9 @@ def _packing(rank: int, cut: Cut, blocks: Blocks, call: Call) -> tuple[Kernel, t
     token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
     masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
     if blocks.scales is None:
-        return pack_blocks, (blocks.rows, blocks.lses, partial, lse, *masks)
+        return library.kernel("pack_blocks"), (blocks.rows, blocks.lses, partial, lse, *masks)
     own = rank if cut.blocks > 1 else -1
-    return pack_blocks_fp8, (blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
+    return library.kernel("pack_blocks_fp8"), (blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
 
 
 def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from .. import library
 from .._kernel import Kernel
 from ..kernels.push import OF_MANY, OF_TWO
 from .._runtime import PeerGroup, PeerTensors
@@ -93,7 +94,7 @@ class Push:
         scales = () if staged.scales is None else (staged.scales,)
         steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
         kernels = OF_TWO if self.cut.ranks == 2 else OF_MANY
-        kernel = _push_kernel(kernels[self.cut.name, bool(scales)], call.base, self.cut.ranks)
+        kernel = _push_kernel(library.kernel(kernels[self.cut.name, bool(scales)]), call.base, self.cut.ranks)
         return kernel, (call.out, call.out_lse, staged.rows, staged.lses, *scales, *rows, *steps)
 
 

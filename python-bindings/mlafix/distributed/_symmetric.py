@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
+from .. import library
 from .._kernel import Kernel
-from ..kernels.ranks import mask_rows_without_keys, merge_peers, merge_peers_fp8
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
 from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack
@@ -156,7 +156,7 @@ class SymmetricBackend:
         if not self._is_there(call):
             self._copy(call)
         elif call.seq_lens is not None and call.query_start_loc is not None:
-            mask_rows_without_keys(call.lse, call.seq_lens, call.query_start_loc, halvings(call.query_start_loc))
+            library.kernel("mask_rows_without_keys")(call.lse, call.seq_lens, call.query_start_loc, halvings(call.query_start_loc))
         kernel, arguments = self._merge(call)
         kernel(*arguments)
 
@@ -182,9 +182,9 @@ class SymmetricBackend:
         """The collective kernel of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
-            kernel, more = _merge_kernel(merge_peers, call.base, size), cast(tuple[Any, ...], ())
+            kernel, more = _merge_kernel(library.kernel("merge_peers"), call.base, size), cast(tuple[Any, ...], ())
         else:
-            kernel = _merge_kernel(merge_peers_fp8, call.base, size)
+            kernel = _merge_kernel(library.kernel("merge_peers_fp8"), call.base, size)
             more = (pulled.scales, own_rows(self.ranks.rank, self.cut, call), self.ranks.rank)
         return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *more, self.sink, call.out_scale)
 

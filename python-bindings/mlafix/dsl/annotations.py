@@ -9,6 +9,8 @@ from typing import Any
 from ..errors import ArgumentError
 from . import hints
 from .source import Source
+from .types import TensorType, is_argument
+from .values import field_names, is_record
 
 
 def value_of(source: Source, node: ast.expr) -> Any:
@@ -39,3 +41,17 @@ def expression(source: Source, node: ast.expr) -> ast.expr:
         return ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
     except (SyntaxError, ValueError) as error:
         source.fail(node, f"expected a type, got text that is none: {getattr(error, 'msg', error)}; dims are quoted, as In[f32, \"n D\"]")
+
+
+def holds_arguments(record: object) -> bool:
+    """Whether a record that an argument is declared with declares any."""
+    return any(is_argument(value) for value in _fields(record)) or holds_tensors(record)
+
+
+def holds_tensors(record: object) -> bool:
+    """Whether a field of a record declares a tensor, or is a record that does."""
+    return any(isinstance(value, TensorType) or (is_record(value) and holds_tensors(value)) for value in _fields(record))
+
+
+def _fields(record: object) -> list[Any]:
+    return [getattr(record, name) for name in field_names(record)]

@@ -83,7 +83,14 @@ def _declared(source: Source) -> Iterator[str]:
     """The declarations of a kernel's arguments."""
     for annotation in _annotations(source):
         with contextlib.suppress(CompileError):  # said when the kernel is compiled
-            yield describe(annotations.value_of(source, annotation))
+            value = annotations.value_of(source, annotation)
+            yield describe(value) + (f" {_names_of_fields(value)}" if is_record(value) else "")
+
+
+def _names_of_fields(record: Any) -> str:
+    """The names of a record's fields, those of records in it included: arguments are called by them."""
+    fields = ((name, getattr(record, name)) for name in field_names(record))
+    return ",".join(name + (f"({_names_of_fields(value)})" if is_record(value) else "") for name, value in fields)
 
 
 def _annotations(source: Source) -> list[ast.expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import types
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +16,8 @@ from .context import Context
 from .options import Options
 from .source import Source
 from .statements import Statements
-from .types import TENSOR_SUFFIX, Dim, DType, ScalarType, TensorType, i32, is_scalar_argument
-from .values import Dyn, Element, OfRows, Tensor, counted, describe
+from .types import TENSOR_SUFFIX, Dim, DType, ScalarType, TensorType, i32, is_argument
+from .values import Dyn, Element, OfRows, Tensor, counted, describe, field_names, holds_arguments, is_record
 
 _TOP = "a docstring, assignments of sizes and constants, promises, and one 'for … in grid(…)' or 'for … in segments(…)'"
 
@@ -42,6 +43,8 @@ class Frontend:
         # Arguments that a tensor may hold: the number, and with it the tensor.
         self.scalars: dict[str, Dyn] = {}
         self.numbers: dict[str, tuple[Dyn, Tensor]] = {}
+        # Where each argument of the kernel is declared.
+        self.places: dict[str, ast.arg] = {}
 
     def run(self) -> str:
         """The kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
@@ -51,7 +54,7 @@ class Frontend:
             self.top(node.body)
         except RecursionError:
             self.source.fail(node, "expected expressions that are nested less deeply, got more than Python can walk")
-        self.check_bases(node)
+        self.check_bases()
         for name, value in self.context.defaults.items():
             self.builder.set_default(name, value, self.source.location(node))
         text: str = self.builder.finish()
@@ -78,56 +81,83 @@ class Frontend:
                 self.tensor_of(argument)
 
     def argument(self, node: ast.arg) -> None:
-        usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], or index, i64, i32, f32 or bool_'
-        if node.arg == "stream":
-            self.source.fail(node, "expected another name than 'stream', which a call takes as the stream to launch on, got it")
+        usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], index, i64, i32, f32 or bool_, or a record of them'
         if node.annotation is None:
             self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
         annotation = annotations.value_of(self.source, node.annotation)
-        location = self.source.location(node)
-        if isinstance(annotation, TensorType):
-            dtype = annotation.dtype
-            variable = dtype.name if isinstance(dtype, DType) else ""
-            if isinstance(dtype, DType):
-                self.context.note_default(dtype.name, dtype.default)
-            value = self.builder.add_tensor(
-                node.arg,
-                [dim.name for dim in annotation.dims],
-                dtype.example if isinstance(dtype, DType) else dtype.name,
-                variable,
-                annotation.access,
-                annotation.optional,
-                [dim.size or 0 for dim in annotation.dims],
-                annotation.fill_value,
-                annotation.peers,
-                annotation.most,
-                annotation.tiles,
-                location,
-            )
-            tensor = Tensor(node.arg, value, annotation)
-            self.context.tensors.append(tensor)
-            self.context.env[node.arg] = tensor
-        elif is_scalar_argument(annotation) and isinstance(annotation, ScalarType):
-            value = self.builder.add_scalar(node.arg, annotation.name, annotation.bound, location)
-            self.context.env[node.arg] = OfRows(node.arg) if annotation.from_tensor else Dyn(value, self.builder.type(value))
-            if annotation.from_tensor:
-                self.scalars[node.arg] = Dyn(value, self.builder.type(value))
+        if is_argument(annotation):
+            self.context.env[node.arg] = self.declare(node.arg, annotation, node)
+        elif is_record(annotation) and annotations.holds_arguments(annotation):
+            self.context.env[node.arg] = self.record(node.arg, annotation, node)
         else:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
 
-    def check_bases(self, node: ast.FunctionDef) -> None:
+    def record(self, name: str, record: Any, node: ast.arg) -> Any:
+        """A record whose fields are the arguments that it declares. A record in it is one of constants, if it declares no tensor."""
+        if not holds_arguments(type(record)):
+            what = "which has __post_init__, an __init__ of its own or a default_factory"
+            self.source.fail(node, f"expected a dataclass whose fields are what it is called with, got '{type(record).__name__}', {what}")
+        fields = {}
+        for field in field_names(record):
+            value = getattr(record, field)
+            if is_argument(value):
+                if isinstance(value, ScalarType) and value.from_tensor:
+                    self.source.fail(node, f"expected a number without .or_tensor for the field '{field}' of '{name}', got {value!r}")
+                fields[field] = self.declare(field, value, node)
+            elif is_record(value) and annotations.holds_tensors(value):
+                fields[field] = self.record(f"{name}.{field}", value, node)
+        return dataclasses.replace(record, **fields)
+
+    def declare(self, name: str, annotation: Any, node: ast.arg) -> Tensor | Dyn | OfRows:
+        """Adds an argument of the kernel, which the Python argument `node` is, or is a record of."""
+        if name == "stream":
+            self.source.fail(node, "expected another name than 'stream', which a call takes as the stream to launch on, got it")
+        if name in self.places:
+            self.source.fail(node, f"expected arguments and fields of different names, got '{name}' twice")
+        self.places[name] = node
+        location = self.source.location(node)
+        if isinstance(annotation, TensorType):
+            return self.tensor(name, annotation, location)
+        value = self.builder.add_scalar(name, annotation.name, annotation.bound, location)
+        number = Dyn(value, self.builder.type(value))
+        if not annotation.from_tensor:
+            return number
+        self.scalars[name] = number
+        return OfRows(name)
+
+    def tensor(self, name: str, annotation: TensorType, location: Any) -> Tensor:
+        dtype = annotation.dtype
+        variable = dtype.name if isinstance(dtype, DType) else ""
+        if isinstance(dtype, DType):
+            self.context.note_default(dtype.name, dtype.default)
+        value = self.builder.add_tensor(
+            name,
+            [dim.name for dim in annotation.dims],
+            dtype.example if isinstance(dtype, DType) else dtype.name,
+            variable,
+            annotation.access,
+            annotation.optional,
+            [dim.size or 0 for dim in annotation.dims],
+            annotation.fill_value,
+            annotation.peers,
+            annotation.most,
+            annotation.tiles,
+            location,
+        )
+        tensor = Tensor(name, value, annotation)
+        self.context.tensors.append(tensor)
+        return tensor
+
+    def check_bases(self) -> None:
         """Fails where something else is called as the base of an lse."""
-        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-            tensor = self.context.env.get(argument.arg)
-            if not isinstance(tensor, Tensor):
-                continue
-            kinds = {argument.arg: "argument"} if tensor.annotation.optional else {}
+        for tensor in self.context.tensors:
+            kinds = {tensor.name: "argument"} if tensor.annotation.optional else {}
             if isinstance(tensor.annotation.dtype, DType):
                 kinds[tensor.annotation.dtype.name] = "dtype"
             kinds.update({name: "dim" for dim in tensor.annotation.dims for name in (dim.name, *dim.factors)})
             for name in kinds.keys() & self.context.bases:
                 self.source.fail(
-                    argument,
+                    self.places[tensor.name],
                     f"expected another name for {kinds[name]} '{name}', which is the base of a state's lse here: rename it, or "
                     f'give states another base, as base="e" or base=Base("…")',
                 )
@@ -135,7 +165,7 @@ class Frontend:
     def tensor_of(self, node: ast.arg) -> None:
         """Adds the tensor that may hold the number `node`."""
         name = node.arg + TENSOR_SUFFIX
-        if name in self.context.env:
+        if name in self.places:
             self.source.fail(node, f"expected no argument '{name}' beside '{node.arg}', whose tensor is called so, got one")
         annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
         value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", self.source.location(node))

@@ -331,8 +331,9 @@ Peers = _Peers()
 List = _List()
 
 
-def is_scalar_argument(annotation: object) -> bool:
-    return isinstance(annotation, ScalarType) and annotation.name in _SCALARS
+def is_argument(annotation: object) -> bool:
+    """Whether an annotation declares one argument of a kernel."""
+    return isinstance(annotation, TensorType) or (isinstance(annotation, ScalarType) and annotation.name in _SCALARS)
 
 
 TENSOR_SUFFIX = "_at"

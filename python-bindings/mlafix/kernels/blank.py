@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dsl import DType, In, InOut, f32, grid, i32, i64, identity, index, inline, kernel, load, segments, store_state
+from mlafix.dsl import DType, In, InOut, f32, grid, i32, i64, identity, index, inline, kernel, load, segments, store_state
 
 T = DType("T")
 I = DType("I", default=i32)  # noqa: E741

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -32,8 +32,8 @@ from ..dsl import (
     store_state,
     u8,
 )
-from .scaling import Result, Scaling, store_rows, store_states
-from .segments import segment_of
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows, store_states
+from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
@@ -192,16 +192,14 @@ def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
     return row, lse
 
 
-def two_states(scaling: Scaling, copies: bool) -> Any:
+@scaled
+def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     of = scaling.dim
 
     @kernel
     def merge_two_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "H n"] | None,
         prefix: In[T, "n H (G K)"],
         prefix_lse: In[f32, "H n"],
@@ -213,7 +211,7 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
             in_context = t < context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
             results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
-            store_rows([result[0] for result in results], t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            store_rows([result[0] for result in results], t, p, to)
             for j in range(scaling.joined):
                 out_lse[heads[j], t] = results[j][1]
 
@@ -322,17 +320,15 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
     return merge(mask(first, live), load_state(suffix[t, h], suffix_lse[t, h], base=B))
 
 
-def masked_states(scaling: Scaling) -> Any:
+@scaled
+def merge_masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
 
     @kernel(allow={"bounds"})  # a row's number may be no sequence's
     def merge_masked_states(
-        out: InOut[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(some=True),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,
         prefix: In[T, "n H (G K)"],
         prefix_lse: In[f32, "n H"],
@@ -349,10 +345,10 @@ def masked_states(scaling: Scaling) -> Any:
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
             merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(scaling.joined)]
             if scaling.is_static:
-                store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
+                store_state(merged[0], to.out[t, p], out_lse[t, p], scale=to.out_scales[0], where=inside)
             else:
                 if inside:
-                    store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+                    store_states(merged, t, p, to, out_lse)
 
     return merge_masked_states
 
@@ -382,6 +378,4 @@ def sinks_applied(lse_layout: str) -> Any:
     return apply_sink
 
 
-_SINKS = {layout: sinks_applied(layout) for layout in ("nh", "hn")}
-# By the layout and the base of lses.
-apply_sink = {(layout, base): made.specialize(B=base) if base != "e" else made for layout, made in _SINKS.items() for base in ("e", "2")}
+apply_sink, apply_sink_hn = sinks_applied("nh"), sinks_applied("hn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -25,7 +25,7 @@ from ..dsl import (
     shape,
     store_state,
 )
-from .scaling import Result, Scaling, grouped, joined_rows, store_states
+from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states
 
 T = DType("T")
 B = Base("B", default="e")
@@ -71,9 +71,10 @@ def merge_states_ragged(
     """
     nnz, n1 = shape("nnz"), shape("n1")
     for t, h in grid("n", "H"):
-        known = t + 1 < n1
-        start = index(load(indptr[t], where=known))
-        end = index(load(indptr[t + 1], where=known))
+        following = t + 1
+        known = following < n1
+        first, last = load(indptr[t], where=known), load(indptr[following], where=known)
+        start, end = index(first), index(last)
         sound = 0 <= start <= end <= nnz
         merged = identity("D")
         for i in range(start, end if sound else start):
@@ -149,23 +150,21 @@ def dense(v, s, t, h):
     return merged
 
 
-def dense_states(scaling: Scaling) -> Any:
+@scaled
+def merge_dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
     of = scaling.dim
 
     @kernel
     def merge_dense_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "n k H (G K)"],
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
             merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_dense_states
 
@@ -177,23 +176,21 @@ def listed(vs, ss, t, h):
     return merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
 
 
-def listed_states(scaling: Scaling) -> Any:
+@scaled
+def merge_listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
     of = scaling.dim
 
     @kernel
     def merge_listed_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         vs: List[In[T, "n H (G K)"], 8, "k"],
         ss: List[In[f32, "n H"], 8, "k"],
     ):
         for t, p in grid("n", of):
             merged = [listed(vs, ss, t, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_listed_states
 
@@ -206,16 +203,14 @@ def run(v, s, start, end, h):
     return merged
 
 
-def ragged_states(scaling: Scaling) -> Any:
+@scaled
+def merge_ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
     of = scaling.dim
 
     @kernel
     def merge_ragged_states(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "nnz H (G K)"],
         s: In[f32, "nnz H"],
@@ -226,7 +221,7 @@ def ragged_states(scaling: Scaling) -> Any:
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
             merged = [run(v, s, start, end if sound else start, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
+            store_states(merged, t, p, to, out_lse)
 
     return merge_ragged_states
 
@@ -239,16 +234,14 @@ def splits(partial, partial_lse, i, j, h):
     return merged
 
 
-def split_states(scaling: Scaling) -> Any:
+@scaled
+def merge_split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention. No packed i32 scales."""
     of = scaling.dim
 
     @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know
     def merge_split_states(
-        out: Out[scaling.stored, "b l H (G K)"],
-        out_scales: scaling.scales(f"b l {of} G"),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, "b l H (G K)", f"b l {of} G"),
         out_lse: Out[f32, "b l H"] | None,
         partial: In[T, "s b l H (G K)"],
         partial_lse: In[f32, "s b l H"],
@@ -257,19 +250,19 @@ def split_states(scaling: Scaling) -> Any:
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [splits(partial, partial_lse, i, j, h) for h in heads]
             if scaling.is_static:
-                out[i, j, p] = payload(merged[0]) * (1.0 / out_scales[0])
+                to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
             elif scaling.joined > 1:
                 scale, elements = joined_rows([payload(state) for state in merged], scaling)
-                out_scales[i, j, p, 0] = scale
+                to.out_scales[i, j, p, 0] = scale
                 for k in range(scaling.joined):
-                    out[i, j, heads[k]] = elements[k]
+                    to.out[i, j, heads[k]] = elements[k]
             else:
-                scale, elements = grouped(payload(merged[0]), Result(out, out_scales, global_scale, first_row, scaling))
+                scale, elements = grouped(payload(merged[0]), to)
                 if scaling.in_tiles:
-                    out_scales[first_row + i * shape("l") + j, p] = scale
+                    to.out_scales[to.first_row + i * shape("l") + j, p] = scale
                 else:
-                    out_scales[i, j, p] = scale
-                out[i, j, p] = elements
+                    to.out_scales[i, j, p] = scale
+                to.out[i, j, p] = elements
             for k in range(scaling.joined):
                 out_lse[i, j, heads[k]] = lse_of(merged[k])
 

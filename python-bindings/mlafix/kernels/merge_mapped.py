@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dsl import (
+from mlafix.dsl import (
     Base,
     DType,
     In,
@@ -29,7 +29,7 @@ from ..dsl import (
     sink,
     store_state,
 )
-from .scaling import Result, Scaling, store_rows
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
 B = Base("B", default="e")
@@ -117,16 +117,14 @@ def with_sink(merged, sinks, h):
     return whole
 
 
-def mapped_states(scaling: Scaling) -> Any:
+@scaled
+def merge_mapped_states(scaling: Scaling) -> Any:
     """Groups of parts, through maps; rows that no group names are left, and their scales."""
     of = scaling.dim
 
     @kernel(allow={"races"})  # with `first_row` the map's entries, which are distinct, are more cases than the proofs look at
     def merge_mapped_states(
-        out: InOut[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(some=True),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,
         parts: In[T, "p H (G K)"],
         lses: In[f32, "p H"],
@@ -153,7 +151,7 @@ def mapped_states(scaling: Scaling) -> Any:
                 heads = [p * scaling.joined + j for j in range(scaling.joined)]
                 merged = [listed_parts(parts, lses, part_map, start, min(end, named) if sound else start, h) for h in heads]
                 rows = [payload(with_sink(merged[j], sinks, heads[j])) for j in range(scaling.joined)]
-                store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+                store_rows(rows, t, p, to)
                 for j in range(scaling.joined):
                     lse = lse_of(rebase(merged[j], C))
                     out_lse[t, heads[j]] = lse if lse != -math.inf else empty_lse

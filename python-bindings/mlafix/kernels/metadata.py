@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dsl import DType, In, InOut, Out, bool_, grid, i32, i64, index, inline, kernel, load, shape, store
+from mlafix.dsl import DType, In, InOut, Out, bool_, grid, i32, i64, index, inline, kernel, load, shape, store
 
 I = DType("I", default=i32)  # noqa: E741
 
@@ -48,8 +48,9 @@ def mark_prefilling(
 def context_len(t, j, seq_lens, live_rows):
     """The context of token j of the last l of request t; in 64 bits, in which lengths do not wrap around."""
     reads = (t < live_rows) & (t < seq_lens.shape[0])
+    length = i64(load(seq_lens[t], where=reads))
     distance = i64(shape("l") - j - 1)
-    return i32(max(i64(seq_lens[t]) - distance, 0) if reads else 0)
+    return i32(max(length - distance, 0) if reads else 0)
 
 
 @kernel

@@ -9,8 +9,8 @@ import dataclasses
 import math
 from typing import Any
 
-from .ranks import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
-from ..dsl import (
+from mlafix.kernels.ranks import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
+from mlafix.dsl import (
     In,
     InOut,
     Out,
@@ -288,12 +288,17 @@ def _tokens_fp8(of_two):
     return push_and_merge_tokens_fp8
 
 
-def _kernels(of_two: bool) -> dict[tuple[str, bool], Any]:
-    """By the cut, and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
-    others'."""
-    return {("heads", False): push_and_merge, ("heads", True): _heads_fp8(of_two),
-            ("none", False): push_and_merge, ("none", True): push_and_merge_rounded,
-            ("tokens", False): push_and_merge_tokens, ("tokens", True): _tokens_fp8(of_two)}
+push_and_merge_fp8, push_and_merge_fp8_of_two = _heads_fp8(False), _heads_fp8(True)
+push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_two = _tokens_fp8(False), _tokens_fp8(True)
 
-
-OF_TWO, OF_MANY = _kernels(True), _kernels(False)
+# Names, by the cut and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
+# others'.
+OF_MANY = {
+    ("heads", False): "push_and_merge",
+    ("heads", True): "push_and_merge_fp8",
+    ("none", False): "push_and_merge",
+    ("none", True): "push_and_merge_rounded",
+    ("tokens", False): "push_and_merge_tokens",
+    ("tokens", True): "push_and_merge_tokens_fp8",
+}
+OF_TWO = {**OF_MANY, ("heads", True): "push_and_merge_fp8_of_two", ("tokens", True): "push_and_merge_tokens_fp8_of_two"}

@@ -9,8 +9,8 @@ import dataclasses
 import math
 from typing import Any
 
-from .segments import segment_of
-from ..dsl import (
+from mlafix.kernels.segments import segment_of
+from mlafix.dsl import (
     Base,
     DType,
     In,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
-from .scaling import Result, Scaling, store_rows
+from mlafix.dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
+from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
 
@@ -62,20 +62,18 @@ def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last:
                 scales[t, c] = 0
 
 
-def quantised_rows(scaling: Scaling) -> Any:
+@scaled
+def quantize_rows(scaling: Scaling) -> Any:
     """Quantises an existing tensor."""
     of = scaling.dim
 
     @kernel
     def quantize_rows(
-        out: Out[scaling.stored, "n H (G K)"],
-        out_scales: scaling.scales(),
-        global_scale: In[f32, "one=1"] | None,
-        first_row: index,
+        to: result(scaling),
         x: In[T, "n H (G K)"],
     ):
         for t, p in grid("n", of):
             rows = [f32(x[t, p * scaling.joined + j]) for j in range(scaling.joined)]
-            store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            store_rows(rows, t, p, to)
 
     return quantize_rows

@@ -8,9 +8,11 @@ any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
-from ..dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
+from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, index, inline, lse_of, payload, shape, where
 
 S = DType("S")
 
@@ -57,7 +59,7 @@ class Scaling:
         """The dtype of a result."""
         return f4e2m1 if self.is_fp4 else f8e4m3fn
 
-    def scales(self, dims: str = "n P Q G", some: bool = False) -> Any:
+    def scales(self, dims: str, some: bool) -> Any:
         """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
         if self.is_static:
             return In[f32, "one=1"]
@@ -66,19 +68,57 @@ class Scaling:
         return InOut[S, dims] if some else Out[S, dims]
 
 
+# The ways that have a name: a family's member is called after it, "merge_two_states_nvfp4".
+FORMATS = {
+    "fp8": Scaling(is_static=True),
+    "fp8_groups": Scaling(),
+    "fp8_groups_power": Scaling(is_power=True),
+    "mxfp8_tiles": Scaling(is_power=True, in_tiles=True),
+    "nvfp4": Scaling(is_fp4=True),
+    "nvfp4_tiles": Scaling(is_fp4=True, in_tiles=True),
+    "mxfp4": Scaling(is_fp4=True, is_power=True),
+    "mxfp4_tiles": Scaling(is_fp4=True, is_power=True, in_tiles=True),
+}
+
+
+class Family:
+    """A kernel for each way to scale its result: called with a `Scaling`, the kernel, which is made once."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, make)
+        self._make = functools.lru_cache(maxsize=None)(make)
+
+    def __call__(self, scaling: Scaling, *more: Any) -> Any:
+        return self._make(scaling, *more)
+
+    def member(self, format: str) -> Any:
+        """The kernel for one of FORMATS. Raises KeyError."""
+        return self(FORMATS[format])
+
+
+# What decorates the function that makes a family's kernels.
+scaled = Family
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Where a kernel stores rows, and how: its first arguments, and a `Scaling`.
+    """Where a kernel stores rows, and how: arguments of the kernel, which `result` declares, and a `Scaling`.
 
     Args:
         first_row: the row of token 0 in tiles of scales.
     """
 
     out: Any
-    scales: Any
+    out_scales: Any
     global_scale: Any
     first_row: Any
     how: Scaling
+
+
+def result(how: Scaling, rows: str = "n H (G K)", scales: str = "n P Q G", some: bool = False) -> Result:
+    """The declaration of a result with these dims; `some`: rows may be left."""
+    out = (InOut if some else Out)[how.stored, rows]
+    return Result(out, how.scales(scales, some), In[f32, "one=1"] | None, index, how)
 
 
 @inline
@@ -91,7 +131,7 @@ def scale_of(largest, how):
 
 
 @inline
-def scaled(row, how):
+def divided(row, how):
     """A row's scales, the groups' largest magnitudes / 448, and its quotients by them: vLLM's per_token_group_quant_8bit.
 
     In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. A power of two is the least one
@@ -139,7 +179,7 @@ def grouped(row, to):
         else:
             scale, elements = halved(rounded, to.global_scale[0])
     else:
-        scale, elements = scaled(rounded, to.how)
+        scale, elements = divided(rounded, to.how)
     return scale, elements
 
 
@@ -147,18 +187,18 @@ def grouped(row, to):
 def store_groups(row, t, h, to):
     """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
     if to.how.is_static:
-        to.out[t, h] = row * (1.0 / to.scales[0])
+        to.out[t, h] = row * (1.0 / to.out_scales[0])
     else:
         scale, elements = grouped(row, to)
         if to.how.in_tiles:
-            to.scales[to.first_row + t, h] = scale
+            to.out_scales[to.first_row + t, h] = scale
         else:
-            to.scales[t, h // shape("Q"), h % shape("Q")] = scale
+            to.out_scales[t, h // shape("Q"), h % shape("Q")] = scale
         to.out[t, h] = elements
     if to.how.pads:
         if h == shape("H") - 1:
             for other in range(h % shape("Q") + 1, shape("Q")):
-                to.scales[t, h // shape("Q"), other] = 0.0
+                to.out_scales[t, h // shape("Q"), other] = 0.0
 
 
 @inline
@@ -179,7 +219,7 @@ def store_rows(rows, t, p, to):
         store_groups(rows[0], t, p, to)
     else:
         scale, elements = joined_rows(rows, to.how)
-        to.scales[t, p, 0, 0] = scale
+        to.out_scales[t, p, 0, 0] = scale
         for j in range(to.how.joined):
             to.out[t, p * to.how.joined + j] = elements[j]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dsl import i64, index, inline
+from mlafix.dsl import i64, index, inline
 
 
 @inline

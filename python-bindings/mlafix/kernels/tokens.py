@@ -5,7 +5,7 @@ No access leaves its tensor: what an index names beyond it is not written, and r
 
 from __future__ import annotations
 
-from ..dsl import (
+from mlafix.dsl import (
     DType,
     In,
     InOut,

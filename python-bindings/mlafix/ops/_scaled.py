@@ -28,10 +28,10 @@ def _renamed(name: str) -> Any:
 
 _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()}
 
-
-_FAMILIES = {"quantised_rows": row_kernels.quantised_rows, "two_states": merge.two_states, "masked_states": merge.masked_states,
-             "dense_states": merge_many.dense_states, "ragged_states": merge_many.ragged_states, "listed_states": merge_many.listed_states,
-             "split_states": merge_many.split_states, "mapped_states": merge_mapped.mapped_states}  # fmt: skip
+_FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.merge_two_states, "masked_states": merge.merge_masked_states,
+             "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
+             "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states,
+             "mapped_states": merge_mapped.merge_mapped_states}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=None)

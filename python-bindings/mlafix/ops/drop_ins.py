@@ -1,9 +1,10 @@
-"""Operations that drop-ins alone need (`mlafix.compat`). Their kernels are written in Python and compile when first used."""
+"""Operations that drop-ins alone need (`mlafix.compat`). Their kernels compile when first used."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .. import library
 from ._launch import launch_kernel, operation
 from ._types import Array, Base, Stream
 
@@ -13,9 +14,8 @@ _weights: dict[Base, Any] = {}
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
-    from ..kernels.ranks import weight_of_rank as kernel
-
     if base not in _weights:
+        kernel = library.kernel("weight_of_rank")
         _weights[base] = kernel.specialize(B=base) if base != "e" else kernel
     launch_kernel(_weights[base], (out, out_lse, lses, rank), stream)
 
@@ -23,25 +23,19 @@ def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Bas
 @operation(writes=("lse",))
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """-inf for the lses `[n, H]` of tokens whose request has no keys, and of padding."""
-    from ..kernels.ranks import mask_rows_without_keys as kernel
-
     bounds = query_start_loc.shape[0]
     # Halvings that find one of so many requests. Without memory nothing is searched, and the count may be a symbol.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
-    launch_kernel(kernel, (lse, seq_lens, query_start_loc, halvings), stream)
+    launch_kernel(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
 
 @operation(writes=("out", "lse"))
 def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, *, stream: Stream = None) -> None:
     """Merges a block `[b, n, H, D]` with its lses `[b, n, H]` into an accumulator of f32."""
-    from ..kernels.ranks import fold_state as kernel
-
-    launch_kernel(kernel, (out, lse, block, block_lse), stream)
+    launch_kernel(library.kernel("fold_state"), (out, lse, block, block_lse), stream)
 
 
 @operation(writes=("out",))
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
     """`scale` times the merge of states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses."""
-    from ..kernels.ranks import merge_stats_blocks as kernel
-
-    launch_kernel(kernel, (out, rows, stats, scale), stream)
+    launch_kernel(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)

@@ -34,11 +34,14 @@ A merge needs such a threshold from the host, not buffers that are zeroed first 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from .. import library
 from .._arguments import renames, wrong
 from .._arrays import check_dtype, empty, empty_rows, one_element, rows_of
 from .._forks import whole
+from .._kernel import Kernel
 from .._runtime import NewTensor, SizeOf
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
@@ -301,12 +304,15 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
-    whole("mlafix.kernels.merge")
-    from ..kernels import merge as kernels
-
     check_key((lse_layout, base))
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, lse_layout=lse_layout)
-    launch_kernel(kernels.apply_sink[lse_layout, base], (out, out_lse, v, s, sinks), stream)
+    launch_kernel(_sink_kernel(lse_layout, base), (out, out_lse, v, s, sinks), stream)
     return out, out_lse
+
+
+@functools.lru_cache(maxsize=None)
+def _sink_kernel(lse_layout: LseLayout, base: Base) -> Kernel:
+    kernel = library.kernel("apply_sink" if lse_layout == "nh" else "apply_sink_hn")
+    return kernel.specialize(B=base) if base != "e" else kernel

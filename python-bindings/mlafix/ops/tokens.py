@@ -5,7 +5,7 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-The kernels are written in Python and are in no package: a first call needs the compiler, or a cache on disk that has them, and
+The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them, and
 `mlafix.warmup` does not know them. Bind such a call to compile it ahead: one with another number of tokens or blocks has the same code.
 
 Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
@@ -18,10 +18,10 @@ from typing import Any, Sequence
 
 import numpy
 
+from .. import library
 from .._arguments import check_integer, wrong
 from .._arrays import as_moved, check_dtype, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._fake import holds
-from .._forks import whole
 from ..errors import ArgumentError
 from ._launch import launch_kernel, operation
 from ._types import Array, Stream
@@ -61,19 +61,16 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         >>> np.isnan(cache[:, 0, 0]).tolist()
         [True, True, False, True]
     """
-    whole("mlafix.kernels.tokens")
-    from ..kernels import tokens as kernels
-
     _check_integers(ids, "ids")
     if hasattr(cache, "shape"):
-        launch_kernel(kernels.zero_blocks, (_blocks(cache, "cache"), ids), stream)
+        launch_kernel(library.kernel("zero_blocks"), (_blocks(cache, "cache"), ids), stream)
         return
     if not isinstance(cache, (list, tuple)):
         raise wrong("cache", "an array or a sequence of arrays", type(cache).__qualname__)
     if not 1 <= len(cache) <= MAX_CACHES:
         raise wrong("cache", f"1 to {MAX_CACHES} arrays", len(cache))
     caches = [_blocks(each, f"cache[{i}]") for i, each in enumerate(cache)]
-    launch_kernel(kernels.zero_blocks_of_8, (*caches, *[None] * (MAX_CACHES - len(caches)), ids), stream)
+    launch_kernel(library.kernel("zero_blocks_of_8"), (*caches, *[None] * (MAX_CACHES - len(caches)), ids), stream)
 
 
 @operation({"padded": "out"}, out="")
@@ -105,9 +102,6 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
         >>> ops.pack_rows(x, np.array([0, 2, 3], np.int32), 2, pad=-np.inf)[..., 0].tolist()
         [[1.0, 2.0], [3.0, -inf]]
     """
-    whole("mlafix.kernels.tokens")
-    from ..kernels import tokens as kernels
-
     shape = _rows_shape(x, "x", 1)
     sequences = rows_of(starts, "starts", ("b + 1",))[0] - 1
     check_integer("length", length)
@@ -124,16 +118,16 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
     rows, padded = _flat(as_moved(x), "x", 1), _flat(as_moved(out), "out", 2)
     kind = spelling_of(x.dtype)  # type: ignore[attr-defined]
     if not is_symbol(pad) and pad == 0 and math.copysign(1.0, pad) > 0:
-        launch_kernel(kernels.pack_bits, (padded, rows, starts), stream)
+        launch_kernel(library.kernel("pack_bits"), (padded, rows, starts), stream)
     elif kind in _FLOATS:
-        launch_kernel(kernels.pack_rows, (padded, rows, starts, pad if is_symbol(pad) else float(pad)), stream)
+        launch_kernel(library.kernel("pack_rows"), (padded, rows, starts, pad if is_symbol(pad) else float(pad)), stream)
     elif is_symbol(pad):
         return out  # the operator says what is wrong when it runs
     elif kind in _INTEGERS:
         info = numpy.iinfo(_INTEGERS[kind])
         if pad != pad or not info.min <= pad <= info.max or pad != int(pad):
             raise wrong("pad", f"an integer from {info.min} to {info.max} for dtype {kind}", pad)
-        launch_kernel(kernels.pack_integers, (padded, rows, starts, int(pad)), stream)
+        launch_kernel(library.kernel("pack_integers"), (padded, rows, starts, int(pad)), stream)
     else:
         raise wrong("pad", f"0 for dtype {kind}", pad)
     return out
@@ -164,13 +158,10 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
         >>> ops.unpack_rows(padded, np.array([0, 2, 3], np.int32), out=np.full((4, 1), 9, np.float32))[:, 0].tolist()
         [1.0, 2.0, 3.0, 9.0]
     """
-    whole("mlafix.kernels.tokens")
-    from ..kernels import tokens as kernels
-
     shape = _rows_shape(padded, "padded", 2)
     if tuple(_rows_shape(out, "out", 1)[1:]) != tuple(shape[2:]):
         raise wrong("out", f"rows of shape {list(shape[2:])}, as argument \"padded\" has", list(out.shape[1:]))  # type: ignore[attr-defined]
-    launch_kernel(kernels.unpack_rows, (_flat(as_moved(out), "out", 1), _flat(as_moved(padded), "padded", 2), starts), stream)
+    launch_kernel(library.kernel("unpack_rows"), (_flat(as_moved(out), "out", 1), _flat(as_moved(padded), "padded", 2), starts), stream)
     return out
 
 
@@ -200,9 +191,6 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         >>> x.tolist()
         [[[-2.0, 1.0]]]
     """
-    whole("mlafix.kernels.tokens")
-    from ..kernels import tokens as kernels
-
     dim = rows_of(x, "x", ("n", "H", "D"))[2]
     check_dtype(x, "x")
     check_dtype(table, "table")
@@ -215,7 +203,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
     if halves is None:
         raise wrong("table", "rows that are contiguous", f"shape {shape} that no view divides")
-    launch_kernel(kernels.apply_rope_pairs if interleaved else kernels.apply_rope, (x, positions, halves), stream)
+    launch_kernel(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
 def _check_integers(array: Any, name: str) -> None:
