@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import runpy
 import subprocess
 import sys
+import traceback
+import warnings
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +48,26 @@ def stale() -> Report:
 @pytest.fixture(scope="module")
 def good() -> Report:
     return audit(audit_backends.ragged, device="cpu", checks=["A0", "A1", "A7"], limits=PATIENT, progress=False)
+
+
+def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
+    """The status and the output of `work` in a fork, which need not import torch again; 1 after an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
+        child = os.fork()
+    if not child:
+        status = 1
+        try:
+            sys.stdout = sys.stderr = file.open("w", buffering=1)
+            os.dup2(sys.stdout.fileno(), 1)
+            os.dup2(sys.stdout.fileno(), 2)
+            status = int(work() or 0)  # type: ignore[call-overload]
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file.read_text()
 
 
 def matches(value: Any, schema: dict[str, Any], at: str = "report") -> None:
@@ -99,13 +124,17 @@ def test_page_needs_nothing_but_itself(stale: Report, good: Report) -> None:
 
 def test_script_fails_without_mlafix_and_passes_on_a_repaired_backend(stale: Report, tmp_path: Path) -> None:
     script = stale.findings[0].script
-    blocked = f"import sys\nsys.modules['mlafix'] = None\nsys.argv = ['x']\nsys.path.insert(0, {str(HERE)!r})\n"
-    file = tmp_path / "finding.py"
-    for text, status in ((script, 1), (script.replace("audit_faults import stale_rows", "audit_backends import ragged"), 0)):
-        file.write_text(blocked + text)
-        done = subprocess.run([sys.executable, "-c", f"exec(compile(open({str(file)!r}).read(), 'finding', 'exec'))"], capture_output=True, text=True)
-        assert done.returncode == status, done.stderr + done.stdout
-        assert ("out[0, 0, 0]: expected 0, got 7" in done.stdout) == bool(status)
+    for name, text in (("fails", script), ("passes", script.replace("audit_faults import stale_rows", "audit_backends import ragged"))):
+        (tmp_path / name).write_text(text)
+    both = (f"import sys, runpy\nsys.modules['mlafix'] = None\nsys.path.insert(0, {str(HERE)!r})\n"
+            f"for name in ('fails', 'passes'):\n"
+            f"    try:\n        runpy.run_path({str(tmp_path)!r} + '/' + name, run_name='__main__')\n"
+            f"    except SystemExit as end:\n        print(name, end.code)\n")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", both], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    failing, _, passing = done.stdout.partition("fails 1\n")
+    assert "out[0, 0, 0]: expected 0, got 7" in failing, done.stdout
+    assert "expected" not in passing and passing.endswith("passes 0\n"), done.stdout
 
 
 def test_table_is_filled_into_a_page(stale: Report, good: Report, tmp_path: Path) -> None:
@@ -189,15 +218,15 @@ def test_backend_that_cannot_be_imported_there_is_an_error(tmp_path: Path, monke
         audit(broken_elsewhere.call, device="cpu", progress=False)
 
 
-def test_module_that_audits_itself_on_import_is_told(tmp_path: Path) -> None:
+def test_module_that_audits_itself_on_import_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "audits_itself.py"
     file.write_text("from audit_backends import ragged\nfrom mlafix.audit import audit\n"
                     "def mine(q, k, v, **given):\n    return ragged(q, k, v, **given)\n"
                     "audit(mine, form='ragged', device='cpu', checks=['A0'])\n")  # fmt: skip
-    path = f"import sys; sys.path[:0] = {[str(tmp_path), str(HERE)]!r}; import runpy; runpy.run_path({str(file)!r}, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", path], capture_output=True, text=True)
-    assert done.returncode
-    assert """expected the call of audit below "if __name__ == '__main__':\"""" in done.stderr, done.stderr
+    monkeypatch.syspath_prepend(str(tmp_path))
+    status, text = forked(lambda: runpy.run_path(str(file), run_name="__main__"), tmp_path / "output")
+    assert status
+    assert """expected the call of audit below "if __name__ == '__main__':\"""" in text, text
 
 
 def test_interrupted_audit_leaves_nothing_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +287,7 @@ def test_check_stops_after_its_time() -> None:
     assert (outcome.status, outcome.cases, outcome.why) == ("holds", 1, "1 of 18 cases in 0 s")
 
 
-def test_plugin_makes_a_test_of_each_check(tmp_path: Path) -> None:
+def test_plugin_makes_a_test_of_each_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conftest.py").write_text(f'import sys\nsys.path.insert(0, {str(HERE)!r})\npytest_plugins = ["mlafix.audit.pytest_plugin"]\n')
     (tmp_path / "test_mine.py").write_text(
         "import pytest, audit_backends, audit_faults\n"
@@ -267,10 +296,11 @@ def test_plugin_makes_a_test_of_each_check(tmp_path: Path) -> None:
         "@pytest.mark.mlafix_audit(audit_faults.stale_rows, checks=['A1'], device='cpu', form='ragged', takes=('out', 'lse'))\n"
         "def test_stale(mlafix_audit):\n    pass\n"
     )
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
-    assert "1 failed, 1 passed, 1 skipped" in done.stdout, done.stdout + done.stderr
-    assert "A1 error: rows without keys" in done.stdout
-    assert "not applicable: no block table in this form" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    _, text = forked(lambda: pytest.main(["-q", "-rs", "-p", "no:cacheprovider", str(tmp_path)]), tmp_path / "output")
+    assert "1 failed, 1 passed, 1 skipped" in text, text
+    assert "A1 error: rows without keys" in text
+    assert "not applicable: no block table in this form" in text
 
 
 def test_package_imports_neither_audit_nor_torch() -> None:
