@@ -32,6 +32,7 @@ from mlafix.audit.forms import poisoned_memory  # noqa: E402
 from mlafix.audit.judge import check_call  # noqa: E402
 from mlafix.audit.reports import OF_CHECK  # noqa: E402
 from mlafix.audit.runner import Run  # noqa: E402
+from mlafix.audit.state_forms import run_states  # noqa: E402
 from mlafix.audit.worker import packed, unpacked  # noqa: E402
 
 PATIENT = Limits(check=600.0, case=120.0, first=600.0, shrink=0.5)
@@ -238,6 +239,17 @@ def test_interrupted_audit_leaves_nothing_to_the_next_one(monkeypatch: pytest.Mo
         audit(audit_backends.ragged, device="cpu", checks=["A0"], progress=False)
     report = audit(audit_backends.ragged, device="cpu", checks=["A1"], limits=PATIENT, progress=False)
     assert [(outcome.check, outcome.status) for outcome in report.outcomes] == [("A1", "holds")]
+
+
+def test_error_is_that_of_the_rank_that_failed_first() -> None:
+    def reduce(out: Any, lse: Any, *, group: Any) -> Any:
+        if torch.distributed.get_rank(group) == 1:
+            raise ValueError("no rows today")
+        return audit_backends.reduce(out, lse, group=group)
+
+    adapter = as_adapter(reduce, device="cpu")
+    with pytest.raises(RuntimeError, match="^rank 1: ValueError: no rows today$"):
+        run_states(StateCase(), adapter)
 
 
 def test_new_memory_is_nan() -> None:

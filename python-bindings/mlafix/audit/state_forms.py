@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 import signal
@@ -63,8 +62,9 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
                 try:
                     reduce_on_rank(rank, folder, case, adapter, outs[rank], lses[rank])
                 except Exception as error:
-                    with open(f"{folder}/{rank}.error", "w", encoding="utf-8") as file:
-                        file.write(f"rank {rank}: {type(error).__name__}: {error}")
+                    if not os.path.exists(f"{folder}/error"):  # else the rank that failed first has taken this one along
+                        with open(f"{folder}/error", "w", encoding="utf-8") as file:
+                            file.write(f"rank {rank}: {type(error).__name__}: {error}")
                 finally:
                     os._exit(0)
             children.append(child)
@@ -90,13 +90,13 @@ def wait_for_ranks(children: list[int], folder: str) -> None:
             if done:
                 children.remove(child)
                 problem = problem or (f"a rank ended with the status {status}" if status else "")
-        errors = sorted(glob.glob(f"{folder}/*.error"))
-        if (errors or problem) and children:
+        has_error = os.path.exists(f"{folder}/error")
+        if (has_error or problem) and children:
             time.sleep(0.1)
             for child in children:
                 os.kill(child, signal.SIGKILL)
-    if errors:
-        with open(errors[0], encoding="utf-8") as file:
+    if has_error:
+        with open(f"{folder}/error", encoding="utf-8") as file:
             raise RuntimeError(file.read())
     if problem:
         raise RuntimeError(f"expected ranks that return, but {problem}")
