@@ -131,8 +131,8 @@ class Fp8Groups(OutFormat):
         element = fp8(value / scale)
 
     Both quotients are correctly rounded in f32. This is per-token-group quantisation (`per_token_group_quant_8bit`) as the CUDA kernels of
-    vLLM and SGLang do it, for block-scaled products as DeepGEMM's. The least scale is 1e-10 / 448. NaN in a group makes its scale NaN, and
-    so its elements. The result is `[n, H, D]` f8e4m3fn. The dtype and the shape of `scales` give the size of a group:
+    vLLM and SGLang do it, for block-scaled products as DeepGEMM's. The least scale is 1e-10 / 448, of powers of two 2^-33. NaN in a group
+    makes its scale NaN, and so its elements. The result is `[n, H, D]` f8e4m3fn. The dtype and the shape of `scales` give the size of a group:
 
     - f32 `[n, H, G]` or `[n, H * G]` of any strides, K = D / G: row-major, column-major, or with tokens padded for TMA, whose padding is
       not touched.
@@ -213,11 +213,11 @@ class _Blocks(OutFormat):
 class MxFp8(_Blocks):
     """MXFP8: fp8 (e4m3fn) with a scale in f8e8m0 for each block of 32 elements, which the call writes.
 
-        scale = the least power of two that is not below max(largest magnitude, 1e-10) / 448
+        scale = the least power of two that is not below max(largest magnitude / 448, 1e-10)
         element = fp8(value / scale)
 
     The element and scale formats are those of OCP MX v1.0 (5.2); the scale is rounded up, as DeepGEMM's UE8M0 scales are, so that no
-    element saturates. NaN in a block makes its scale NaN, and so its elements. The result is `[n, H, D]` f8e4m3fn.
+    element saturates; the least is 2^-33. NaN in a block makes its scale NaN, and so its elements. The result is `[n, H, D]` f8e4m3fn.
 
     Args:
         scales: f8e8m0 or uint8 `[n, H, G]` or `[n, H * G]` of any strides, G = D / 32; written. With `tiles` also i32 (words of four),
