@@ -66,7 +66,7 @@ def check_heads(kernel: Any, ranks: int, tokens: int, heads: int, dim: int, wire
             group = peers.group_of([one.ctypes.data for one in workspaces], rank)
             of_all = [PeerTensors(tensors, group) for tensors in (staged, staged_lses, *([scales] if scales else []))]
             results.append((device.put(poison((tokens, own, dim), BF16)), device.put(poison((tokens, own), F32))))
-            kernel(*results[-1], *of_all, parts[rank], lses[rank], None, None, 0, rank, None, None)
+            kernel(*results[-1], None, None, *of_all, parts[rank], lses[rank], None, None, 0, rank)
     out = np.concatenate([device.get(one) for one, _ in results], 1).astype(np.float64)
     lse = np.concatenate([device.get(one) for _, one in results], 1).astype(np.float64)
     s = np.where(np.isposinf(states.s), -np.inf, states.s).astype(np.float64)

@@ -349,7 +349,7 @@ def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
     answers = []
     for state in reducer._backend._states:  # type: ignore[attr-defined]
         out = torch.empty(state.rows.shape, dtype=state.rows.dtype, device=HOME.where)
-        bound = merge_blocks.specialize(B="e", r=1).bind(out, None, state.rows[None], state.lses[None], None, None)
+        bound = merge_blocks.specialize(B="e", r=1).bind(out, None, None, None, state.rows[None], state.lses[None])
         answers.append(bound.launch_info["slots"][-1])
         bound()
     torch.cuda.synchronize()

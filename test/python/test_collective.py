@@ -67,7 +67,7 @@ def test_states_of_ranks_merge_like_those_of_one_tensor(ranks: int, rng: np.rand
     results = []
     for kernel, more in ((merge_blocks, (rows, lses)), (merge_peers, (list(rows.copy()), list(lses.copy())))):
         out, out_lse = np.empty((6, 4, 64), np.float32), np.empty((6, 4), np.float32)
-        kernel(out, out_lse, *more, None, None)
+        kernel(out, out_lse, None, None, *more)
         results.append((out, out_lse))
     assert same_bits(results[0][0], results[1][0]) and same_bits(results[0][1], results[1][1])
     assert not results[0][0][0].any() and np.isneginf(results[0][1][0]).all()

@@ -1,4 +1,4 @@
-"""Frozen dataclasses in kernels: constants from outside, and bundles of tensors and values that inline functions take."""
+"""Frozen dataclasses in kernels: constants from outside, bundles of tensors and values that inline functions take, and arguments."""
 
 from __future__ import annotations
 
@@ -136,3 +136,76 @@ def test_what_counts_of_records(tmp_path: Path) -> None:
         assert changed[0] != first[0] and changed[1] == first[1], after  # `listed` reads another field
     assert all(one != other for one, other in zip(digests(TEXT.replace("(0.25, 8)", "(0.5, 8)")), first))
     assert digests(TEXT.replace("second: Any = 1.0", "second: Any = 2.0"))[1] != first[1]
+
+
+DECLARED = TEXT + """
+@dataclasses.dataclass(frozen=True)
+class Range:
+    first: Any = index
+    last: Any = index
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    x: Any
+    within: Range
+    weights: Any = In[f32, "D"] | None
+
+def result(curve, rows="n D"):
+    return Result(Out[f32, rows], InOut[i32, "n"], curve)
+
+@kernel
+def flat(to: result(CURVE), of: Rows(In[f32, "n D"], Range(), In[f32, "D"] | None), shift: f32):
+    for t in grid("n"):
+        keep(t, of.x[t] + shift, to)
+
+@kernel
+def nested(y: Out[f32, "n D"], of: Pair(Rows(In[f32, "n D"], 2.5), index), last: index):
+    for t in grid("n"):
+        v = of.first.x[t] * of.first.within
+        y[t] = v if of.second <= t < last else 0.0 * v
+"""
+
+
+def test_fields_of_a_record_are_arguments(tmp_path: Path, device: Device) -> None:
+    """They have the names of the fields. A record without tensors is one of constants, as any other value."""
+    module = load(tmp_path, DECLARED)
+    assert [arg["name"] for arg in module.flat.signature["args"]] == ["out", "sums", "x", "weights", "shift"]
+    assert [arg["name"] for arg in module.nested.signature["args"]] == ["y", "x", "weights", "second", "last"]
+    x = np.arange(6 * 40, dtype=np.float32).reshape(6, 40)
+    out, sums, y = device.poisoned(x.shape, np.float32), device.poisoned((6,), np.int32), device.poisoned(x.shape, np.float32)
+    module.flat(out, sums, device.put(x), shift=1.0)
+    module.nested(y, device.put(x), None, 2, 5)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(out), 3 * (x + 1) + 0.25)
+    np.testing.assert_array_equal(device.get(sums), (x + 1).sum(1))
+    np.testing.assert_array_equal(device.get(y), np.where((np.arange(6) < 5) & (np.arange(6) >= 2), 2.5, 0)[:, None] * x)
+
+
+@pytest.mark.parametrize(("arguments", "place", "message"), [
+    ("to: Pair(1.0)", "Pair(1.0)", "or a record of them as the type of 'to', got a record of type Pair"),
+    ("to: Pair(CURVE, 2)", "Pair(CURVE, 2)", "as the type of 'to', got a record of type Pair"),
+    ("to: Pair", "Pair", "as the type of 'to', got "),
+    ("to: 'result(1, 2)'", None, "expected the names of the dims in one string, as \"n H D\", got 2"),
+    ("out: Out[f32, \"n D\"], to: result(CURVE)", "to: result(CURVE)", "expected arguments and fields of different names, got 'out' twice"),
+    ("to: Pair(In[f32, \"n D\"], Pair(In[f32, \"n\"], CURVE))", None, "expected arguments and fields of different names, got 'first' twice"),
+    ("to: Checked(In[f32, \"n D\"])", None, "expected a dataclass whose fields are what it is called with, got 'Checked', which has __post_init__"),
+    ("to: Pair(In[f32, \"n D\"], index.or_tensor)", None, "expected a number without .or_tensor for the field 'second' of 'to', got index.or_tensor"),
+    ("to: 'Pair(index) | None'", None, "expected a type, got TypeError"),
+], ids=lambda value: "")  # fmt: skip
+def test_what_records_of_arguments_are_not(tmp_path: Path, arguments: str, place: str | None, message: str) -> None:
+    text = f'{DECLARED}\n@kernel\ndef k({arguments}):\n    for t in grid("n"):\n        pass\n'
+    with pytest.raises(mlafix.CompileError) as caught:
+        _ = load(tmp_path, text).k.source
+    assert message in caught.value.message
+    assert place is None or underlined(caught.value.message) == place
+
+
+def test_what_counts_of_records_of_arguments(tmp_path: Path) -> None:
+    """A kernel is another one where a field has another name or another type."""
+    def digest(number: int, text: str) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        return str(load(folder, text).flat.digest)
+
+    changes = [("weights: Any = In", "factors: Any = In"), ('Range(), In[f32, "D"] | None', 'Range(), In[f32, "D"]'), ('InOut[i32, "n"]', 'Out[i32, "n"]')]
+    assert len({digest(i, DECLARED.replace(*change)) for i, change in enumerate([("", ""), *changes])}) == 4

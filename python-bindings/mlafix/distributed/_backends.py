@@ -146,10 +146,11 @@ def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor 
 def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> tuple[Kernel, tuple[Any, ...]]:
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
+    to = (call.out, call.out_lse, sink, call.out_scale)
     if received.scales is None:
-        return _merge_kernel(library.kernel("merge_blocks"), call.base, ranks), (call.out, call.out_lse, rows, lses, sink, call.out_scale)
+        return _merge_kernel(library.kernel("merge_blocks"), call.base, ranks), (*to, rows, lses)
     more = (received.scales[:, :owned], own_rows(rank, cut, call), rank)
-    return _merge_kernel(library.kernel("merge_blocks_fp8"), call.base, ranks), (call.out, call.out_lse, rows, lses, *more, sink, call.out_scale)
+    return _merge_kernel(library.kernel("merge_blocks_fp8"), call.base, ranks), (*to, rows, lses, *more)
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
@@ -174,7 +175,7 @@ def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
 def _packing(rank: int, cut: Cut, blocks: Blocks, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
     partial, lse = parts_of(cut, call)
     token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
-    masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
+    masks = (call.seq_lens, call.query_start_loc, halvings(call.query_start_loc), token_step)
     if blocks.scales is None:
         return library.kernel("pack_blocks"), (blocks.rows, blocks.lses, partial, lse, *masks)
     own = rank if cut.blocks > 1 else -1

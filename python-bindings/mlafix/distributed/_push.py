@@ -90,12 +90,12 @@ class Push:
         if self.cut.name == "none":  # every rank has the same part
             partial, lse = (one.expand(self.cut.ranks, *one.shape[1:]) for one in (partial, lse))
         starts = call.query_start_loc
-        rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank, self.sink, call.out_scale)
+        rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank)
         scales = () if staged.scales is None else (staged.scales,)
         steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
         kernels = OF_TWO if self.cut.ranks == 2 else OF_MANY
         kernel = _push_kernel(library.kernel(kernels[self.cut.name, bool(scales)]), call.base, self.cut.ranks)
-        return kernel, (call.out, call.out_lse, staged.rows, staged.lses, *scales, *rows, *steps)
+        return kernel, (call.out, call.out_lse, self.sink, call.out_scale, staged.rows, staged.lses, *scales, *rows, *steps)
 
 
 @functools.lru_cache(maxsize=None)

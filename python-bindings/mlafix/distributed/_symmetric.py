@@ -186,7 +186,7 @@ class SymmetricBackend:
         else:
             kernel = _merge_kernel(library.kernel("merge_peers_fp8"), call.base, size)
             more = (pulled.scales, own_rows(self.ranks.rank, self.cut, call), self.ranks.rank)
-        return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *more, self.sink, call.out_scale)
+        return kernel, (call.out, call.out_lse, self.sink, call.out_scale, pulled.rows, pulled.lses, *more)
 
     def _is_there(self, call: Call) -> bool:
         """True if a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""

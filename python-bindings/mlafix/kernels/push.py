@@ -9,11 +9,10 @@ import dataclasses
 import math
 from typing import Any
 
-from mlafix.kernels.ranks import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
+from mlafix.kernels.ranks import B, Merged, Requests, T, has_keys, scale_of, store_merged
 from mlafix.dsl import (
     In,
     InOut,
-    Out,
     Peers,
     assume,
     exchange,
@@ -37,34 +36,45 @@ from mlafix.dsl import (
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """The rows that ranks send each other, in each one's memory; scales of fp8, or None."""
+    """The rows that ranks send each other, in each one's memory, and scales of fp8 or None: arguments of a kernel, which `staged` declares."""
 
-    rows: Any
-    lses: Any
-    scales: Any = None
+    staged: Any
+    staged_lses: Any
+    staged_scales: Any
+
+
+def staged(dtype: Any, tokens: str = "n", is_scaled: bool = False) -> Staged:
+    """The declaration of two halves for so many tokens of each rank."""
+    numbers = Peers[InOut[f32, f"turns=2 r {tokens} H"]]
+    return Staged(Peers[InOut[dtype, f"turns=2 r {tokens} H D"]], numbers, numbers if is_scaled else None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """A rank's state, and whose rows they are."""
+    """A rank's state, and whose rows they are: arguments of a kernel, which `partial` declares."""
 
-    rows: Any
-    lses: Any
+    partial: Any
+    partial_lse: Any
     requests: Requests
 
 
+def partial(tokens: str = "n") -> Partial:
+    """The declaration of p parts with so many tokens."""
+    return Partial(In[T, f"p {tokens} H D"], In[f32, f"p {tokens} H"], Requests())
+
+
 @inline
-def send_row(i, part, token, t, h, half, rank, live, staged, partial):
+def send_row(i, part, token, t, h, half, rank, live, sent, own):
     """Stores a row of this rank's state into rank i's memory; of one that is not live no payload, and an lse of -inf."""
-    row = load(partial.rows[part, token, h], where=live)
-    lse = load(partial.lses[part, token, h], where=live, otherwise=-math.inf)
-    if staged.scales is not None:
+    row = load(own.partial[part, token, h], where=live)
+    lse = load(own.partial_lse[part, token, h], where=live, otherwise=-math.inf)
+    if sent.staged_scales is not None:
         scale = scale_of(row)
-        store(staged.rows[i][half, rank, t, h], row * (1.0 / scale), where=live)
-        store(staged.scales[i][half, rank, t, h], scale)
+        store(sent.staged[i][half, rank, t, h], row * (1.0 / scale), where=live)
+        store(sent.staged_scales[i][half, rank, t, h], scale)
     else:
-        store(staged.rows[i][half, rank, t, h], row, where=live)
-    store(staged.lses[i][half, rank, t, h], lse)
+        store(sent.staged[i][half, rank, t, h], row, where=live)
+    store(sent.staged_lses[i][half, rank, t, h], lse)
 
 
 @inline
@@ -74,216 +84,168 @@ def next_rank(rank, step, count):
 
 
 @inline
-def received_row(i, t, h, half, rank, exists, staged):
+def received_row(i, t, h, half, rank, exists, sent):
     """The row that rank i has sent, and its lse: 0 and -inf where it has not, which `exists` says."""
-    row = load(staged.rows[rank][half, i, t, h], where=exists)
-    if staged.scales is not None:
-        row = row * load(staged.scales[rank][half, i, t, h], where=exists)
-    return row, load(staged.lses[rank][half, i, t, h], where=exists, otherwise=-math.inf)
+    row = load(sent.staged[rank][half, i, t, h], where=exists)
+    if sent.staged_scales is not None:
+        row = row * load(sent.staged_scales[rank][half, i, t, h], where=exists)
+    return row, load(sent.staged_lses[rank][half, i, t, h], where=exists, otherwise=-math.inf)
 
 
 @inline
-def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, partial, to, is_stored):
+def store_merged_row(t, h, half, rank, place, mine, live, of_two, sent, own, to, is_stored):
     """Stores the merge, in the order of ranks, of what the others have sent and of this rank's own row, [place, mine, h] of its state.
 
     Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged and stored
     in a branch, which costs nothing for an element (merged in one alone, they would meet the sink as a state, with other bits); others
     are selected, in two iterations that load one row (docs/Experiments.md).
     """
-    row = load(partial.rows[place, mine, h], where=live)
-    lse = load(partial.lses[place, mine, h], where=live, otherwise=-math.inf)
+    row = load(own.partial[place, mine, h], where=live)
+    lse = load(own.partial_lse[place, mine, h], where=live, otherwise=-math.inf)
     if of_two:
-        own = make_state(row, lse, base=B)
-        other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged)
-        sent = make_state(other, other_lse, base=B)
+        mine_state = make_state(row, lse, base=B)
+        other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, sent)
+        other_state = make_state(other, other_lse, base=B)
         if rank == 0:
-            store_merged(merge(own, sent), t, h, to, is_stored)
+            store_merged(merge(mine_state, other_state), t, h, to, is_stored)
         else:
-            store_merged(merge(sent, own), t, h, to, is_stored)
+            store_merged(merge(other_state, mine_state), t, h, to, is_stored)
     else:
-        are_two = ranks(staged.rows) == 2
+        are_two = ranks(sent.staged) == 2
         merged = identity("D", base=B)
-        for i in range(ranks(staged.rows)):
+        for i in range(ranks(sent.staged)):
             is_sent = i != rank
             sender = next_rank(rank, 1, 2) if are_two else i
-            other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged)
+            other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, sent)
             merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
         store_merged(merged, t, h, to, is_stored)
 
 
 @inline
-def push_row(t, h, rank, of_two, staged, partial, to):
+def push_row(t, h, rank, of_two, sent, own, to):
     """Stores the merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
-    live = has_keys(t, partial.requests)
-    for step in range(1, ranks(staged.rows)):
-        i = next_rank(rank, step, ranks(staged.rows))
-        send_row(i, i, t, t, h, half, rank, live, staged, partial)
+    live = has_keys(t, own.requests)
+    for step in range(1, ranks(sent.staged)):
+        i = next_rank(rank, step, ranks(sent.staged))
+        send_row(i, i, t, t, h, half, rank, live, sent, own)
     exchange()
-    store_merged_row(t, h, half, rank, rank, t, live, of_two, staged, partial, to, True)
+    store_merged_row(t, h, half, rank, rank, t, live, of_two, sent, own, to, True)
 
 
 @inline
-def push_token(t, h, rank, of_two, staged, partial, to, token_step):
+def push_token(t, h, rank, of_two, sent, own, to, token_step):
     """Stores the merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
     half = turn()
-    tokens = partial.rows.shape[1]
-    for step in range(1, ranks(staged.rows)):
-        i = next_rank(rank, step, ranks(staged.rows))
+    tokens = own.partial.shape[1]
+    for step in range(1, ranks(sent.staged)):
+        i = next_rank(rank, step, ranks(sent.staged))
         token = t + i * token_step
-        live = token < tokens and has_keys(token, partial.requests)
-        send_row(i, 0, token, t, h, half, rank, live, staged, partial)
+        live = token < tokens and has_keys(token, own.requests)
+        send_row(i, 0, token, t, h, half, rank, live, sent, own)
     exchange()
     mine = t + rank * token_step
-    live = mine < tokens and has_keys(mine, partial.requests)
-    store_merged_row(t, h, half, rank, 0, mine, live, of_two, staged, partial, to, t < shape("n"))
+    live = mine < tokens and has_keys(mine, own.requests)
+    store_merged_row(t, h, half, rank, 0, mine, live, of_two, sent, own, to, t < shape("n"))
 
 
 @kernel
 def push_and_merge(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[T, "turns=2 r n H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-    partial: In[T, "p n H D"],
-    partial_lse: In[f32, "p n H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
+    to: Merged(),
+    sent: staged(T),
+    own: partial(),
     rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
     of those that merge them. All ranks launch it."""
-    assume(shape("p") >= ranks(staged))
+    assume(shape("p") >= ranks(sent.staged))
     assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
+    assume(rank < ranks(sent.staged))
+    assume(shape("r") >= ranks(sent.staged))
     for t, h in grid("n", "H"):
-        state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
-        push_row(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale))
+        push_row(t, h, rank, False, sent, own, to)
 
 
 def _heads_fp8(of_two):
     @kernel(allow={"bounds"})  # `of_two` reads of the other rank: it is launched by two alone
     def push_and_merge_fp8(
-        out: Out[O, "n H D"],
-        out_lse: Out[f32, "n H"] | None,
-        staged: Peers[InOut[f8e4m3fn, "turns=2 r n H D"]],
-        staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-        staged_scales: Peers[InOut[f32, "turns=2 r n H"]],
-        partial: In[T, "p n H D"],
-        partial_lse: In[f32, "p n H"],
-        seq_lens: In[S, "s"] | None,
-        query_start_loc: In[Q, "q"] | None,
-        halvings: index,
+        to: Merged(),
+        sent: staged(f8e4m3fn, is_scaled=True),
+        own: partial(),
         rank: index,
-        sink: In[f32, "H"] | None,
-        out_scale: In[f32, "one=1"] | None,
     ):
         """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`."""
-        assume(shape("p") >= ranks(staged))
+        assume(shape("p") >= ranks(sent.staged))
         assume(rank >= 0)
-        assume(rank < ranks(staged))
-        assume(shape("r") >= ranks(staged))
+        assume(rank < ranks(sent.staged))
+        assume(shape("r") >= ranks(sent.staged))
         for t, h in grid("n", "H"):
-            state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
-            push_row(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale))
+            push_row(t, h, rank, of_two, sent, own, to)
 
     return push_and_merge_fp8
 
 
 @kernel
 def push_and_merge_rounded(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[f8e4m3fn, "turns=2 r n H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-    staged_scales: Peers[InOut[f32, "turns=2 r n H"]],
-    partial: In[T, "p n H D"],
-    partial_lse: In[f32, "p n H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
+    to: Merged(),
+    sent: staged(f8e4m3fn, is_scaled=True),
+    own: partial(),
     rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """As `push_and_merge_fp8`, with own rows that are stored, and so rounded, like the others': all ranks have the same bits."""
-    assume(shape("p") >= ranks(staged))
+    assume(shape("p") >= ranks(sent.staged))
     assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
+    assume(rank < ranks(sent.staged))
+    assume(shape("r") >= ranks(sent.staged))
     for t, h in grid("n", "H"):
         half = turn()
-        sent, state = Staged(staged, staged_lses, staged_scales), Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
-        live = has_keys(t, state.requests)
-        for step in range(ranks(staged)):
-            i = next_rank(rank, step, ranks(staged))
-            send_row(i, i, t, t, h, half, rank, live, sent, state)
+        live = has_keys(t, own.requests)
+        for step in range(ranks(sent.staged)):
+            i = next_rank(rank, step, ranks(sent.staged))
+            send_row(i, i, t, t, h, half, rank, live, sent, own)
         exchange()
         merged = identity("D", base=B)
-        for i in range(ranks(staged)):
+        for i in range(ranks(sent.staged)):
             row, lse = received_row(i, t, h, half, rank, True, sent)
             merged = merge(merged, make_state(row, lse, base=B))
-        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, to)
 
 
 @kernel
 def push_and_merge_tokens(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[T, "turns=2 r b H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
-    partial: In[T, "p m H D"],
-    partial_lse: In[f32, "p m H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
+    to: Merged(),
+    sent: staged(T, "b"),
+    own: partial("m"),
     rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
     token_step: index,
 ):
     """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
     assume(shape("p") > 0)
     assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
+    assume(rank < ranks(sent.staged))
+    assume(shape("r") >= ranks(sent.staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
-        state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
-        push_token(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale), token_step)
+        push_token(t, h, rank, False, sent, own, to, token_step)
 
 
 def _tokens_fp8(of_two):
     @kernel(allow={"bounds"})  # `of_two` reads of the other rank: it is launched by two alone
     def push_and_merge_tokens_fp8(
-        out: Out[O, "n H D"],
-        out_lse: Out[f32, "n H"] | None,
-        staged: Peers[InOut[f8e4m3fn, "turns=2 r b H D"]],
-        staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
-        staged_scales: Peers[InOut[f32, "turns=2 r b H"]],
-        partial: In[T, "p m H D"],
-        partial_lse: In[f32, "p m H"],
-        seq_lens: In[S, "s"] | None,
-        query_start_loc: In[Q, "q"] | None,
-        halvings: index,
+        to: Merged(),
+        sent: staged(f8e4m3fn, "b", is_scaled=True),
+        own: partial("m"),
         rank: index,
-        sink: In[f32, "H"] | None,
-        out_scale: In[f32, "one=1"] | None,
         token_step: index,
     ):
         """As `push_and_merge_tokens`, with payloads that travel as in `pack_blocks_fp8`."""
         assume(shape("p") > 0)
         assume(rank >= 0)
-        assume(rank < ranks(staged))
-        assume(shape("r") >= ranks(staged))
+        assume(rank < ranks(sent.staged))
+        assume(shape("r") >= ranks(sent.staged))
         assume(shape("n") <= shape("b"))
         for t, h in grid("b", "H"):
-            state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
-            push_token(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale), token_step)
+            push_token(t, h, rank, of_two, sent, own, to, token_step)
 
     return push_and_merge_tokens_fp8
 

@@ -52,37 +52,37 @@ SMALLEST = 2.0**-100
 
 @dataclasses.dataclass(frozen=True)
 class Requests:
-    """Keys of the requests on this rank, and where each request's tokens start; None for what is left out.
+    """Keys of the requests on this rank, and where each request's tokens start: arguments of a kernel, as they are declared.
 
     Args:
         halvings: see `segment_of`.
     """
 
-    seq_lens: Any
-    starts: Any
-    halvings: Any
+    seq_lens: Any = In[S, "s"] | None
+    query_start_loc: Any = In[Q, "q"] | None
+    halvings: Any = index
 
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
-    """Where merged rows are stored; the logits of a sink and the scale of fp8, or None."""
+    """Where merged rows are stored, the logits of a sink, and the scale of fp8: arguments of a kernel, as they are declared."""
 
-    rows: Any
-    lses: Any
-    logits: Any
-    scale: Any
+    out: Any = Out[O, "n H D"]
+    out_lse: Any = Out[f32, "n H"] | None
+    sink: Any = In[f32, "H"] | None
+    out_scale: Any = In[f32, "one=1"] | None
 
 
 @inline
 def has_keys(token, of):
     """True if a token's request has keys on this rank; False for padding behind the last request."""
     keys = True
-    if of.starts is not None:
-        requests = of.starts.shape[0] - 1
-        keys = requests > 0 and i64(token) < of.starts[requests]
+    if of.query_start_loc is not None:
+        requests = of.query_start_loc.shape[0] - 1
+        keys = requests > 0 and i64(token) < of.query_start_loc[requests]
         if of.seq_lens is not None:
             if keys:
-                keys = of.seq_lens[segment_of(token, of.starts, 0, of.halvings)] > 0
+                keys = of.seq_lens[segment_of(token, of.query_start_loc, 0, of.halvings)] > 0
     elif of.seq_lens is not None:
         keys = token < of.seq_lens.shape[0] and of.seq_lens[token] > 0
     return keys
@@ -100,10 +100,8 @@ def pack_blocks(
     lses: Out[f32, "r n H"],
     partial: In[T, "p m H D"],
     partial_lse: In[f32, "p m H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
+    of: Requests(),
     token_step: index,
-    halvings: index,
 ):
     """rows[i, t], lses[i, t] = the state of token t + i * token_step in part min(i, p - 1); the identity where there is none.
 
@@ -111,7 +109,7 @@ def pack_blocks(
     """
     for i, t, h in grid("r", "n", "H"):
         token = t + i * token_step
-        part, live = source_of(i, token, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
+        part, live = source_of(i, token, shape("p"), shape("m"), of)
         store_state(load_state(partial[part, token, h], partial_lse[part, token, h], where=live), rows[i, t, h], lses[i, t, h])
 
 
@@ -128,10 +126,8 @@ def pack_blocks_fp8(
     scales: InOut[f32, "r n H"],
     partial: In[T, "p m H D"],
     partial_lse: In[f32, "p m H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
+    of: Requests(),
     token_step: index,
-    halvings: index,
     own: index,
     travelling: index,
 ):
@@ -142,7 +138,7 @@ def pack_blocks_fp8(
     for at, t, h in grid(travelling, "n", "H"):
         i = at + 1 if own >= 0 and at >= own else at
         token = t + i * token_step
-        part, live = source_of(i, token, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
+        part, live = source_of(i, token, shape("p"), shape("m"), of)
         row = load(partial[part, token, h], where=live)
         scale = scale_of(row)
         rows[i, t, h] = row * (1.0 / scale)
@@ -150,7 +146,7 @@ def pack_blocks_fp8(
         lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
         if own >= 0 and at == 0:
             mine = t + own * token_step
-            place, exists = source_of(own, mine, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
+            place, exists = source_of(own, mine, shape("p"), shape("m"), of)
             lses[own, t, h] = load(partial_lse[place, mine, h], where=exists, otherwise=-math.inf)
 
 
@@ -158,42 +154,36 @@ def pack_blocks_fp8(
 def store_merged(merged, t, h, to, live=True):
     """Stores a row's state with its sink, of a logit in base e, where it is live: in a branch the sink would be merged by itself, with
     other bits."""
-    if to.logits is not None:
-        merged = merge(merged, sink(to.logits[h], base="e"))
-    if to.scale is not None:
-        store_state(merged, to.rows[t, h], to.lses[t, h], scale=to.scale[0], where=live)
+    if to.sink is not None:
+        merged = merge(merged, sink(to.sink[h], base="e"))
+    if to.out_scale is not None:
+        store_state(merged, to.out[t, h], to.out_lse[t, h], scale=to.out_scale[0], where=live)
     else:
-        store_state(merged, to.rows[t, h], to.lses[t, h], where=live)
+        store_state(merged, to.out[t, h], to.out_lse[t, h], where=live)
 
 
 @kernel
 def merge_blocks(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
+    to: Merged(),
     rows: In[T, "r n H D"],
     lses: In[f32, "r n H"],
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """The states of r ranks in the order of the ranks, then the sink."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
             merged = merge(merged, load_state(rows[i, t, h], lses[i, t, h], base=B))
-        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, to)
 
 
 @kernel
 def merge_blocks_fp8(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
+    to: Merged(),
     rows: In[f8e4m3fn, "r n H D"],
     lses: In[f32, "r n H"],
     scales: In[f32, "r n H"],
     own: In[T, "n H D"] | None,
     rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """As `merge_blocks`, of payloads that `pack_blocks_fp8` made; those of `rank` are `own`, unless it is left out."""
     for t, h in grid("n", "H"):
@@ -204,37 +194,31 @@ def merge_blocks_fp8(
             else:
                 row = rows[i, t, h] * scales[i, t, h]
             merged = merge(merged, make_state(row, lses[i, t, h], base=B))
-        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, to)
 
 
 @kernel
 def merge_peers(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
+    to: Merged(),
     rows: Peers[In[T, "n H D"]],
     lses: Peers[In[f32, "n H"]],
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """As `merge_blocks`, of the rows that each rank has in its own memory. All ranks launch it."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
             merged = merge(merged, load_state(rows[i][t, h], lses[i][t, h], base=B))
-        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, to)
 
 
 @kernel
 def merge_peers_fp8(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
+    to: Merged(),
     rows: Peers[In[f8e4m3fn, "n H D"]],
     lses: Peers[In[f32, "n H"]],
     scales: Peers[In[f32, "n H"]],
     own: In[T, "n H D"] | None,
     rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
 ):
     """As `merge_blocks_fp8`, of the rows that each rank has in its own memory. All ranks launch it."""
     for t, h in grid("n", "H"):
@@ -245,14 +229,14 @@ def merge_peers_fp8(
             else:
                 row = rows[i][t, h] * scales[i][t, h]
             merged = merge(merged, make_state(row, lses[i][t, h], base=B))
-        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, to)
 
 
 @kernel
-def mask_rows_without_keys(lse: InOut[f32, "n H"], seq_lens: In[S, "s"], query_start_loc: In[Q, "q"], halvings: index):
+def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q, "q"])):
     """lse = -inf where a token has no keys (`has_keys`)."""
     for t, h in grid("n", "H"):
-        if not has_keys(t, Requests(seq_lens, query_start_loc, halvings)):
+        if not has_keys(t, of):
             lse[t, h] = -math.inf
 
 
