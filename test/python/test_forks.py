@@ -78,7 +78,7 @@ def test_threads_get_one_value() -> None:
     with holder.busy:
         seen.append(holder.value)
     assert len(seen) == 2 and seen[0] is seen[1] is holder.value
-    assert Holder.value.__doc__ == "What is computed."
+    assert Holder.value.__doc__ == "The result of the computation."
 
 
 # -- The compiler -----------------------------------------------------------------------------------------------------
