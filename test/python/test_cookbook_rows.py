@@ -163,7 +163,7 @@ def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, Module
     merged, merged_lse = ops.merge_attn_states(fixed, fixed_lse, b, b_lse, lse_layout="nh")
     rows = merged.reshape(36, dim)
     want, want_scales = device.poisoned((36, dim), E4M3), device.poisoned((36, groups), F32)
-    ops.quantize_groups(rows, want_scales, out=want)
+    ops.quantize_groups(rows, ops.Fp8Groups(want_scales), out=want)
     want_static = ops.quantize_fp8_static(rows, scale)
     device.synchronize()
     for got, one in ((q, want), (scales, want_scales), (lse, merged_lse), (q_static, want_static), (lse_static, merged_lse)):
