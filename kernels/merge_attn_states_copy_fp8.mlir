@@ -46,8 +46,8 @@ mlafix.kernel @merge_attn_states_copy_fp8(
       %lse = mlafix.load %suffix_lse[%h, %t] : !f32_2d -> f32
       %2 = arith.divf %f1, %scale : f32
       %3 = mlafix.splat %2 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
-      %4 = arith.mulf %row, %3 : tensor<?xf32, #mlafix.dim<"D">>
-      mlafix.store %4, %out[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, !f8E4M3FN_3d
+      %row_2 = arith.mulf %row, %3 : tensor<?xf32, #mlafix.dim<"D">>
+      mlafix.store %row_2, %out[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, !f8E4M3FN_3d
       mlafix.store %lse, %out_lse[%h, %t] : f32, !f32_2d
     }
   }

@@ -42,12 +42,12 @@ mlafix.kernel @merge_states_mapped(
   %c0_i32 = arith.constant 0 : i32
   %minus_inf = arith.constant 0xFF800000 : f32
   %f0 = arith.constant 0.000000e+00 : f32
-  %n = memref.dim %out, %c0 : !bf16_3d
-  %p = memref.dim %parts, %c0 : !f32_3d
   %g1 = memref.dim %indptr, %c0 : !i32_1d
   %H = memref.dim %out, %c1 : !bf16_3d
   %g_2 = memref.dim %row_map, %c0 : !i32_1d
+  %n = memref.dim %out, %c0 : !bf16_3d
   %k = memref.dim %part_map, %c0 : !i32_1d
+  %p = memref.dim %parts, %c0 : !f32_3d
   mlafix.distinct %row_map : !i32_1d
   mlafix.forall (%g, %h) in (%g1, %H) {
     %0 = arith.addi %g, %c1 : index
@@ -76,41 +76,42 @@ mlafix.kernel @merge_states_mapped(
     %13 = arith.cmpi sge, %count, %min_parts : i32
     %14 = arith.andi %12, %13 : i1
     scf.if %14 {
-      %has_map = mlafix.present %part_map : !i32_1d
-      %named = arith.select %has_map, %k, %p : index
-      %start = arith.index_cast %first : i32 to index
-      %end = arith.index_cast %last : i32 to index
+      %15 = mlafix.present %part_map : !i32_1d
+      %named = arith.select %15, %k, %p : index
+      %16 = arith.index_cast %first : i32 to index
+      %17 = arith.index_cast %last : i32 to index
       %merged = mlafix.identity : <"D", "B">
-      %15 = arith.minsi %end, %named : index
-      %16 = arith.select %sound, %15, %start : index
-      %merged_2 = scf.for %j = %start to %16 step %c1 iter_args(%merged_3 = %merged) -> (!mlafix.state<"D", "B">) {
-        %17 = scf.if %has_map -> (index) {
-          %18 = arith.cmpi slt, %j, %k : index
-          %19 = mlafix.load %part_map[%j] if %18 else %c-1_i32 : !i32_1d -> i32
-          %i = arith.index_cast %19 : i32 to index
+      %18 = arith.minsi %17, %named : index
+      %19 = arith.select %sound, %18, %16 : index
+      %merged_2 = scf.for %j = %16 to %19 step %c1 iter_args(%merged_3 = %merged) -> (!mlafix.state<"D", "B">) {
+        %20 = mlafix.present %part_map : !i32_1d
+        %21 = scf.if %20 -> (index) {
+          %22 = arith.cmpi slt, %j, %k : index
+          %23 = mlafix.load %part_map[%j] if %22 else %c-1_i32 : !i32_1d -> i32
+          %i = arith.index_cast %23 : i32 to index
           scf.yield %i : index
         } else {
           scf.yield %j : index
         }
-        %20 = arith.cmpi sle, %c0, %17 : index
-        %21 = arith.cmpi slt, %17, %p : index
-        %22 = arith.andi %20, %21 : i1
-        %23 = mlafix.load_state %parts[%17, %h] lse %lses[%17, %h] if %22 : !f32_3d, !f32_2d -> <"D", "B">
-        %merged_4 = mlafix.merge %merged_3, %23 : <"D", "B">
+        %24 = arith.cmpi sle, %c0, %21 : index
+        %25 = arith.cmpi slt, %21, %p : index
+        %26 = arith.andi %24, %25 : i1
+        %27 = mlafix.load_state %parts[%21, %h] lse %lses[%21, %h] if %26 : !f32_3d, !f32_2d -> <"D", "B">
+        %merged_4 = mlafix.merge %merged_3, %27 : <"D", "B">
         scf.yield %merged_4 : !mlafix.state<"D", "B">
       }
-      %24 = mlafix.present %sinks : !f32_1d
-      %25 = mlafix.load %sinks[%h] if %24 else %minus_inf : !f32_1d -> f32
-      %26 = mlafix.splat %f0 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
-      %27 = mlafix.make_state %26 lse %25 : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e, sink>
-      %28 = mlafix.rebase %27 : <"D", e, sink> -> <"D", "B", sink>
-      %whole = mlafix.merge %merged_2, %28 : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
+      %28 = mlafix.present %sinks : !f32_1d
+      %29 = mlafix.load %sinks[%h] if %28 else %minus_inf : !f32_1d -> f32
+      %30 = mlafix.splat %f0 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+      %31 = mlafix.make_state %30 lse %29 : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e, sink>
+      %32 = mlafix.rebase %31 : <"D", e, sink> -> <"D", "B", sink>
+      %whole = mlafix.merge %merged_2, %32 : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
       mlafix.store_state %whole to %out[%3, %h] : <"D", "B", sink>, !bf16_3d
-      %29 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "C">
-      %lse = mlafix.lse_of %29 : <"D", "C">
-      %30 = arith.cmpf une, %lse, %minus_inf : f32
-      %31 = arith.select %30, %lse, %empty_lse : f32
-      mlafix.store %31, %out_lse[%3, %h] : f32, !f32_2d
+      %33 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "C">
+      %lse = mlafix.lse_of %33 : <"D", "C">
+      %34 = arith.cmpf une, %lse, %minus_inf : f32
+      %35 = arith.select %34, %lse, %empty_lse : f32
+      mlafix.store %35, %out_lse[%3, %h] : f32, !f32_2d
     }
   }
 }

@@ -30,9 +30,9 @@ def _files() -> dict[str, Path]:
 
 
 def names() -> list[str]:
-    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. What quantises
-    its result is one for each way to do it: "merge_two_states" stands for "merge_two_states_nvfp4" and others
-    (`mlafix.kernels.scaling.FORMATS`)."""
+    """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. Those that
+    quantise their result to groups are families (`mlafix.kernels.families`), whose members :func:`kernel` and `mlafix.warmup` take
+    too: "merge_two_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
     return list(dict.fromkeys([*_files(), *_in_python().names()]))
 
 

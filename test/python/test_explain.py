@@ -20,13 +20,13 @@ from mlafix.explain.launches import Grid, Sizes, bytes_moved, coalescing, find_a
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-LIBRARY = KERNELS.parent / "python-bindings" / "mlafix" / "kernels" / "merge.py"
+EXAMPLE = KERNELS.parent / "examples" / "python" / "merge.py"
 BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
 
 
 def line_of(text: str) -> int:
     """The line of merge.py that holds `text`, the first in merge_attn_states."""
-    lines = LIBRARY.read_text().splitlines()
+    lines = EXAMPLE.read_text().splitlines()
     begin = next(number for number, line in enumerate(lines) if "def merge_attn_states(" in line)
     return begin + 1 + next(number for number, line in enumerate(lines[begin:]) if text in line)
 
@@ -35,7 +35,7 @@ def line_of(text: str) -> int:
 def facts() -> explain.Facts:
     from mlafix.__main__ import find_kernel
 
-    return explain.facts_of_kernel(find_kernel(f"{LIBRARY}:merge_attn_states"), BINDINGS, "sm_90")
+    return explain.facts_of_kernel(find_kernel(f"{EXAMPLE}:merge_attn_states"), BINDINGS, "sm_90")
 
 
 def test_lines_of_every_stage_name_the_line_they_come_from(facts: explain.Facts) -> None:
@@ -226,7 +226,7 @@ def test_source_that_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "cpu"])
 def test_cpu_targets(target: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    assert main(["explain", f"{LIBRARY}:merge_attn_states", "--bind", "H=2,D=64,T=f32", "--target", target, "-o", str(page)]) == 0
+    assert main(["explain", f"{EXAMPLE}:merge_attn_states", "--bind", "H=2,D=64,T=f32", "--target", target, "-o", str(page)]) == 0
     text = page.read_text()
     assert "One lane goes through a row" in text and "LLVM dialect" in text and "memory's bandwidth is unknown" in text
     assert "bytes per row" in text
@@ -244,7 +244,7 @@ def test_kernels_of_the_library(name: str, tmp_path: Path) -> None:
 
 def test_unit_file_as_far_as_it_holds_the_facts(tmp_path: Path) -> None:
     unit, page = tmp_path / "merge.mlafix", tmp_path / "page.html"
-    arguments = ["compile", f"{LIBRARY}:merge_attn_states", "--bind", "H=16,D=128,T=bf16", "--target", "sm_90,x86-64", "-o", str(unit)]
+    arguments = ["compile", f"{EXAMPLE}:merge_attn_states", "--bind", "H=16,D=128,T=bf16", "--target", "sm_90,x86-64", "-o", str(unit)]
     assert main(arguments) == 0
     assert main(["explain", str(unit), "--target", "sm_90", "-o", str(page)]) == 0
     text = page.read_text()
@@ -255,7 +255,7 @@ def test_unit_file_as_far_as_it_holds_the_facts(tmp_path: Path) -> None:
 
 def test_unit_file_of_several_specialisations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unit, page = tmp_path / "merge.mlafix", tmp_path / "page.html"
-    compiled = ["compile", f"{LIBRARY}:merge_attn_states", "--bind", "H=1,D=64,T=f32", "--bind", "H=2,D=64,T=f32", "--target", "cpu", "-o", str(unit)]
+    compiled = ["compile", f"{EXAMPLE}:merge_attn_states", "--bind", "H=1,D=64,T=f32", "--bind", "H=2,D=64,T=f32", "--target", "cpu", "-o", str(unit)]
     assert main(compiled) == 0
     explained = ["explain", str(unit), "--target", "cpu", "-o", str(page)]
     held = "merge_attn_states for B=e, D=64, H=1, T=f32 and merge_attn_states for B=e, D=64, H=2, T=f32"

@@ -20,12 +20,18 @@ def _modules() -> list[ModuleType]:
 
 
 def names() -> list[str]:
-    """Names of kernels and of families, in the order of the modules."""
-    return list(dict.fromkeys(name for module in _modules() for name, value in vars(module).items() if _is_made_in(module, value)))
+    """Names of the kernels, in the order of the modules."""
+    return _names_of(Kernel)
 
 
-def _is_made_in(module: ModuleType, value: object) -> bool:
-    return isinstance(value, (Kernel, Family)) and getattr(value, "__module__", "") == module.__name__
+def families() -> list[str]:
+    """Names of the families, likewise."""
+    return _names_of(Family)
+
+
+def _names_of(kind: type) -> list[str]:
+    found = ((module, name, value) for module in _modules() for name, value in vars(module).items())
+    return [name for module, name, value in found if isinstance(value, kind) and value.__module__ == module.__name__]
 
 
 def find(name: str) -> Kernel:

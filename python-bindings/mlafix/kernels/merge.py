@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -43,16 +44,77 @@ C = DType("C", default=f32)
 FEW = 128  # tokens, whose rows take less time than finding out which of them count
 
 
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """Two states of each row: arguments of a kernel, which `pair` declares. Rows of the prefix at or past `context_rows` do not count."""
+
+    prefix: Any
+    prefix_lse: Any
+    suffix: Any
+    suffix_lse: Any
+    context_rows: Any
+
+
+def pair(row: str = "D") -> Pair:
+    """The declaration of two states with such rows."""
+    rows, lses = In[T, f"n H {row}"], In[f32, "H n"]
+    return Pair(rows, lses, rows, lses, index.at_most("n"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """Where a merged row is stored, and the scale of fp8 or None: arguments of a kernel, as they are declared."""
+
+    out: Any = Out[T, "n H D"]
+    out_lse: Any = Out[f32, "H n"] | None
+    out_scale: Any = None
+
+
+FP8 = Stored(Out[f8e4m3fn, "n H D"], out_scale=In[f32, "one=1"])
+
+
+@inline
+def merged_pair(t, h, of, in_context):
+    p = load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=B)
+    s = load_state(of.suffix[t, h], of.suffix_lse[h, t], base=B)
+    return merge(p, s)
+
+
+@inline
+def store_merged(t, h, of, in_context, to, scale):
+    if to.out_scale is not None:
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t], scale=scale)
+    else:
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t])
+
+
+@inline
+def store_copy(t, h, of, to, scale):
+    row = of.suffix[t, h]
+    lse = of.suffix_lse[h, t]
+    if to.out_scale is not None:
+        row = row * (1.0 / scale)
+    to.out[t, h] = row
+    to.out_lse[h, t] = lse
+
+
+@inline
+def store_pair(t, h, of, to, copies):
+    """Stores the merge of a row; `copies`: past the context a copy of the suffix, whatever its lse is."""
+    scale = None
+    if to.out_scale is not None:
+        scale = to.out_scale[0]
+    if copies:
+        if t < of.context_rows:
+            store_merged(t, h, of, True, to, scale)
+        else:
+            store_copy(t, h, of, to, scale)
+    else:
+        store_merged(t, h, of, t < of.context_rows, to, scale)
+
+
 @kernel
-def merge_attn_states(
-    out: Out[T, "n H D"],
-    out_lse: Out[f32, "H n"] | None,
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "H n"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "H n"],
-    context_rows: index.at_most("n"),
-):
+def merge_attn_states(to: Stored(), of: pair()):
     """Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
 
       out        [n, H, D] T    written; may be prefix or suffix itself
@@ -68,22 +130,11 @@ def merge_attn_states(
     nothing becomes 0, -inf.
     """
     for t, h in grid("n", "H"):
-        p = load_state(prefix[t, h], prefix_lse[h, t], where=t < context_rows)
-        s = load_state(suffix[t, h], suffix_lse[h, t])
-        store_state(merge(p, s), out[t, h], out_lse[h, t])
+        store_pair(t, h, of, to, copies=False)
 
 
 @kernel
-def merge_attn_states_fp8(
-    out: Out[f8e4m3fn, "n H D"],
-    out_lse: Out[f32, "H n"] | None,
-    out_scale: In[f32, "one=1"],
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "H n"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "H n"],
-    context_rows: index.at_most("n"),
-):
+def merge_attn_states_fp8(to: FP8, of: pair()):
     """Merges two partial attention states per (token, head) row, as merge_attn_states does, and quantises the payload to fp8:
     out = saturate((prefix (+) suffix) * (1 / out_scale)).
 
@@ -99,22 +150,11 @@ def merge_attn_states_fp8(
     The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
     """
     for t, h in grid("n", "H"):
-        scale = out_scale[0]
-        p = load_state(prefix[t, h], prefix_lse[h, t], where=t < context_rows)
-        s = load_state(suffix[t, h], suffix_lse[h, t])
-        store_state(merge(p, s), out[t, h], out_lse[h, t], scale=scale)
+        store_pair(t, h, of, to, copies=False)
 
 
 @kernel
-def merge_attn_states_copy(
-    out: Out[T, "n H D"],
-    out_lse: Out[f32, "H n"] | None,
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "H n"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "H n"],
-    context_rows: index.at_most("n"),
-):
+def merge_attn_states_copy(to: Stored(), of: pair()):
     """Merges two partial attention states per (token, head) row, as merge_attn_states does; rows at or past context_rows are copies of
     the suffix, payload and lse bit for bit, an lse of +inf and the payload beside it included.
 
@@ -130,28 +170,11 @@ def merge_attn_states_copy(
     payload does not wait for its lse, either. The lse is in base e, or in base 2 where B = 2.
     """
     for t, h in grid("n", "H"):
-        if t < context_rows:
-            p = load_state(prefix[t, h], prefix_lse[h, t])
-            s = load_state(suffix[t, h], suffix_lse[h, t])
-            store_state(merge(p, s), out[t, h], out_lse[h, t])
-        else:
-            row = suffix[t, h]
-            lse = suffix_lse[h, t]
-            out[t, h] = row
-            out_lse[h, t] = lse
+        store_pair(t, h, of, to, copies=True)
 
 
 @kernel
-def merge_attn_states_copy_fp8(
-    out: Out[f8e4m3fn, "n H D"],
-    out_lse: Out[f32, "H n"] | None,
-    out_scale: In[f32, "one=1"],
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "H n"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "H n"],
-    context_rows: index.at_most("n"),
-):
+def merge_attn_states_copy_fp8(to: FP8, of: pair()):
     """Merges two partial attention states per (token, head) row and quantises the payload, as merge_attn_states_fp8 does; rows at or past
     context_rows take the suffix whatever its lse is: out = saturate(suffix * (1 / out_scale)), and the lse bit for bit.
 
@@ -167,50 +190,35 @@ def merge_attn_states_copy_fp8(
     The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
     """
     for t, h in grid("n", "H"):
-        scale = out_scale[0]
-        if t < context_rows:
-            p = load_state(prefix[t, h], prefix_lse[h, t])
-            s = load_state(suffix[t, h], suffix_lse[h, t])
-            store_state(merge(p, s), out[t, h], out_lse[h, t], scale=scale)
-        else:
-            row = suffix[t, h]
-            lse = suffix_lse[h, t]
-            out[t, h] = row * (1.0 / scale)
-            out_lse[h, t] = lse
+        store_pair(t, h, of, to, copies=True)
 
 
 @inline
-def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
-    """The row and the lse of prefix and suffix."""
-    p = load_state(prefix[t, h], prefix_lse[h, t], where=in_context, base=B)
-    s = load_state(suffix[t, h], suffix_lse[h, t], base=B)
-    merged = merge(p, s)
+def row_of_pair(t, h, of, in_context, copies):
+    """The merged row and its lse; `copies`: past the context those of the suffix, as they are."""
+    merged = merged_pair(t, h, of, in_context)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
-            row, lse = f32(suffix[t, h]), suffix_lse[h, t]
+            row, lse = f32(of.suffix[t, h]), of.suffix_lse[h, t]
     return row, lse
 
 
 @scaled
 def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    of = scaling.dim
+    groups = scaling.dim
 
     @kernel
     def merge_two_states(
         to: result(scaling),
         out_lse: Out[f32, "H n"] | None,
-        prefix: In[T, "n H (G K)"],
-        prefix_lse: In[f32, "H n"],
-        suffix: In[T, "n H (G K)"],
-        suffix_lse: In[f32, "H n"],
-        context_rows: index.at_most("n"),
+        of: pair("(G K)"),
     ):
-        for t, p in grid("n", of):
-            in_context = t < context_rows
+        for t, p in grid("n", groups):
+            in_context = t < of.context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
+            results = [row_of_pair(t, h, of, in_context, copies) for h in heads]
             store_rows([result[0] for result in results], t, p, to)
             for j in range(scaling.joined):
                 out_lse[heads[j], t] = results[j][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -38,19 +39,84 @@ O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
 
 
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """Parts, and the maps by which they are groups: arguments of a kernel, which `groups` declares."""
+
+    parts: Any
+    lses: Any
+    indptr: Any = In[i32, "g1"]
+    part_map: Any = In[i32, "k"] | None
+    row_map: Any = In[i32, "g"] | None
+    sinks: Any = In[f32, "H"] | None
+    min_parts: Any = i32
+    empty_lse: Any = f32
+
+
+def groups(dtype: Any, row: str) -> Groups:
+    """The declaration of groups of parts with such rows."""
+    return Groups(In[dtype, f"p H {row}"], In[f32, "p H"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A group: its row, its parts, whether these are any, and whether the group is merged."""
+
+    row: Any
+    first: Any
+    last: Any
+    sound: Any
+    wanted: Any
+
+
+@inline
+def group_of(g, of):
+    known = g + 1 < of.indptr.shape[0]
+    first = load(of.indptr[g], where=known)
+    last = load(of.indptr[g + 1], where=known)
+    t = g
+    if present(of.row_map):
+        t = index(load(of.row_map[g], where=g < of.row_map.shape[0], otherwise=-1))
+    sound = 0 <= first <= last
+    count = last - first if sound else 0
+    return Group(t, first, last, sound, known and 0 <= t < shape("n") and count >= of.min_parts)
+
+
+@inline
+def parts_of(group, of):
+    """Where a group's parts begin and end, and where those end that the map, or the parts, have: the rest is empty."""
+    named = of.part_map.shape[0] if present(of.part_map) else shape("p")
+    return index(group.first), index(group.last), named
+
+
+@inline
+def merged_parts(group, bounds, of, h, row):
+    start, end, named = bounds
+    merged = identity(row, base=B)
+    for j in range(start, min(end, named) if group.sound else start):
+        i = j
+        if present(of.part_map):
+            i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
+        merged = merge(merged, load_state(of.parts[i, h], of.lses[i, h], where=0 <= i < shape("p"), base=B))
+    return merged
+
+
+@inline
+def with_sink(merged, of, h):
+    whole = merged
+    if present(of.sinks):
+        whole = merge(merged, sink(of.sinks[h], base="e"))
+    return whole
+
+
+@inline
+def store_lse(merged, t, h, out_lse, of):
+    lse = lse_of(rebase(merged, C))
+    out_lse[t, h] = lse if lse != -math.inf else of.empty_lse
+
+
 @kernel
-def merge_states_mapped(
-    out: InOut[O, "n H D"],
-    out_lse: InOut[f32, "n H"] | None,
-    parts: In[P, "p H D"],
-    lses: In[f32, "p H"],
-    indptr: In[i32, "g1"],
-    part_map: In[i32, "k"] | None,
-    row_map: In[i32, "g"] | None,
-    sinks: In[f32, "H"] | None,
-    min_parts: i32,
-    empty_lse: f32,
-):
+def merge_states_mapped(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | None, of: groups(P, "D")):
     """Merges groups of partial attention states through maps. For each group g with its parts j in [indptr[g], indptr[g + 1]):
 
       out[t], out_lse[t] = (+) over j of (parts[i], lses[i]),  t = row_map[g] or g,  i = part_map[j] or j
@@ -70,90 +136,34 @@ def merge_states_mapped(
     The lses are in base e, or in base 2 where B = 2, and out_lse in base e, or in base 2 where C = 2. A group of a row that is none is
     left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
     """
-    n, p, g1 = shape("n"), shape("p"), shape("g1")
-    distinct(row_map)
+    distinct(of.row_map)
     for g, h in grid("g1", "H"):
-        known = g + 1 < g1
-        first = load(indptr[g], where=known)
-        last = load(indptr[g + 1], where=known)
-        t = g
-        if present(row_map):
-            t = index(load(row_map[g], where=g < row_map.shape[0], otherwise=-1))
-        sound = 0 <= first <= last
-        count = last - first if sound else 0
-        if known and 0 <= t < n and count >= min_parts:
-            # Parts past the end of the map, or of the parts, are empty.
-            has_map = present(part_map)
-            named = part_map.shape[0] if has_map else p
-            start, end = index(first), index(last)
-            merged = identity("D")
-            for j in range(start, min(end, named) if sound else start):
-                i = j
-                if has_map:
-                    i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
-                merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < p))
-            whole = merge(merged, sink(load(sinks[h], where=present(sinks), otherwise=-math.inf), base="e"))
-            store_state(whole, out[t, h], None)
-            lse = lse_of(rebase(merged, C))
-            out_lse[t, h] = lse if lse != -math.inf else empty_lse
-
-
-@inline
-def listed_parts(parts, lses, part_map, start, end, h):
-    merged = identity("(G K)", base=B)
-    for j in range(start, end):
-        i = j
-        if present(part_map):
-            i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
-        merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < shape("p"), base=B))
-    return merged
-
-
-@inline
-def with_sink(merged, sinks, h):
-    whole = merged
-    if present(sinks):
-        whole = merge(merged, sink(sinks[h], base="e"))
-    return whole
+        group = group_of(g, of)
+        if group.wanted:
+            merged = merged_parts(group, parts_of(group, of), of, h, "D")
+            # Without a branch on whether there are sinks, which most calls leave open.
+            whole = merge(merged, sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
+            store_state(whole, out[group.row, h], None)
+            store_lse(merged, group.row, h, out_lse, of)
 
 
 @scaled
 def merge_mapped_states(scaling: Scaling) -> Any:
     """Groups of parts, through maps; rows that no group names are left, and their scales."""
-    of = scaling.dim
+    dim = scaling.dim
 
     @kernel(allow={"races"})  # with `first_row` the map's entries, which are distinct, are more cases than the proofs look at
-    def merge_mapped_states(
-        to: result(scaling, some=True),
-        out_lse: InOut[f32, "n H"] | None,
-        parts: In[T, "p H (G K)"],
-        lses: In[f32, "p H"],
-        indptr: In[i32, "g1"],
-        part_map: In[i32, "k"] | None,
-        row_map: In[i32, "g"] | None,
-        sinks: In[f32, "H"] | None,
-        min_parts: i32,
-        empty_lse: f32,
-    ):
-        distinct(row_map)
-        for g, p in grid("g1", of):
-            known = g + 1 < shape("g1")
-            first, last = load(indptr[g], where=known), load(indptr[g + 1], where=known)
-            t = g
-            if present(row_map):
-                t = index(load(row_map[g], where=g < row_map.shape[0], otherwise=-1))
-            sound = 0 <= first <= last
-            count = last - first if sound else 0
-            if known and 0 <= t < shape("n") and count >= min_parts:
-                # Parts past the end of the map, or of the parts, are empty.
-                named = part_map.shape[0] if present(part_map) else shape("p")
-                start, end = index(first), index(last)
+    def merge_mapped_states(to: result(scaling, some=True), out_lse: InOut[f32, "n H"] | None, of: groups(T, "(G K)")):
+        distinct(of.row_map)
+        for g, p in grid("g1", dim):
+            group = group_of(g, of)
+            if group.wanted:
+                bounds = parts_of(group, of)
                 heads = [p * scaling.joined + j for j in range(scaling.joined)]
-                merged = [listed_parts(parts, lses, part_map, start, min(end, named) if sound else start, h) for h in heads]
-                rows = [payload(with_sink(merged[j], sinks, heads[j])) for j in range(scaling.joined)]
-                store_rows(rows, t, p, to)
+                merged = [merged_parts(group, bounds, of, h, "(G K)") for h in heads]
+                rows = [payload(with_sink(merged[j], of, heads[j])) for j in range(scaling.joined)]
+                store_rows(rows, group.row, p, to)
                 for j in range(scaling.joined):
-                    lse = lse_of(rebase(merged[j], C))
-                    out_lse[t, heads[j]] = lse if lse != -math.inf else empty_lse
+                    store_lse(merged[j], group.row, heads[j], out_lse, of)
 
     return merge_mapped_states
