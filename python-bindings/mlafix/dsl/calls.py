@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from . import built_ins, functions, hints
+from . import functions, hints
 from .arguments import Arguments
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
@@ -98,7 +98,7 @@ class Calls:
         for theirs, ours in conversions.items():
             if function is theirs:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"
-        if short in functions.UNARY or isinstance(getattr(built_ins, short, None), BuiltIn):
+        if hints.is_built_in(short):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
             f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_), an inline "

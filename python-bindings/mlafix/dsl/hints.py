@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._launcher import Launcher
-from . import built_ins, types
+from . import built_ins, functions, types
 from .values import Dyn, Element, Tensor
 
 # Names in numpy, torch and math that are spelled otherwise in a kernel.
@@ -48,7 +48,7 @@ def of_function(name: str, function: Any) -> str:
     if isinstance(function, Launcher):
         return "; kernels share functions that are marked @mlafix.inline"
     short = name.rpartition(".")[2]
-    if isinstance(getattr(built_ins, short, None), built_ins.BuiltIn):
+    if is_built_in(short):
         return f"; mlafix.dsl has {short}"
     if short in _ROW_FUNCTIONS:
         return f"; write {short}(…)"
@@ -81,7 +81,12 @@ def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
 
 def is_word(name: str) -> bool:
     """True if mlafix.dsl has a word for kernels that is called so."""
-    return isinstance(getattr(built_ins, name, None), built_ins.BuiltIn) or name in types.WORDS
+    return is_built_in(name) or name in types.WORDS
+
+
+def is_built_in(name: str) -> bool:
+    """True if mlafix.dsl has a function for kernels that is called so."""
+    return name in functions.UNARY or isinstance(getattr(built_ins, name, None), built_ins.BuiltIn)
 
 
 def of_attribute(value: Any, name: str) -> str:
