@@ -91,12 +91,9 @@ class Mangler(ast.NodeTransformer):
 def kernels_of(file: Path) -> list[tuple[ast.FunctionDef, str]]:
     """The kernels of a module of the library, each with the rest of the module as its header."""
     tree = ast.parse(file.read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    kernels = [node for node in functions if [ast.unparse(one) for one in node.decorator_list] == ["kernel"]]
-    inlines = [node for node in functions if [ast.unparse(one) for one in node.decorator_list] == ["inline"]]
-    constants = [node for node in tree.body if isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Tuple)]
-    imports = [node for node in tree.body[2:] if isinstance(node, (ast.Import, ast.ImportFrom))]  # less docstring and __future__
-    rest = "\n".join(ast.unparse(node) for node in (*imports, *constants, *inlines))
+    body = tree.body[2:]  # less docstring and __future__
+    kernels = [node for node in body if isinstance(node, ast.FunctionDef) and [ast.unparse(one) for one in node.decorator_list] == ["kernel"]]
+    rest = "\n".join(ast.unparse(node) for node in body if node not in kernels)
     return [(kernel, "from __future__ import annotations\n" + HEADER + rest + "\n") for kernel in kernels]
 
 
