@@ -39,7 +39,7 @@ from typing import Any
 
 from .. import library
 from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, empty_rows, one_element, rows_of
+from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from .._forks import whole
 from .._kernel import Kernel
 from .._runtime import NewTensor, SizeOf
@@ -307,7 +307,9 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
     check_key((lse_layout, base))
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
-    out, out_lse = outputs(v, "v", out, out_lse, return_lse, lse_layout=lse_layout)
+    out, _ = outputs(v, "v", out, None, return_lse=False)
+    if out_lse is None and return_lse:
+        out_lse = empty_lse(out, "out", lse_layout)
     launch_kernel(_sink_kernel(lse_layout, base), (out, out_lse, v, s, sinks), stream)
     return out, out_lse
 
