@@ -27,6 +27,7 @@ class Call:
         integers: elements of integer tensors.
         same: arguments that are another one's tensor.
         absent: optional arguments that are omitted.
+        is_slow: the solver takes minutes.
     """
 
     kernel: str
@@ -40,6 +41,7 @@ class Call:
     same: tuple[tuple[str, str], ...] = ()
     absent: tuple[str, ...] = ()
     note: str = ""
+    is_slow: bool = False
 
     def __str__(self) -> str:
         return self.kernel + (f"-{self.note}" if self.note else "")
@@ -62,7 +64,7 @@ CALLS = [
     Call("merge_states_list", ((("v0", 0), ("s0", 0)), (("v1", 0), ("s1", 0))), absent=_SLOTS),
     Call("merge_states_list", tuple(((f"v{i}", 0), (f"s{i}", 0)) for i in range(3)), absent=_SLOTS[2:], note="of_three"),
     Call("merge_states", _parts("v", "s", 2, _HEADS, 16), sizes=(("k", 2),)),
-    Call("merge_states", _parts("v", "s", 3, _HEADS, 16), sizes=(("k", 3),), note="of_three"),
+    Call("merge_states", _parts("v", "s", 3, _HEADS, 16), sizes=(("k", 3),), note="of_three", is_slow=True),
     Call("combine_split_kv", _parts("partial", "partial_lse", 2, _HEADS, 16), bindings="H=16,D=128,O=f32", sizes=(("s", 2),)),
     Call("merge_states_ragged", _parts("v", "s", 2, _HEADS, 16), sizes=(("nnz", 2), ("n1", 2)), integers=(("indptr", (0, 2)),)),
 ]  # fmt: skip

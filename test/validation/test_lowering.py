@@ -15,16 +15,17 @@ from contract import answers
 from solver import Floats
 
 _COMPILER = os.environ.get("MLAFIX_OPT", "mlafix-opt")
+_SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="takes minutes: MLAFIX_SLOW_PROOFS=1 runs it")
 
 
-@pytest.mark.parametrize("call", CALLS, ids=str)
+@pytest.mark.parametrize("call", [pytest.param(call, id=str(call), marks=[_SLOW] if call.is_slow else []) for call in CALLS])
 def test_contract(call: Call) -> None:
     found = list(answers(call, program(_COMPILER, call)))
     assert found
     assert [answer for answer in found if not answer.proved] == []
 
 
-@pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="takes minutes: MLAFIX_SLOW_PROOFS=1 runs it")
+@_SLOW
 @pytest.mark.parametrize("call", CALLS[:1], ids=str)
 def test_finite_states_give_no_nan(call: Call) -> None:
     found = list(answers(call, program(_COMPILER, call), Floats(5, 11), only="finite", seconds=3600))
