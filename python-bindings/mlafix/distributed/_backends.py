@@ -13,7 +13,7 @@ import torch
 from .. import library
 from .._kernel import Kernel
 from ._cut import Cut
-from .blocks import FP8, Blocks, block_size, blocks_in
+from .blocks import Blocks, block_size, blocks_in
 from .ranks import Ranks
 
 # A count up to this is compiled into the merge, whose loop over the ranks then unrolls.

@@ -40,7 +40,6 @@ from typing import Any
 from .. import library
 from .._arguments import renames, wrong
 from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
-from .._forks import whole
 from .._kernel import Kernel
 from .._runtime import NewTensor, SizeOf
 from ._families import PLAIN, KernelDispatchers, check_key

@@ -9,7 +9,6 @@ The examples begin with:
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from .._arguments import wrong
 from .._arrays import rows_of
