@@ -12,11 +12,11 @@ level of cache cannot hold. Payloads and lses are random. Times are medians of r
     exchange           the collective alone, on blocks that are packed already
     ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, and no kernel: wrong results
     pack, merge        each kernel alone
-    symmetric          the reducer over symmetric memory, exchange="pull", of states that are there already; --cut heads and bf16 alone, as those below
+    symmetric          the reducer over symmetric memory, exchange="pull", of states that are there already; of bf16 alone, as those below
     copy + symmetric   of states that lie elsewhere
     push               the reducer with exchange="push", of states that lie anywhere
     push fp8           the same with fp8 on the wire
-    pull by hand       pull.cu on the same memory: one launch, flags at both ends
+    pull by hand       pull.cu on the same memory: one launch, flags at both ends; where all ranks own as many rows, as the next two
     push by hand       push.cu: one launch that stores rows where they are merged, a flag for each block
     push alone         push.cu: the rows stored over the link, and nothing else: no flags, no merge
     copy + fp8         copy + symmetric with fp8 on the wire
@@ -90,8 +90,8 @@ class Case:
         # The buffers that ag + rs moves; contiguous per rank, as vLLM's does after its own copy.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
-        symmetric = device.type == "cuda" and cut == "heads" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
-        self.peers = PeerMemory(tokens, heads, dim, self.sets, device, unit) if symmetric else None
+        symmetric = device.type == "cuda" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
+        self.peers = PeerMemory(tokens, heads, dim, cut, self.sets, device, unit) if symmetric else None
 
     def _blocks(self, count: int, device: torch.device) -> list[Blocks]:
         size = count * block_size(*self.size).total

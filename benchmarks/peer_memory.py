@@ -27,17 +27,19 @@ class PeerMemory:
     """Buffers of one shape in symmetric memory, and the steps on them.
 
     Args:
-        tokens, heads, dim: of the partial state, bf16; the heads are cut.
+        tokens, heads, dim: of the partial state, bf16.
+        cut: of the reducers.
         sets: of buffers.
         device: this rank's.
         unit: a unit with `merge_states_list`, to be measured beside the library's; None for none.
     """
 
-    def __init__(self, tokens: int, heads: int, dim: int, sets: int, device: torch.device, unit: str | None) -> None:
+    def __init__(self, tokens: int, heads: int, dim: int, cut: str, sets: int, device: torch.device, unit: str | None) -> None:
         self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
         self.tokens, self.heads, self.dim = tokens, heads, dim
         self.reducers, self.fp8_reducers, self.pushers, self.fp8_pushers = (
-            [Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype=wire, device=device, backend="symmetric", exchange=exchange)
+            [Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device, backend="symmetric",
+                     exchange=exchange)
              for _ in range(self.sets)]
             for exchange in ("pull", "push") for wire in (None, "f8e4m3fn")
         )
@@ -53,15 +55,20 @@ class PeerMemory:
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
-        # Of the hand-written kernels, which take a thread for 16 bytes.
-        self.rows = tokens * heads // self.ranks
+        # Of the hand-written kernels, which take a thread for 16 bytes, and as many rows on each rank.
+        self.rows = tokens * heads // (1 if cut == "none" else self.ranks)
+        self.own_heads = heads // self.ranks if cut == "heads" else heads
+        self.step = {"heads": self.own_heads, "tokens": self.rows, "none": 0}[cut]
         self.blocks = -(-self.rows // (256 // (dim // 8)))
-        self._make_pull(device)
-        self._make_push(device)
+        self.by_hand = cut != "tokens" or tokens % self.ranks == 0
+        self.pulled = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
+        if self.by_hand:
+            self._make_pull(device)
+            self._make_push(device)
 
     def _compile(self, name: str, entry: str) -> Callable[..., None]:
         """A kernel of a hand-written file, for this shape."""
-        macros = {"RANKS": self.ranks, "HEADS": self.heads // self.ranks, "ALL_HEADS": self.heads, "DIM": self.dim}
+        macros = {"RANKS": self.ranks, "HEADS": self.own_heads, "ALL_HEADS": self.heads, "DIM": self.dim, "STEP": self.step}
         source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         for file in ("ranks.cuh", f"{name}.cu"):
             source += (Path(__file__).parent / file).read_text(encoding="utf-8")
@@ -80,7 +87,6 @@ class PeerMemory:
             addresses = [tensor.data_ptr() for of in (pulled.rows, pulled.lses) for tensor in of.tensors]
             addresses += [buffer.data_ptr() for buffer in flags.buffers]
             self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
-        self.pulled = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
 
     def _make_push(self, device: torch.device) -> None:
         """Likewise; each set has memory for what the ranks send, payloads, lses and flags one behind the other."""
@@ -155,8 +161,9 @@ class PeerMemory:
 
     def steps(self) -> dict[str, Step]:
         steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
-                                  "push": self.push, "copy + fp8": self.copy_and_reduce_fp8, "push fp8": self.push_fp8,
-                                  "pull by hand": self.pull, "push by hand": self.push_by_hand, "push alone": self.push_alone}
+                                  "push": self.push, "copy + fp8": self.copy_and_reduce_fp8, "push fp8": self.push_fp8}
+        if self.by_hand:
+            steps |= {"pull by hand": self.pull, "push by hand": self.push_by_hand, "push alone": self.push_alone}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
         if self.unit is not None:
@@ -167,14 +174,15 @@ class PeerMemory:
         """The symmetric result beside the hand-written ones, and the bits of what is pushed; raises RuntimeError."""
         for i in range(self.sets):
             self.reduce(i)
-            self.pull(i)
             self.push(i)
-            self.push_by_hand(i)
+            if self.by_hand:
+                self.pull(i)
+                self.push_by_hand(i)
         torch.cuda.synchronize()
         for pulled, pushed in zip(self.outs, self.pushed):
             if not all(torch.equal(ours, other) for ours, other in zip(pulled, pushed)):
                 raise RuntimeError("expected the bits of what is pulled, got others pushed")
-        for (out, lse), *by_hand in zip(self.outs, self.pulled, self.sent_outs):
+        for (out, lse), *by_hand in zip(self.outs, self.pulled, self.sent_outs) if self.by_hand else ():
             for other, other_lse in by_hand:
                 apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())
                 if not max(apart) < 0.05:

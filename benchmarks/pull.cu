@@ -10,7 +10,7 @@
 // writes, with flags at both ends. ranks.cuh comes before it.
 //
 // `table` has the addresses of the ranks' rows [tokens, ALL_HEADS, DIM] bf16
-// and lses [tokens, ALL_HEADS] f32, both from this rank's first head on, and of
+// and lses [tokens, ALL_HEADS] f32, both from this rank's first row on, and of
 // their flags: u64s, 0: the calls that are complete, 1: blocks that are done,
 // 32 + r: the last call that rank r has come to, 64 + r: has read in.
 //

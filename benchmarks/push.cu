@@ -66,8 +66,8 @@ extern "C" __global__ void __launch_bounds__(threads, 8)
     long long at = (long long)(row / HEADS) * ALL_HEADS + row % HEADS;
 #pragma unroll
     for (int r = 0; r < RANKS; ++r) {
-      packs[r] = rows[(at + r * HEADS) * lanes + lane];
-      lse[r] = lses[at + r * HEADS];
+      packs[r] = rows[(at + r * STEP) * lanes + lane];
+      lse[r] = lses[at + r * STEP];
     }
     long long to = (half + rank) * total + row;
 #pragma unroll
@@ -110,10 +110,10 @@ extern "C" __global__ void __launch_bounds__(threads, 8)
     long long to = (long long)rank * total;
     if (row < total)
       reinterpret_cast<uint4 *>(table[r])[(to + row) * lanes + lane] =
-          rows[(source(row) + r * HEADS) * lanes + lane];
+          rows[(source(row) + r * STEP) * lanes + lane];
     int scalar = first + threadIdx.x;
     if (threadIdx.x < rowsPerBlock && scalar < total)
       reinterpret_cast<float *>(table[RANKS + r])[to + scalar] =
-          lses[source(scalar) + r * HEADS];
+          lses[source(scalar) + r * STEP];
   }
 }

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For pull.cu and push.cu, which are compiled behind it. RANKS, HEADS (of a row
-// of tokens that this rank merges), ALL_HEADS and DIM are macros.
+// of tokens that this rank merges), ALL_HEADS, DIM and STEP (from the first row
+// that a rank merges to the first of the next rank) are macros.
 //
 //===----------------------------------------------------------------------===//
 

@@ -79,13 +79,13 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
 
 
 def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous",
-              cut: str = "none") -> Case:
-    """A case with every kind of row; rows without keys hold NaN, in their lse too.
+              cut: str = "none", heads: int | None = None) -> Case:
+    """A case with every kind of row; rows without keys hold NaN, in their lse too. `heads`: of the whole state, the form's by default.
 
     `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests of no token
     and padding; "padding": query_start_loc alone. `cut`: which rows are rounded on a wire of fp8 depends on it.
     """
-    heads = form.heads * ranks
+    heads = form.heads * ranks if heads is None else heads
     states = make_states(rng, ranks, tokens, heads, form.head_dim, form.dtype)
     keys = np.ones((ranks, tokens), bool)
     lens: list[np.ndarray | None] = [None] * ranks

@@ -182,17 +182,21 @@ def leave(group: Any, options: dict[str, Any], who: int) -> str:
     """A call that one rank does not come to because its process has ended."""
     import os
 
-    reducer = Reducer(group, **options)
+    reducer = Reducer(group, device=HOME.where, **options)
     if reducer.rank == who:
+        time.sleep(0.5)  # Others may still read what this rank told them in the constructor.
         os._exit(0)
     return late_call(reducer, options)
 
 
 def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
     """"merged", or the error's text."""
-    partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16)
+    partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
     try:
-        reducer.reduce(partial, torch.zeros(2, options["heads"]))
+        reducer.reduce(partial, torch.zeros(2, options["heads"], device=HOME.where))
+        if partial.is_cuda:
+            torch.cuda.synchronize()
+        reducer.check()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "merged"

@@ -4,6 +4,7 @@ graphs, with ranks that come late, and with one that does not come."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,16 @@ def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, exchang
         check(case, results)
         wholes.append(assembled(results, case.parts[0].partial.shape))
     assert all(same_bits(wholes[0], whole) for whole in wholes)
+
+
+@exchanges
+@pytest.mark.parametrize("cut", ["tokens", "none"])
+def test_heads_that_the_ranks_do_not_divide(pool: RankPool, cut: str, exchange: str, rng: np.random.Generator) -> None:
+    form, heads = Form(BF16, 128, 1, "e", False), RANKS + 1
+    for tokens in (1, RANKS - 1, 4 * RANKS + 1):
+        case = make_case(rng, form, RANKS, tokens, "requests", cut=cut, heads=heads)
+        options = options_of(form, cut, RANKS, None, max_tokens=tokens) | SYMMETRIC | {"exchange": exchange, "heads": heads}
+        check(case, raised(pool.run("reduce", [(part, options) for part in case.parts])))
 
 
 @exchanges
@@ -132,6 +143,21 @@ def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: 
         assert all("RankError" in error for error in result["errors"]), result["errors"]
         assert all(f"got none of rank {who} before the time-out" in error for error in result["errors"]), result["errors"]
         assert (result["again"] == 1).all(), rank
+
+
+@exchanges
+def test_a_rank_whose_process_ended_is_named(tmp_path: Path, exchange: str) -> None:
+    pool = RankPool(tmp_path, ranks=RANKS, timeout=20, backend="nccl")
+    who = RANKS - 1
+    try:
+        options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0, "exchange": exchange}
+        for rank in range(RANKS):
+            pool.pipes[rank].send(("leave", RANKS, (options, who)))
+        for rank in range(RANKS - 1):
+            answer = pool.result(rank)
+            assert answer.startswith("RankError") and f"got none of rank {who} before the time-out" in answer, answer
+    finally:
+        pool.close()
 
 
 def test_too_many_tokens_are_an_error_before_anything_is_launched(pool: RankPool) -> None:
