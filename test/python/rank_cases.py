@@ -14,6 +14,9 @@ from states import lay_out, make_states
 
 from mlafix.distributed._cut import Cut
 
+# Lses of states that weigh nothing beside an ordinary one are below.
+FAINTEST = -300.0
+
 
 class Form(NamedTuple):
     """The shapes that code is compiled for: few, so that tests spend their time on calls."""
@@ -105,6 +108,10 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
             lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
             for rank, one in enumerate(lens):
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
+    # Faint states hold garbage beside a brighter one; where that one has no keys they count, and N10 bounds what they may hold.
+    live = keys[..., None] & np.isfinite(states.s)
+    alone = live & (np.where(live, states.s, -np.inf).max(0) < FAINTEST)
+    states.v[alone] = rng.normal(0, 1, states.v[alone].shape).astype(form.dtype)
     states.v[~keys], states.s[~keys] = garbage(rng, states.v[~keys].shape, form.dtype), np.nan
     sink = rng.normal(0, 2, heads).astype(np.float32) if form.sink else None
     out, lse = expected(form, states.v, states.s, keys, sink, cut)
