@@ -27,6 +27,8 @@ from mlafix.audit import CHECKS, SCHEMA, Adapter, Limits, Report, audit, compare
 from mlafix.audit.adapter import as_adapter  # noqa: E402
 from mlafix.audit.adapters import MODULES, ready  # noqa: E402
 from mlafix.audit.cases import Case, StateCase  # noqa: E402
+from mlafix.audit.checks import fit  # noqa: E402
+from mlafix.audit.checks.graphs import contents  # noqa: E402
 from mlafix.audit.checks.lse import check_lse  # noqa: E402
 from mlafix.audit.forms import poisoned_memory  # noqa: E402
 from mlafix.audit.judge import check_call  # noqa: E402
@@ -99,6 +101,7 @@ def test_card_has_a_line_for_each_check_and_says_what_was_found(stale: Report) -
 def test_json_has_the_schema_and_comes_back(stale: Report) -> None:
     text = stale.to_json()
     matches(json.loads(text), SCHEMA)
+    assert sum('"check": ' in line for line in text.splitlines()) == len(stale.outcomes), "expected a line for each check"
     assert Report.from_json(text) == stale
 
 
@@ -282,6 +285,23 @@ def test_ready_adapters_run_where_their_package_is(monkeypatch: pytest.MonkeyPat
     assert set(missing) <= {name for name, _ in MODULES}
     assert all(adapter.device == "cpu" for adapter in adapters)
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("q_len, kv_len", [(3, 7), (7, 3)])
+def test_ready_adapters_say_where_a_causal_mask_ends(q_len: int, kv_len: int) -> None:
+    others = {"bottom-right": "top-left", "top-left": "bottom-right"}
+    adapters = [adapter for adapter in ready("cpu")[0] if adapter.name.startswith("SDPA")]
+    assert {adapter.alignment for adapter in adapters} == set(others)
+    for adapter in adapters:
+        case = fit(Case(q_lens=(q_len,) * 2, kv_lens=(kv_len,) * 2, causal=True, kv_heads=adapter.kv_heads, dim=adapter.dim), adapter)
+        assert case and check_call(case, adapter) == [], adapter.name
+        assert check_call(case, replace(adapter, alignment=others[adapter.alignment])), f"{adapter.name}: expected a fault with the other end"
+
+
+def test_replays_keep_the_lengths_that_are_shapes() -> None:
+    case = Case(q_lens=(4, 4), kv_lens=(20, 20))
+    lengths = {takes: {one.kv_lens for one in contents(case, Adapter(audit_backends.dense, "dense", takes=takes))} for takes in ((), ("seq_lens_k",))}
+    assert lengths == {(): {(20, 20)}, ("seq_lens_k",): {(20, 20), (6, 6), (0, 6)}}
 
 
 def test_ready_adapter_is_audited_with_its_own_text_in_the_script() -> None:

@@ -55,13 +55,15 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
-        """As text, with the findings' scripts or without; `SCHEMA` describes it, `from_json` reads it."""
+        """As text, a line for each check, with the findings' scripts or without; `SCHEMA` describes it, `from_json` reads it."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
         if not scripts:
             for finding in (finding for outcome in data["outcomes"] for finding in outcome["findings"]):
                 finding["script"] = ""
-        return json.dumps(data, indent=1, allow_nan=False) + "\n"
+        outcomes = ",\n".join(f"  {json.dumps(outcome, allow_nan=False)}" for outcome in data.pop("outcomes"))
+        head = "".join(f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)},\n" for name, value in data.items())
+        return f'{{\n{head} "outcomes": [\n{outcomes}\n ]\n}}\n'
 
     @staticmethod
     def from_json(text: str) -> Report:

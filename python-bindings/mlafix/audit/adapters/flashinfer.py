@@ -24,10 +24,11 @@ def prefill(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: 
 
 
 def page_lists(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """indptr, indices and last_page_len of a block table."""
-    counts = (seq_lens + size - 1).div(size, rounding_mode="floor").clamp(min=0)
+    """indptr, indices and last_page_len of a block table. A length below 0 means 0."""
+    seq_lens = seq_lens.clamp(min=0)
+    counts = (seq_lens + size - 1).div(size, rounding_mode="floor")
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).to(torch.int32)
-    indices = torch.cat([row[:count] for row, count in zip(block_table, counts.tolist())])
+    indices = torch.cat([block_table.new_zeros(0), *(row[:count] for row, count in zip(block_table, counts.tolist()))])
     return indptr, indices, (seq_lens - (counts - 1).clamp(min=0) * size).to(torch.int32)
 
 
@@ -43,7 +44,7 @@ def mla(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_
     wrapper = flashinfer.mla.BatchMLAPagedAttentionWrapper(workspace())
     indptr, indices, _ = page_lists(block_table, seq_lens, size)
     queries = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
-    wrapper.plan(queries, indptr, indices, seq_lens, q.shape[1], latent, q.shape[2] - latent, size, False, scale, q.dtype, k_cache.dtype)
+    wrapper.plan(queries, indptr, indices, seq_lens.clamp(min=0), q.shape[1], latent, q.shape[2] - latent, size, False, scale, q.dtype, k_cache.dtype)
     cache_ = k_cache[:, :, 0]
     return wrapper.run(q[..., :latent].contiguous(), q[..., latent:].contiguous(), cache_[..., :latent].contiguous(), cache_[..., latent:].contiguous(),
                        return_lse=True)  # fmt: skip

@@ -14,11 +14,12 @@ from ..cases import Adapter
 
 def sdpa_with_mask(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool, scale: float, seq_lens_k: torch.Tensor,
                    backend: SDPBackend) -> torch.Tensor:
-    """Lengths become a mask."""
+    """Lengths become a mask, and a causal mask ends at each sequence's last key: is_causal would begin at the first."""
     keys = torch.arange(k.shape[1], device=q.device)
     mask = (keys < seq_lens_k[:, None])[:, None, None, :].expand(-1, 1, q.shape[1], -1)
     if causal:
-        mask = mask & (keys <= torch.arange(q.shape[1], device=q.device)[:, None])
+        last = torch.arange(q.shape[1], device=q.device) + (seq_lens_k - q.shape[1])[:, None]
+        mask = mask & (keys <= last[:, None, :, None])
     with sdpa_kernel(backend):
         out = scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), attn_mask=mask, scale=scale)
     return out.transpose(1, 2)
@@ -61,17 +62,19 @@ def sdpa_cudnn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: boo
     return out.transpose(1, 2), lse
 
 
-# The operators do not group heads; the causal mask begins at the first key.
-OPERATOR = Adapter(sdpa_flash, "dense", lse_layout="hn", alignment="top-left", dtype="bfloat16", device="cuda", heads=4, kv_heads=4, dim=64)
-MASKED = replace(OPERATOR, takes=("seq_lens_k",), returns_lse=False, device="any", dtype="float32", dim=32)
+# The operators do not group heads, and have their lengths from shapes: a captured call keeps them. With is_causal the mask begins
+# at the first key, but for flash on a GPU: that ends at the last one, and torch.nn.attention.bias calls it for that.
+OPERATOR = Adapter(sdpa_flash, "dense", lse_layout="hn", graph_safe=False, dtype="bfloat16", device="cuda", heads=4, kv_heads=4, dim=64)
+TOP_LEFT = replace(OPERATOR, alignment="top-left")
+MASKED = replace(OPERATOR, takes=("seq_lens_k",), returns_lse=False, graph_safe=True, device="any", dtype="float32", dim=32)
 
 ADAPTERS = [
     replace(MASKED, call=sdpa_math, name="SDPA math, lengths as a mask"),
     replace(MASKED, call=sdpa_flash_mask, name="SDPA flash (CPU), lengths as a mask", device="cpu"),
-    replace(OPERATOR, call=sdpa_flash_cpu, name="SDPA flash operator (CPU)", device="cpu", dtype="float32", dim=32),
-    replace(OPERATOR, call=sdpa_flash_cpu, name="SDPA flash operator (CPU), bf16", device="cpu"),
+    replace(TOP_LEFT, call=sdpa_flash_cpu, name="SDPA flash operator (CPU)", device="cpu", dtype="float32", dim=32),
+    replace(TOP_LEFT, call=sdpa_flash_cpu, name="SDPA flash operator (CPU), bf16", device="cpu"),
     replace(MASKED, call=sdpa_efficient_mask, name="SDPA efficient, lengths as a mask", device="cuda", dtype="bfloat16", dim=64),
     replace(OPERATOR, call=sdpa_flash, name="SDPA flash operator"),
-    replace(OPERATOR, call=sdpa_efficient, name="SDPA efficient operator"),
-    replace(OPERATOR, call=sdpa_cudnn, name="SDPA cuDNN operator"),
+    replace(TOP_LEFT, call=sdpa_efficient, name="SDPA efficient operator"),
+    replace(TOP_LEFT, call=sdpa_cudnn, name="SDPA cuDNN operator"),
 ]

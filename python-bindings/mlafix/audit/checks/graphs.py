@@ -37,13 +37,19 @@ class Recorded:
 
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
-    """The inputs of replays of a graph that was captured with `case`: other values, fewer tokens, no keys, all again."""
+    """The inputs of replays of a graph that was captured with `case`: other values, fewer tokens, no keys, all again.
+
+    A dense backend that takes no lengths has them from shapes, which a graph keeps: other values alone.
+    """
     n, batch = sum(case.q_lens), len(case.q_lens)
+    others = [replace(case, ids=tuple(range(first, first + batch))) for first in (10, 30)]
+    if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
+        return others
     fewer = replace(case, ids=tuple(range(20, 20 + batch)), kv_lens=tuple(max(length // 3, 1) for length in case.kv_lens))
     if adapter.form == "ragged":
         fewer = replace(fewer, q_lens=(1,) * batch, pad_rows=n - batch)
     empty = replace(fewer, kv_lens=(0, *fewer.kv_lens[1:]))
-    return [replace(case, ids=tuple(range(10, 10 + batch))), fewer, empty, replace(case, ids=tuple(range(30, 30 + batch)))]
+    return [others[0], fewer, empty, others[1]]
 
 
 def replays(case: Case, adapter: Adapter) -> list[Fault]:
@@ -62,7 +68,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
     out, lse = result if isinstance(result, tuple) else (result, None)
-    faults = []
+    faults: dict[str, Fault] = {}  # by what is wrong, of the first replay that has it
     for number, content in enumerate(contents(case, adapter)):
         new = Recorded(content, adapter)
         new.copy_into(static)
@@ -76,8 +82,9 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
         stats = stats.flatten(0, 1) if stats is not None and adapter.form == "dense" else stats
         got = Got(rows.cpu(), None if stats is None else stats.cpu(), None, [])
         found = compare(got, want, content, adapter) + pads(got, content, adapter, want.out.shape[0])
-        faults += [replace(fault, kind=f"replay {number + 1}: {fault.kind}") for fault in found]
-    return faults
+        for fault in found:
+            faults.setdefault(fault.kind, replace(fault, kind=f"replay {number + 1}: {fault.kind}"))
+    return list(faults.values())
 
 
 def captured(adapter: Adapter) -> list[Any]:
