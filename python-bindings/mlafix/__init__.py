@@ -8,7 +8,7 @@ from ._debug import DebugReport, Fault, Printed
 from ._kernel import Kernel
 from ._runtime import PeerGroup, PeerTensors, Unit, __version__
 from ._unit import UnitKernel
-from ._warmup import warmup
+from ._warmup import Availability, CompileKey, available, compile_keys, warmup
 from .dsl import Base, DType, In, InOut, List, Out, Peers, inline, kernel
 from .errors import (
     ArgumentError,
@@ -25,9 +25,11 @@ from .ops import register_torch_operators
 
 __all__ = [
     "ArgumentError",
+    "Availability",
     "Base",
     "CacheWarning",
     "CompileError",
+    "CompileKey",
     "CompileWarning",
     "DType",
     "DebugReport",
@@ -49,6 +51,8 @@ __all__ = [
     "UnitError",
     "UnitKernel",
     "__version__",
+    "available",
+    "compile_keys",
     "inline",
     "kernel",
     "ops",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from . import _fake, _runtime
+from . import _fake, _recording, _runtime
 from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
 from .errors import ArgumentError, Error
@@ -37,10 +37,6 @@ def _for_torch(values: tuple[object, ...]) -> bool:
             _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
         return _must_see(values)
     return False
-
-class _Noted(Exception):
-    """Ends a call whose names are bound, before anything is compiled."""
-
 
 class Launcher:
     """A kernel that can be called.
@@ -100,11 +96,19 @@ class Launcher:
 
         def note(names: dict[str, str], device_type: int, ordinal: int) -> Any:
             bound.update(names)
-            raise _Noted
+            raise _recording.Noted
 
-        with contextlib.suppress(_Noted):
+        with contextlib.suppress(_recording.Noted):
             self._dispatcher(note)(args)
         return bound
+
+    def _note_key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+        """Follows a call as far as the code that it needs: `_recording`. Raises ArgumentError."""
+        try:
+            _recording.note(self._dispatcher(self._resolve), self._order(args, kwargs))
+        except Error as error:
+            self._name_numbers(error)
+            raise
 
     @property
     def _identity(self) -> str:

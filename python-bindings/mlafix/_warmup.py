@@ -1,21 +1,102 @@
-"""Compiling ahead: a list of specialisations, on all cores, with a progress bar."""
+"""Compiling ahead: keys of the code that calls need, made ready on all cores, with a progress bar."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO, Union
 
-from . import _runtime, cache, library
+from . import _env, _recording, _runtime, _toolchain, cache, library
 from ._kernel import Kernel
-from .errors import ArgumentError
+from .errors import ArgumentError, Error
 
 
-Request = tuple["str | Kernel", Mapping[str, object]]
+class CompileKey:
+    """The code that a call needs: a kernel, and what it is compiled for. Keys of the same code are equal.
+
+    `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
+    """
+
+    def __init__(self, variants: cache.Variants, bindings: Mapping[str, str], *, of_call: bool) -> None:
+        self.kernel = variants.kernel
+        self.bindings = dict(bindings)
+        self._variants = variants
+        # A call is served by code that leaves its optional arguments open, too.
+        self._of_call = of_call
+
+    def _identity(self) -> tuple[object, ...]:
+        return (self._variants, self._of_call, *sorted(self.bindings.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CompileKey) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def __str__(self) -> str:
+        return f"{self.kernel} {cache.listed(self.bindings)}"
+
+    def __repr__(self) -> str:
+        return f"<mlafix compile key {self}>"
+
+    def make_ready(self, device: str) -> _runtime.Unit:
+        """The unit of this key, loaded on a device: "cpu" or "cuda:N". Raises CompileError, UnitError or DriverError."""
+        make = self._variants.unit_of_call if self._of_call else self._variants.load
+        unit = make(self.bindings, _runtime.device_target(device))
+        unit.prepare(device)
+        return unit
+
+
+Arguments = Union[Mapping[str, Any], Sequence[Any]]
+Request = Union[CompileKey, "tuple[str | Kernel | Callable[..., Any], Arguments]"]
+
+
+def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
+    """The keys of the code that calls need, each once. Nothing is compiled or launched, and no output is written.
+
+        keys = mlafix.compile_keys([(ops.merge_attn_states, (rows, lse, rows, lse)), (vllm.merge_attn_states, (out, rows, lse, rows, lse))])
+
+    The arrays of a call are numpy's or torch's, on any device. Their number of tokens does not matter: one will do.
+
+    Args:
+        requests: each is one of
+            - a function of `mlafix.ops` or `mlafix.compat`, or one that calls these, and its arguments: a sequence of them, or a
+              mapping by name. It may have several keys, and has none if it would launch nothing;
+            - a Kernel and the arguments of a call, a sequence;
+            - a Kernel, or the name of a library kernel, and what to bind: {"D": 64, "T": "f16"};
+            - a CompileKey.
+
+    Raises:
+        ArgumentError: a request is none of these, or a call's arguments do not fit.
+        What a function raises before it launches.
+    """
+    return list(dict.fromkeys(key for request in requests for key in _keys_of(request)))
+
+
+def _keys_of(request: Request) -> list[CompileKey]:
+    if isinstance(request, CompileKey):
+        return [request]
+    if not (isinstance(request, tuple) and len(request) == 2 and isinstance(request[1], (Mapping, list, tuple))):
+        raise ArgumentError(f'argument "requests": expected pairs (kernel, {{"D": 128, …}}) or (function, arguments), got {request!r}')
+    named, given = request
+    kernel = library.kernel(named) if isinstance(named, str) else named
+    if isinstance(kernel, Kernel) and isinstance(given, Mapping):
+        return [CompileKey(kernel.variants, kernel.bindings(given), of_call=False)]
+    if isinstance(named, str) or not callable(kernel):
+        raise ArgumentError(f'argument "requests": expected kernels, names of library kernels with what to bind, or functions, got {request!r}')
+    found: list[CompileKey] = []
+    with _recording.recorded(lambda variants, bindings: found.append(CompileKey(variants, bindings, of_call=True))):
+        if isinstance(kernel, Kernel):
+            kernel._note_key(tuple(given), {})
+        elif isinstance(given, Mapping):
+            kernel(**given)
+        else:
+            kernel(*given)
+    return found
 
 
 def warmup(
@@ -25,55 +106,78 @@ def warmup(
     progress: bool | None = None,
     jobs: int | None = None,
 ) -> list[_runtime.Unit]:
-    """Make specialisations ready before they are called: from memory, disk or the compiler, and loaded on the device.
+    """Make the code of calls ready before they are made: from memory, disk or the compiler, and loaded on the device.
 
-        mlafix.warmup([("merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}), (my_kernel, {"D": 64, "T": "f16"})])
+        mlafix.warmup([("merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}), (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
 
     Args:
-        requests: pairs of a kernel (a Kernel, or the name of a library kernel) and the bindings to compile it for.
+        requests: as of `compile_keys`. A `mlafix.distributed.Reducer` does this itself as it is made: see docs/Serving.md.
         device: "cpu" or "cuda:N"; default: the first CUDA device if there is one, else the CPU.
-        progress: whether to show a bar on stderr; default: if stderr is a terminal and there is more than one request.
+        progress: whether to show a bar on stderr; default: if stderr is a terminal and there is more than one key.
         jobs: how many to compile at a time; default: as many as there are cores.
 
     Returns:
-        One unit a request, in order.
+        One unit a key, in order. A request for bindings has one key.
 
     Raises:
         ArgumentError, CompileError, UnitError, DriverError: of the first request that failed; the others are still
             compiled, and kept.
     """
     place = device or default_device()
-    target = _runtime.device_target(place)
-    wanted = [_variant(request) for request in requests]
+    _runtime.device_target(place)  # Raises DriverError before anything is compiled.
+    wanted = [key for request in requests for key in _keys_of(request)]
     show = progress if progress is not None else len(wanted) > 1 and sys.stderr.isatty()
-
-    def make(variant: tuple[cache.Variants, dict[str, str]]) -> _runtime.Unit:
-        variants, bindings = variant
-        unit = variants.load(bindings, target)
-        unit.prepare(place)
-        return unit
-
     with ThreadPoolExecutor(max_workers=jobs or os.cpu_count() or 1) as pool:
-        futures: list[Future[_runtime.Unit]] = [pool.submit(make, variant) for variant in wanted]
+        futures: list[Future[_runtime.Unit]] = [pool.submit(key.make_ready, place) for key in wanted]
         with _bar(len(futures), show) as advance:
             for _ in as_completed(futures):
                 advance()
     return [future.result() for future in futures]
 
 
+class Availability(NamedTuple):
+    """Whether calls can be made, as a truth value; and why not."""
+
+    is_available: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.is_available
+
+
+def available(device: str | None = None, requests: Iterable[Request] = ()) -> Availability:
+    """Whether this installation can run kernels on a device, and all of `requests`. It never raises, and compiles nothing.
+
+        if not (found := mlafix.available("cuda:0", keys)):
+            logger.warning("mlafix is not used: %s", found.reason)
+
+    Args:
+        device: as of `warmup`.
+        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each must be there
+            already; it is loaded.
+
+    Returns:
+        Availability: false with the reason, "" if true.
+    """
+    try:
+        place = device or default_device()
+        _runtime.device_target(place)
+        wanted = compile_keys(requests)
+        if _env.strict() or _toolchain.compiler_file() is None:
+            for key in wanted:
+                key.make_ready(place)
+        else:
+            _toolchain.compiler()
+    except Error as error:
+        return Availability(False, str(error))
+    except Exception as error:
+        return Availability(False, f"{type(error).__name__}: {error}")
+    return Availability(True, "")
+
+
 def default_device() -> str:
     """The first CUDA device if there is one, else the CPU."""
     return "cuda:0" if _runtime.cuda_device_count() else "cpu"
-
-
-def _variant(request: Request) -> tuple[cache.Variants, dict[str, str]]:
-    if not (isinstance(request, tuple) and len(request) == 2 and isinstance(request[1], Mapping)):
-        raise ArgumentError(f'argument "requests": expected pairs (kernel, {{"D": 128, …}}), got {request!r}')
-    named, bindings = request
-    kernel = library.kernel(named) if isinstance(named, str) else named
-    if not isinstance(kernel, Kernel):
-        raise ArgumentError(f'argument "requests": expected kernels or names of library kernels, got {named!r}')
-    return kernel.variants, kernel.bindings(bindings)
 
 
 class _Advance(Protocol):

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import _disk, _env, _keys, _manifest, _runtime, _toolchain
+from . import _disk, _env, _keys, _manifest, _recording, _runtime, _toolchain
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
@@ -103,7 +103,13 @@ class Variants:
             device_type: DLPack's: 1 for the CPU, 2 for CUDA.
             ordinal: the CUDA device's.
         """
-        target = target_of(device_type, ordinal)
+        if _recording.recorders and (take := _recording.taker()):
+            take(self, bindings)
+            raise _recording.Noted
+        return self.unit_of_call(bindings, target_of(device_type, ordinal))
+
+    def unit_of_call(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit:
+        """The unit that runs a call with these bindings, as a call has them. Raises as :meth:`load` does."""
         loose = {name: value for name, value in bindings.items() if value not in ("present", "absent")}
         if len(loose) == len(bindings):
             return self.load(bindings, target)

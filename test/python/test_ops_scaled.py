@@ -324,7 +324,7 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
 
 def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
                                                                 tmp_path: Path) -> None:
-    """The advice of docs/ops/README.md in place of `mlafix.warmup`, which does not know these kernels."""
+    """Arrays of one token do; `mlafix.warmup` compiles the same code (test_serving.py)."""
     def arrays(n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         rows, lse = rng.standard_normal((n, 3, 96)).astype(BF16), np.zeros((3, n), F32)
         return [rows, lse, rows, lse], np.full((n, 3, 96), np.nan).astype(E4M3), np.full((n, 3, 3), np.nan, F32)

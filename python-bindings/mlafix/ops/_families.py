@@ -61,6 +61,10 @@ class KernelDispatchers(Dict[Key, Dispatch]):
         return {name: layout for name, layout in layouts.items() if layout}
 
     def __missing__(self, key: Key) -> Dispatch:
+        return self.setdefault(key, self.made(key))
+
+    def made(self, key: Key) -> Dispatch:
+        """A new dispatcher for a launch key."""
         check_key(key)
         layout, base, *more = key
         bindings = {"B": base} if base != "e" else {}
@@ -68,7 +72,7 @@ class KernelDispatchers(Dict[Key, Dispatch]):
         specialize = tuple(item for item in more if "=" not in item)
         made: Dispatch = library.dispatcher(
             self.kernel, bindings=bindings, views=self.views(layout), specialize=specialize, stored=self.stored)
-        return self.setdefault(key, made)
+        return made
 
 
 FAMILIES: dict[str, KernelDispatchers] = {}

@@ -17,6 +17,7 @@ import numpy
 from .. import _fake, library
 from .._arguments import renames, wrong
 from .._forks import whole
+from .._recording import note, recorders, taker
 from ._families import KernelDispatchers, Key, TryLaunch, check_key
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
@@ -38,7 +39,7 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
     launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
     """
     # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher.
-    return None if _tensor is None or _dynamo_traces() else family.fast.get(key)
+    return None if _tensor is None or recorders or _dynamo_traces() else family.fast.get(key)
 
 
 def is_for_torch(probe: Any) -> bool:
@@ -93,6 +94,9 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
     if stream is FAKE:
         _check(family, key, arguments)
         return
+    if recorders and taker():
+        note(family.made(key), arguments)
+        return
     dispatch = family[key]
     if type(stream) is Binding:
         stream.bound = dispatch.bind(arguments)
@@ -112,6 +116,8 @@ def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
     """As `launch`, of a kernel that is written in Python and compiled when it is first used."""
     if stream is FAKE:
         kernel._check_fake(arguments)
+    elif recorders and taker():
+        kernel._note_key(arguments, {})
     elif type(stream) is Binding:
         stream.bound = kernel.bind(*arguments)
     else:

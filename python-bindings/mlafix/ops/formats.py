@@ -8,7 +8,7 @@ them, in f32. With `quantize_from="output"` it rounds them first to the dtype th
 a merge into that dtype and an engine's quantiser after it.
 
 Calls in a format compile when they are first made, except `merge_attn_states` with `Fp8`, whose kernel is in the package.
-`mlafix.warmup` does not know these kernels: bind such a call with arrays of one token to compile it ahead.
+`mlafix.warmup` of such a call with arrays of one token compiles it ahead.
 
 The examples begin with:
 

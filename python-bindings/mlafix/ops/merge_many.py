@@ -6,7 +6,7 @@ The examples begin with:
     >>> from mlafix import ops
 
 Each length of a list has code of its own, compiled when it is first met, unless code for any length is there already.
-`mlafix.warmup` does it ahead; for four states:
+`mlafix.warmup` of a call does it ahead, or, for four states, of this:
 
     ("merge_states_list", {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}
      | {f"{kind}{i}": "present" if i < 4 else "absent" for kind in "vs" for i in range(1, 8)})

@@ -5,8 +5,8 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them, and
-`mlafix.warmup` does not know them. Bind such a call to compile it ahead: one with another number of tokens or blocks has the same code.
+The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them. `mlafix.warmup` of a
+call compiles it ahead: one with another number of tokens or blocks has the same code.
 
 Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
 """

@@ -1,0 +1,163 @@
+"""What an engine asks before and while it serves: whether kernels are available, the keys of its calls, and code that is ready."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from mlafix import _toolchain, cache, library, ops
+
+F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The kernels that were compiled, with a cache that is empty."""
+    found: list[str] = []
+    plain = cache.Variants._compile
+
+    def compile(self: cache.Variants, bindings: dict[str, str], target: str) -> bytes:
+        found.append(self.kernel)
+        return plain(self, bindings, target)
+
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MLAFIX_STRICT", raising=False)
+    monkeypatch.setattr(cache.Variants, "_compile", compile)
+    cache.clear_memory()
+    yield found
+    cache.clear_memory()
+
+
+def rows(n: int = 1, heads: int = 3, dim: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    return np.ones((n, heads, dim), F32), np.zeros((heads, n), F32)
+
+
+def two(**shape: int) -> tuple[np.ndarray, ...]:
+    return (*rows(**shape), *rows(**shape))
+
+
+def test_keys_need_no_compiler_and_launch_nothing(compiled: list[str]) -> None:
+    out, out_lse = np.full((1, 3, 40), 7, F32), np.full((3, 1), 7, F32)
+    (key,) = mlafix.compile_keys([(ops.merge_attn_states, two())])
+    (given,) = mlafix.compile_keys([(ops.merge_attn_states, dict(zip(("prefix", "prefix_lse", "suffix", "suffix_lse"), two()), out=out, out_lse=out_lse))])
+    assert key == given and hash(key) == hash(given)
+    assert str(key) == "merge_attn_states D=40, H=3, T=f32, out_lse=present"
+    assert (out == 7).all() and (out_lse == 7).all() and not compiled
+
+
+def test_keys_are_there_once_and_do_not_depend_on_tokens() -> None:
+    keys = mlafix.compile_keys([(ops.merge_attn_states, two(n=n)) for n in (1, 5)] + [("merge_attn_states", {"H": 3, "D": 40, "T": "f32"})])
+    assert [str(key) for key in keys] == ["merge_attn_states D=40, H=3, T=f32, out_lse=present", "merge_attn_states D=40, H=3, T=f32"]
+
+
+def test_warm_calls_compile_nothing(compiled: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def layer(x: np.ndarray, lse: np.ndarray) -> None:
+        ops.merge_attn_states(x, lse, x, lse, out_format=ops.Fp8Groups(np.empty((x.shape[0], 3, 1), F32)))
+        ops.softmax(x[:, 0])
+
+    keys = mlafix.compile_keys([(layer, rows())])
+    assert [key.kernel for key in keys] == ["merge_two_states", "softmax"] and not compiled
+    units = mlafix.warmup(keys, "cpu")
+    assert len(units) == 2 and sorted(compiled) == ["merge_two_states", "softmax"]
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    layer(*rows(n=6))
+    assert len(compiled) == 2
+
+
+def test_other_threads_launch_while_keys_are_taken() -> None:
+    x = np.ones((2, 40), F32)
+    out = np.zeros_like(x)
+
+    def other() -> None:
+        thread = Thread(target=lambda: ops.softmax(x, out=out))
+        thread.start()
+        thread.join()
+
+    assert mlafix.compile_keys([(other, ())]) == []
+    assert np.allclose(out, 1 / 40)
+
+
+def test_a_wrong_call_has_no_key() -> None:
+    with pytest.raises(mlafix.ArgumentError, match='argument "suffix": expected size 40'):
+        mlafix.compile_keys([(ops.merge_attn_states, (*rows(), *rows(dim=48)))])
+
+
+def test_keys_of_kernels_of_ones_own() -> None:
+    x = np.ones((2, 40), F32)
+    of_call, of_names = mlafix.compile_keys([(library.softmax, (x, x, 1.0)), (library.softmax, {"D": 40, "T": "f32"})])
+    assert of_call.bindings == of_names.bindings == {"D": "40", "T": "f32"}
+
+
+def test_available_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = (ops.merge_attn_states, two())
+    assert mlafix.available("cpu", [call]) == (True, "")
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    found = mlafix.available("cpu", [call])
+    assert not found and "merge_attn_states" in found.reason and "MLAFIX_STRICT forbids compiling it" in found.reason
+    assert mlafix.available("cpu")
+
+
+@pytest.mark.parametrize("device, requests, reason", [
+    ("tpu", (), "tpu"),
+    ("cuda:99", (), "ordinal"),
+    ("cpu", [3], 'argument "requests"'),
+    ("cpu", 3, "TypeError"),
+    ("cpu", [(ops.softmax, ("x",))], "argument"),
+])  # fmt: skip
+def test_available_never_raises(device: str, requests: Any, reason: str) -> None:
+    found = mlafix.available(device, requests)
+    assert not found and reason in found.reason, found
+
+
+def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise mlafix.CompileError("expected the compiler, got: libLLVM.so is missing")
+
+    monkeypatch.setattr(_toolchain, "compiler", broken)
+    assert mlafix.available("cpu") == (False, "expected the compiler, got: libLLVM.so is missing")
+
+
+def test_every_function_has_the_keys_that_its_calls_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from programs_of_torch import PROGRAMS
+
+    class Asked(Exception):
+        pass
+
+    def asked(self: cache.Variants, bindings: Any, target: str) -> Any:
+        first.append(str(mlafix.CompileKey(self, bindings, of_call=True)))
+        raise Asked
+
+    for name, program in PROGRAMS.items():
+        tensors = program.make(3, 5, 80)  # heads that nothing else here has
+        keys = [str(key) for key in mlafix.compile_keys([(program.run, tensors)])]
+        first: list[str] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(cache.Variants, "unit_of_call", asked)
+            with pytest.raises(Asked):
+                program.run(*program.make(3, 5, 80))
+        assert keys and keys[0] == first[0], f"{name}: {keys}, {first}"
+    assert torch
+
+
+def test_page_chooses_and_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    page = (Path(__file__).resolve().parents[2] / "docs/Serving.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for block in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S):
+        exec(block, names)
+    own = object()
+    assert names["choose"]("cpu", own) is names["vllm"].merge_attn_states
+    assert names["choose"]("cuda:99", own) is own
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    assert names["merge"](ops.merge_attn_states, lambda *_: own, *two(dim=48)) is own
