@@ -24,7 +24,7 @@ PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
 # Where nothing is cut, each rank has 2 N blocks that are whole states: "auto" pushes no larger ones.
-MOST_UNCUT = 5 << 20
+MOST_UNCUT = 20 << 20
 
 
 def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[int, int]:
