@@ -18,12 +18,12 @@ def merge_attn_states(
     prefix_lse: In[f32, "H n"],
     suffix: In[T, "n H D"],
     suffix_lse: In[f32, "H n"],
-    context_rows: index.at_most("n"),
-):
+    context_rows: index.at_most("n"),  # type: ignore[valid-type]
+) -> None:
     for t, h in grid("n", "H"):
         p = load_state(prefix[t, h], prefix_lse[h, t], where=t < context_rows)
         s = load_state(suffix[t, h], suffix_lse[h, t])
-        store_state(merge(p, s), out[t, h], out_lse[h, t])
+        store_state(merge(p, s), out[t, h], out_lse[h, t])  # type: ignore[index]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ E = DType("E", default="i32")
 
 
 @kernel(allow={"races"})  # of two copies to one block either may win
-def copy_blocks(target: InOut[E, "m P R"], source: In[E, "s P R"], pairs: In[i64, "n two=2"]):
+def copy_blocks(target: InOut[E, "m P R"], source: In[E, "s P R"], pairs: In[i64, "n two=2"]) -> None:
     """target[pairs[b, 1]] = source[pairs[b, 0]]; a block that is not there is one of zeros."""
     for b, p in grid("n", "P"):
         target[pairs[b, 1], p] = source[pairs[b, 0], p]

@@ -6,22 +6,24 @@ in another) write rows from `first` on and no byte of the other's. What it costs
 9 / 16 of a byte for each element: of bf16, 4.56 for each instead of the 6 of a merge and the 2.56 of a quantisation after it.
 """
 
-from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f32, grid, index, inline, kernel, load_state, lse_of, merge, payload, where
+from typing import Any
+
+from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f32, grid, index, inline, kernel, load_state, lse_of, max, merge, payload, where
 
 T = DType("T")
 SIXTH = float.fromhex("0x1.555556p-3")  # in f32
 
 
 @inline
-def nvfp4(row, number):
+def nvfp4(row: Any, number: Any) -> Any:
     """The scales of a row's groups, and what its elements are times those: an element is about e2m1 * scale / number."""
     scale = f8e4m3fn(number * (max(abs(row), along=16) * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / number)), 0.0)
 
 
 @kernel
-def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), lse: Out[f32, "n H"], number: In[f32, "one=1"],
-              a: In[T, "n H (G 16)"], a_lse: In[f32, "n H"], b: In[T, "n H (G 16)"], b_lse: In[f32, "n H"], first: index):  # fmt: skip
+def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), lse: Out[f32, "n H"], number: In[f32, "one=1"],  # type: ignore[valid-type]
+              a: In[T, "n H (G 16)"], a_lse: In[f32, "n H"], b: In[T, "n H (G 16)"], b_lse: In[f32, "n H"], first: index) -> None:  # fmt: skip
     """Token t's scales are row first + t of the tiles. Groups of an empty row are zeros, and have the scale 0."""
     for t, h in grid("n", "H"):
         merged = merge(load_state(a[t, h], a_lse[t, h], base="e"), load_state(b[t, h], b_lse[t, h], base="e"))
@@ -32,8 +34,8 @@ def merge_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swi
 
 
 @kernel
-def quantize_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), number: In[f32, "one=1"], x: In[T, "n H (G 16)"],
-                 first: index):  # fmt: skip
+def quantize_fp4(q: Out[f4e2m1, "n H (G 16)"], scales: InOut[f8e4m3fn, "m H G"].swizzle("128x4"), number: In[f32, "one=1"], x: In[T, "n H (G 16)"],  # type: ignore[valid-type]
+                 first: index) -> None:  # fmt: skip
     """The same of rows that are there."""
     for t, h in grid("n", "H"):
         scale, elements = nvfp4(f32(x[t, h]), number[0])

@@ -5,14 +5,14 @@ anything is stored. What it costs is the bytes of the merge with a result of fp8
 the 6 of a merge and the 3 of a quantisation after it.
 """
 
-from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, kernel, load_state, lse_of, make_state, merge, payload, store_state
+from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, kernel, load_state, lse_of, make_state, max, merge, payload, store_state
 
 T = DType("T")
 
 
 @kernel
 def merge_groups(q: Out[f8e4m3fn, "n H (G K)"], scales: Out[f32, "n H G"], lse: Out[f32, "n H"], a: In[T, "n H (G K)"],
-                 a_lse: In[f32, "n H"], b: In[T, "n H (G K)"], b_lse: In[f32, "n H"]):  # fmt: skip
+                 a_lse: In[f32, "n H"], b: In[T, "n H (G K)"], b_lse: In[f32, "n H"]) -> None:  # fmt: skip
     """The element i of group g is about q[i] * scales[g]. Groups of an empty row are zeros, and have the least scale."""
     for t, h in grid("n", "H"):
         merged = merge(load_state(a[t, h], a_lse[t, h], base="e"), load_state(b[t, h], b_lse[t, h], base="e"))
@@ -25,7 +25,7 @@ def merge_groups(q: Out[f8e4m3fn, "n H (G K)"], scales: Out[f32, "n H G"], lse: 
 
 @kernel
 def merge_scaled(out: Out[T, "n H (G K)"], lse: Out[f32, "n H"], a: In[f8e4m3fn, "n H (G K)"], a_scales: In[f32, "n H G"],
-                 a_lse: In[f32, "n H"], b: In[T, "n H (G K)"], b_lse: In[f32, "n H"]):  # fmt: skip
+                 a_lse: In[f32, "n H"], b: In[T, "n H (G K)"], b_lse: In[f32, "n H"]) -> None:  # fmt: skip
     """The other way round: a state that was stored so, merged with one that was not."""
     for t, h in grid("n", "H"):
         first = make_state(a[t, h] * a_scales[t, h], a_lse[t, h], base="e")

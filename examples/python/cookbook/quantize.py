@@ -17,7 +17,7 @@ quantize_groups = quantize_rows(Scaling())
 
 
 @kernel
-def quantize_int8(q: Out[i8, "n D"], scale: Out[f32, "n"], x: In[T, "n D"]):
+def quantize_int8(q: Out[i8, "n D"], scale: Out[f32, "n"], x: In[T, "n D"]) -> None:  # type: ignore[name-defined]
     """Symmetric, by the row's largest magnitude: x is about q * scale. A row of zeros has the scale 1e-10 / 127."""
     for t in grid("n"):
         v = x[t]
@@ -27,6 +27,6 @@ def quantize_int8(q: Out[i8, "n D"], scale: Out[f32, "n"], x: In[T, "n D"]):
 
 
 @kernel
-def dequantize_groups(y: Out[T, "n (G K)"], q: In[f8e4m3fn, "n (G K)"], scale: In[f32, "n G"]):
+def dequantize_groups(y: Out[T, "n (G K)"], q: In[f8e4m3fn, "n (G K)"], scale: In[f32, "n G"]) -> None:
     for t in grid("n"):
         y[t] = q[t] * scale[t]

@@ -15,7 +15,7 @@ C = DType("C", default=f32)
 
 
 @kernel
-def rope_table(table: Out[C, "m two=2 K"], base: f32):
+def rope_table(table: Out[C, "m two=2 K"], base: f32) -> None:
     """The cosine and the sine of p * base^(-i / K), for positions p below m and i below K."""
     for p in grid("m"):
         frequency = exp2(f32(iota("K")) * (-log2(base) / f32(shape("K"))))

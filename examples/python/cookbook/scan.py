@@ -10,7 +10,7 @@ T = DType("T")
 
 
 @kernel
-def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i32, "n E"], align: i32):
+def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i32, "n E"], align: i32) -> None:
     """The rows [starts, ends) of each expert, one behind another; starts are multiples of `align`, at least 1, as block-scaled products want."""
     for t in grid("n"):
         padded = (counts[t] + (align - 1)) // align * align
@@ -20,7 +20,7 @@ def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i3
 
 
 @kernel
-def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], top_p: f32):
+def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], top_p: f32) -> None:  # type: ignore[name-defined]
     """Of probabilities in falling order: those before which the sum is below top_p, if top_p is above 0, and up to rounding. `total`: their sum."""
     for t in grid("n"):
         before = cumsum(p[t]) - p[t]
@@ -30,7 +30,7 @@ def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], t
 
 
 @kernel
-def sample(found: Out[i32, "n"], p: In[T, "n V"], u: In[f32, "n"]):
+def sample(found: Out[i32, "n"], p: In[T, "n V"], u: In[f32, "n"]) -> None:  # type: ignore[name-defined]
     """Of probabilities in any order, not all 0: the first index at which their running sum is above u times their sum, for u in [0, 1).
 
     The running sum ends with that sum, bit for bit: an index is found for every u. It never falls: the index found has a

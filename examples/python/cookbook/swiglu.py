@@ -9,7 +9,7 @@ T = DType("T")
 
 
 @kernel
-def swiglu(y: Out[T, "n K"], x: In[T, "n (2 K)"]):
+def swiglu(y: Out[T, "n K"], x: In[T, "n (2 K)"]) -> None:
     """y = a / (1 + exp(-a)) * b, where a is the first half of x and b the second one."""
     for t in grid("n"):
         a, b = x[t, 0], x[t, 1]

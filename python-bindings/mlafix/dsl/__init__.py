@@ -4,7 +4,8 @@
 them a meaning, outside they are as ever. They are here so that an import of all words of a kernel works.
 """
 
-from builtins import abs, len, max, min, print, range, round, sum
+from builtins import abs, len, print, range, round
+from typing import TYPE_CHECKING, Any
 
 from . import functions
 from .built_ins import (
@@ -65,6 +66,13 @@ from .types import (
     index,
     u8,
 )
+
+if TYPE_CHECKING:  # with the arguments that they have in a kernel: max(row, along=16)
+    max: Any
+    min: Any
+    sum: Any
+else:
+    from builtins import max, min, sum
 
 __all__ = [
     "Base",

@@ -6,7 +6,7 @@ of one float are in functions.py.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from ..errors import ArgumentError
 
@@ -24,7 +24,7 @@ class BuiltIn:
         self.usage = usage
         self.__doc__ = f"``{usage}``: {doc}"
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Collection
-from typing import overload
+from typing import Any, overload
 
 from .._kernel import Kernel
 from ..errors import ArgumentError
@@ -13,13 +13,14 @@ from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
 
 
+Function = Callable[..., Any]  # what type checkers take a function for
+
+
 @overload
-def kernel(function: types.FunctionType) -> Kernel: ...
+def kernel(function: Function) -> Kernel: ...
 @overload
-def kernel(*, bounds: str = "guard", allow: Collection[str] = ()) -> Callable[[types.FunctionType], Kernel]: ...
-def kernel(
-    function: types.FunctionType | None = None, *, bounds: str = "guard", allow: Collection[str] = ()
-) -> Kernel | Callable[[types.FunctionType], Kernel]:
+def kernel(*, bounds: str = "guard", allow: Collection[str] = ()) -> Callable[[Function], Kernel]: ...
+def kernel(function: Function | None = None, *, bounds: str = "guard", allow: Collection[str] = ()) -> Kernel | Callable[[Function], Kernel]:
     """Make a kernel of a function whose body is written in the language (docs/Python.md).
 
     The function's text is kept when it is defined, and read when the kernel is first used; what is wrong with it is then
@@ -47,7 +48,7 @@ def kernel(
     return _make(function, options)
 
 
-def _make(function: types.FunctionType, options: Options) -> Kernel:
+def _make(function: Function, options: Options) -> Kernel:
     if not isinstance(function, types.FunctionType):
         raise ArgumentError(f"@kernel: expected a function, got {function!r}")
     return PythonKernel(function, options=options)

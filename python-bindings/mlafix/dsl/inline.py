@@ -6,7 +6,8 @@ import ast
 import functools
 import inspect
 import types
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
 from ..errors import ArgumentError
 from .pickled import by_name
@@ -21,7 +22,7 @@ class Inline:
 
     __mlafix_inline__ = True
 
-    def __init__(self, function: types.FunctionType) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         if not isinstance(function, types.FunctionType):
             raise ArgumentError(f"@inline: expected a function, got {function!r}")
         self.function = function
@@ -41,7 +42,7 @@ class Inline:
     def __reduce__(self) -> str:
         return by_name(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
 
     @functools.lru_cache(maxsize=1)  # noqa: B019 (inline functions live as long as their modules)
@@ -58,6 +59,6 @@ class Inline:
         return dict(bound.arguments)
 
 
-def inline(function: types.FunctionType) -> Inline:
+def inline(function: Callable[..., Any]) -> Inline:
     """Mark a function as one that kernels may call."""
     return Inline(function)

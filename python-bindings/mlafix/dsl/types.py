@@ -60,19 +60,20 @@ class ScalarType:
         return {"bool": "bool_"}.get(self.name, self.name) + bound + (".or_tensor" if self.from_tensor else "")
 
 
-bf16 = ScalarType("bf16")
-f16 = ScalarType("f16")
-f32 = ScalarType("f32")
-f8e4m3fn = ScalarType("f8e4m3fn")
-f8e5m2 = ScalarType("f8e5m2")
-f8e8m0 = ScalarType("f8e8m0")
-f4e2m1 = ScalarType("f4e2m1")
-i8 = ScalarType("i8")
-i32 = ScalarType("i32")
-i64 = ScalarType("i64")
-u8 = ScalarType("u8")
-index = ScalarType("index")
-bool_ = ScalarType("bool")
+# Any, as the words for tensors below: type checkers then take them as types of arguments, of which they know nothing.
+bf16: Any = ScalarType("bf16")
+f16: Any = ScalarType("f16")
+f32: Any = ScalarType("f32")
+f8e4m3fn: Any = ScalarType("f8e4m3fn")
+f8e5m2: Any = ScalarType("f8e5m2")
+f8e8m0: Any = ScalarType("f8e8m0")
+f4e2m1: Any = ScalarType("f4e2m1")
+i8: Any = ScalarType("i8")
+i32: Any = ScalarType("i32")
+i64: Any = ScalarType("i64")
+u8: Any = ScalarType("u8")
+index: Any = ScalarType("index")
+bool_: Any = ScalarType("bool")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,9 +277,9 @@ class _Access:
 # How an access is spelled in Python.
 _WORDS = {"read": "In", "write": "Out", "update": "InOut"}
 
-In = _Access("read", "A tensor that a kernel reads.")
-Out = _Access("write", "A tensor of which a kernel writes every element.")
-InOut = _Access("update", "A tensor that a kernel may read, and of which it writes some elements.")
+In: Any = _Access("read", "A tensor that a kernel reads.")
+Out: Any = _Access("write", "A tensor of which a kernel writes every element.")
+InOut: Any = _Access("update", "A tensor that a kernel may read, and of which it writes some elements.")
 
 
 class _Peers:
@@ -327,8 +328,8 @@ RANKS = "ranks"
 # The tensors of a list, and the ranks of a group, at most (MLAFIX_MAX_RANKS).
 MOST = 72
 
-Peers = _Peers()
-List = _List()
+Peers: Any = _Peers()
+List: Any = _List()
 
 
 def is_argument(annotation: object) -> bool:
