@@ -15,6 +15,8 @@ from ._forks import forks_wait, whole
 from .errors import CompileError
 
 _MODULE = "mlafix._compiler"
+# What an error says where there is none. No index has the wheels, and nobody owns their names there.
+INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
 class _Compiler:
@@ -52,7 +54,7 @@ def compiler() -> Any:
         whole(_MODULE)
         return _wrapped(importlib.import_module(_MODULE))
     except ImportError as error:
-        hint = "" if compiler_file() else " (pip install mlafix[compiler] installs it)"
+        hint = "" if compiler_file() else f" ({INSTALL})"
         raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}{hint}") from None
 
 

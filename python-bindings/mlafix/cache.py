@@ -244,7 +244,7 @@ class Variants:
             unit = self._prebuilt(bindings, other)
             if unit is not None:
                 return unit
-        reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
+        reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else f"this installation has no compiler ({_toolchain.INSTALL})"
         cached = compiler_cache()
         fault = cached.fault() if cached else ""
         unused = f" (which is not used: {fault})" if fault else ""

@@ -156,7 +156,7 @@ class PythonVariants(TextlessVariants):
     def nothing_ahead(self) -> str:
         """The error for a kernel that was not compiled ahead, in an installation without compiler."""
         places = " or ".join(self._places())
-        reason = "this installation has no compiler (pip install mlafix[compiler])"
+        reason = f"this installation has no compiler ({_toolchain.INSTALL})"
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
