@@ -15,8 +15,9 @@
 # libtvm_ffi alone.
 #
 # SOURCE is a file in MLIR's syntax, or FILE.py:KERNEL, a kernel in Python (FILE.py if it has one). BIND takes one
-# comma-separated word for each specialisation: "H=16,D=128,T=bf16". Sources in Python need a Python with the mlafix
-# package and its compiler: MLAFIX_PYTHON, else Python_EXECUTABLE, else the first python3 on the PATH.
+# comma-separated word for each specialisation: "H=16,D=128,T=bf16". Sources in Python, and where there is no mlafix-opt
+# all of them, need a Python with the mlafix package and its compiler: MLAFIX_PYTHON, else Python_EXECUTABLE, else the first
+# python3 on the PATH.
 # mlafix_add_tvm_ffi also needs libtvm_ffi: MLAFIX_LIBTVM_FFI, else the one of that Python's package apache-tvm-ffi.
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.20)
@@ -96,7 +97,8 @@ function(_mlafix_compile name source output emit text)
   get_filename_component(_file ${output} NAME)
   list(JOIN ARG_TARGETS "," _targets)
   set(_depfile "")
-  if(source MATCHES "\\.py(:[^/]*)?$")
+  # A wheel has no mlafix-opt: there the Python package compiles MLIR's syntax, too.
+  if(source MATCHES "\\.py(:[^/]*)?$" OR NOT (TARGET mlafix::opt OR MLAFIX_BUILD_COMPILER))
     _mlafix_check_python(${name})
     string(REGEX REPLACE ":[^/:]*$" "" _path ${source})
     get_filename_component(_path ${_path} ABSOLUTE)
@@ -109,10 +111,6 @@ function(_mlafix_compile name source output emit text)
     set(_more --depfile ${output}.d)
     set(_depends ${_path})
   else()
-    if(NOT TARGET mlafix::opt AND NOT MLAFIX_BUILD_COMPILER) # in this project's build it is defined later
-      message(FATAL_ERROR "${name}: expected mlafix-opt to compile ${source}, installed beside mlafix's CMake package or "
-                          "on the PATH, got none")
-    endif()
     get_filename_component(_path ${source} ABSOLUTE)
     set(_bindings ${ARG_BIND})
     list(TRANSFORM _bindings PREPEND "--specialize=")

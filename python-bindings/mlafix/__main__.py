@@ -1,4 +1,4 @@
-"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit`` and ``info``."""
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
 
@@ -143,6 +143,14 @@ def _info(_options: argparse.Namespace) -> int:
     return 0
 
 
+def _cmake_dir(_options: argparse.Namespace) -> int:
+    folder = Path(__file__).parent / "native" / "lib" / "cmake" / "mlafix"
+    if not folder.is_dir():
+        raise ArgumentError(f"expected a wheel's headers and library for C and C++, got none in {folder}: cmake --install has them in a build from source")
+    print(folder)
+    return 0
+
+
 def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
     """The requests of a command line: its kernel for each --bind, and the lines of its file."""
     wanted = [("", options.kernel, text) for text in options.bind or [""]] if options.kernel else []
@@ -233,6 +241,8 @@ def _parser() -> argparse.ArgumentParser:
     explain_.set_defaults(run=_explain)
     info = commands.add_parser("info", help="say what this installation has: compiler, assembler, devices, caches")
     info.set_defaults(run=_info)
+    native = commands.add_parser("cmake-dir", help="print the folder of the CMake package, for find_package(mlafix) in C and C++")
+    native.set_defaults(run=_cmake_dir)
     warm = commands.add_parser("warmup", help="compile specialisations into the cache before they are called")
     warm.add_argument("kernel", nargs="?", default="", metavar="KERNEL", help="as for compile")
     warm.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…", help="once for each specialisation")

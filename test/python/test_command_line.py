@@ -221,3 +221,13 @@ def test_wrong_warmup_files(lines: str, message: str, capsys: CaptureFixture[str
     (tmp_path / "shapes.txt").write_text(lines)
     assert main(["warmup", "--file", str(tmp_path / "shapes.txt")]) == 1
     assert message in capsys.readouterr().err
+
+
+def test_cmake_dir_is_that_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]) -> None:
+    monkeypatch.setattr("mlafix.__main__.__file__", str(tmp_path / "__main__.py"))
+    assert main(["cmake-dir"]) == 1
+    folder = tmp_path / "native/lib/cmake/mlafix"
+    assert f"expected a wheel's headers and library for C and C++, got none in {folder}" in capsys.readouterr().err
+    folder.mkdir(parents=True)
+    assert main(["cmake-dir"]) == 0
+    assert capsys.readouterr().out == f"{folder}\n"
