@@ -12,6 +12,7 @@ import numpy
 from . import _fake, _recording, _runtime
 from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
+from ._recording import recorders, taker
 from .errors import ArgumentError, Error
 
 # torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
@@ -140,8 +141,10 @@ class Launcher:
             RankError: a rank did not come to an earlier launch of the group.
         """
         # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
-        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched) and self._dispatch.try_launch(args, stream) is not None:
+        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
+        if recorders and taker():
+            return self._note_key(args, kwargs)
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
         try:
@@ -218,6 +221,9 @@ class Launcher:
     @without_frames
     def bind(self, /, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
+        if recorders and taker():
+            self._note_key(args, kwargs)
+            return _recording.Nothing()  # type: ignore[return-value]
         try:
             return self._dispatch.bind(self._order(args, kwargs))
         except Error as error:

@@ -18,6 +18,14 @@ class Noted(Exception):
     """Ends a call whose key is noted, before anything is compiled."""
 
 
+class Nothing:
+    """In place of a bound call whose key is noted."""
+
+    def __call__(self, stream: Any = None) -> None: ...
+
+    def set_pointers(self, args: Any) -> None: ...
+
+
 def taker() -> Take | None:
     """What takes the keys of this thread's calls, or None if they are launched."""
     found: Take | None = getattr(_own, "take", None)

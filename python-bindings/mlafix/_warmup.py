@@ -64,8 +64,9 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
 
     Args:
         requests: each is one of
-            - a function of `mlafix.ops` or `mlafix.compat`, or one that calls these, and its arguments: a sequence of them, or a
-              mapping by name. It may have several keys, and has none if it would launch nothing;
+            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and kernels, and its
+              arguments: a sequence of them, or a mapping by name. It may have several keys, and has none if it would launch nothing;
+            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would be sent is;
             - a Kernel and the arguments of a call, a sequence;
             - a Kernel, or the name of a library kernel, and what to bind: {"D": 64, "T": "f16"};
             - a CompileKey.
@@ -111,7 +112,7 @@ def warmup(
         mlafix.warmup([("merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}), (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
 
     Args:
-        requests: as of `compile_keys`. A `mlafix.distributed.Reducer` does this itself as it is made: see docs/Serving.md.
+        requests: as of `compile_keys`.
         device: "cpu" or "cuda:N"; default: the first CUDA device if there is one, else the CPU.
         progress: whether to show a bar on stderr; default: if stderr is a terminal and there is more than one key.
         jobs: how many to compile at a time; default: as many as there are cores.

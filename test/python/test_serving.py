@@ -87,6 +87,38 @@ def test_other_threads_launch_while_keys_are_taken() -> None:
     assert np.allclose(out, 1 / 40)
 
 
+def test_kernels_and_bound_calls_in_a_function_launch_nothing(compiled: list[str]) -> None:
+    x, out = np.ones((2, 40), F32), np.zeros((2, 40), F32)
+
+    def step() -> None:
+        library.softmax(out, x, 1.0)
+        library.softmax.bind(out, x, 1.0)(None)
+        ops.softmax.bind(x, out=out)()
+
+    assert [str(key) for key in mlafix.compile_keys([(step, ())])] == ["softmax D=40, T=f32"]
+    assert not out.any() and not compiled
+
+
+def test_reducers_calls_have_keys(compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from mlafix.distributed import Reducer
+
+    torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    try:
+        reducer = Reducer(max_tokens=4, heads=2, head_dim=24, dtype="f32", device="cpu")
+        out = torch.full((2, 2, 24), 7.0)
+        call = {"partial": torch.ones(2, 2, 24), "lse": torch.zeros(2, 2), "seq_lens": torch.tensor([3, 0]), "out": out}
+        count = len(compiled)
+        keys = mlafix.compile_keys([(reducer.reduce, call)])
+        assert {key.kernel for key in keys} == {"pack_blocks", "merge_blocks"} and len(compiled) == count and (out == 7).all()
+        mlafix.warmup(keys, "cpu")
+        monkeypatch.setenv("MLAFIX_STRICT", "1")
+        reducer.reduce(**call)
+        assert (out[0] == 1).all() and (out[1] == 0).all()
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def test_a_wrong_call_has_no_key() -> None:
     with pytest.raises(mlafix.ArgumentError, match='argument "suffix": expected size 40'):
         mlafix.compile_keys([(ops.merge_attn_states, (*rows(), *rows(dim=48)))])

@@ -17,7 +17,7 @@ import numpy
 from .. import _fake, library
 from .._arguments import renames, wrong
 from .._forks import whole
-from .._recording import note, recorders, taker
+from .._recording import Nothing, note, recorders, taker
 from ._families import KernelDispatchers, Key, TryLaunch, check_key
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
@@ -96,6 +96,8 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
         return
     if recorders and taker():
         note(family.made(key), arguments)
+        if type(stream) is Binding:
+            stream.bound = Nothing()
         return
     dispatch = family[key]
     if type(stream) is Binding:
@@ -116,10 +118,10 @@ def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
     """As `launch`, of a kernel that is written in Python and compiled when it is first used."""
     if stream is FAKE:
         kernel._check_fake(arguments)
-    elif recorders and taker():
-        kernel._note_key(arguments, {})
     elif type(stream) is Binding:
         stream.bound = kernel.bind(*arguments)
+    elif recorders and taker():
+        kernel._note_key(arguments, {})
     else:
         kernel._launch_plain(arguments, stream)
 
