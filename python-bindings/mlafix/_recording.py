@@ -35,13 +35,14 @@ def taker() -> Take | None:
 @contextlib.contextmanager
 def recorded(take: Take) -> Iterator[None]:
     """Calls of this thread hand `take` the compiled specialisations they need (`cache.Variants`, bindings), and launch nothing."""
+    before = taker()
     recorders.append(take)
     _own.take = take
     try:
         yield
     finally:
         recorders.remove(take)
-        del _own.take
+        _own.take = before
 
 
 def note(dispatcher: Any, arguments: tuple[Any, ...]) -> None:

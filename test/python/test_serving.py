@@ -87,6 +87,18 @@ def test_other_threads_launch_while_keys_are_taken() -> None:
     assert np.allclose(out, 1 / 40)
 
 
+def test_keys_may_be_taken_within_a_call_whose_keys_are(compiled: list[str]) -> None:
+    inner: list[mlafix.CompileKey] = []
+    x, out = np.ones((2, 40), F32), np.zeros((2, 40), F32)
+
+    def step() -> None:
+        inner.extend(mlafix.compile_keys([(ops.rmsnorm, (x, x[0]))]))
+        ops.softmax(x, out=out)
+
+    assert [key.kernel for key in mlafix.compile_keys([(step, ())])] == ["softmax"]
+    assert [key.kernel for key in inner] == ["rmsnorm"] and not out.any() and not compiled
+
+
 def test_kernels_and_bound_calls_in_a_function_launch_nothing(compiled: list[str]) -> None:
     x, out = np.ones((2, 40), F32), np.zeros((2, 40), F32)
 
