@@ -48,8 +48,11 @@ def empty_lse(like: Any, name: str, layout: str) -> Any:
 
 
 def lse_as(lse: Any, layout: str, wanted: str) -> Any:
-    """An lse of a layout, or None, as one of another layout over the same memory; what is no matrix is left to the launch."""
-    return lse if lse is None or layout == wanted or len(getattr(lse, "shape", ())) != 2 else lse.T
+    """An lse of a layout, or None, as one of another layout over the same memory; what has no two dims is left to the launch."""
+    dims = len(getattr(lse, "shape", ()))
+    if layout == wanted or dims < 2:
+        return lse
+    return lse.T if dims == 2 else lse.swapaxes(-1, -2)
 
 
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}

@@ -150,6 +150,10 @@ class Tensor:
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.array.reshape(shape), self.owner)
 
+    @property
+    def T(self) -> Tensor:  # noqa: N802 (numpy's name)
+        return Tensor(self.array.T, self.owner)
+
     def swapaxes(self, first: int, second: int) -> Tensor:
         return Tensor(self.array.swapaxes(first, second), self.owner)
 

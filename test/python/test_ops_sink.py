@@ -143,8 +143,8 @@ WRONG = [
     (dict(out=np.ones((N, H, D), F16)), 'argument "(v|out)": expected dtype f.*, as in argument'),
     (dict(out=np.ones((N + 1, H, D), F32)), 'argument "v": expected size 6 .*got 5'),
     (dict(out_lse=np.ones((H, N), F32)), 'argument "out_lse": expected size 4 in dim 1.*got 5'),
-    (dict(lse_layout="HN"), "argument \"lse_layout\": expected 'hn' .* got 'HN'"),
-    (dict(base=2), "argument \"base\": expected 'e' or '2', got 2"),
+    (dict(lse_layout="hN"), "argument \"lse_layout\": expected 'hn' .* got 'hN'"),
+    (dict(base=2), "argument \"base\": expected 'e', 'ln', '2' or 'log2', got 2"),
 ]
 
 

@@ -62,8 +62,8 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 
 def test_schema_is_made_of_the_signature() -> None:
     assert OPERATORS["merge_states_list"].schema == (
-        "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, "
-        "str? out_format, Tensor(c!)? out_format_scales, Tensor? out_format_scale, Scalar? out_format_scale_number, "
+        "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, str? lse_base, "
+        "str? out_base, str? out_format, Tensor(c!)? out_format_scales, Tensor? out_format_scale, Scalar? out_format_scale_number, "
         "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
         "bool out_format_clear_padding, str out_format_quantize_from) -> (Tensor, Tensor)")  # fmt: skip
     assert OPERATORS["fill_pad_rows"].schema == (

@@ -84,7 +84,7 @@ class Reducer:
             problem, timeout = problem or wrong_timeout, None
         self._meeting = meeting_of(group, self.device, timeout if default_device(group).type == "cpu" else None)
         self.rank, self.size = self._meeting[0].rank, self._meeting[0].size
-        self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, base
+        self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, _base(base)
         facts: dict[str, Any] = {}
         try:
             if problem is not None:
@@ -93,7 +93,7 @@ class Reducer:
             self.dtype = payload_dtype(dtype)
             self.wire_dtype = self.dtype if wire_dtype is None else wire_dtype_of(wire_dtype, self.dtype)
             check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
-            _check_base(base)
+            _check_base(self.base)
             _check_names("exchange", exchange, ("auto", "pull", "push"))
             _check_names("overflow", overflow, ("error", "exchange"))
             self.cut = Cut(cut, self.size, heads)
@@ -101,7 +101,7 @@ class Reducer:
                 raise found
             self._check_calls = self._ranks.name == "gloo" if check_calls is None else bool(check_calls)
             facts = {"device": self.device.type, "max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
-                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": backend,
+                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": self.base, "sink": "absent" if sink is None else "present", "backend": backend,
                      "exchange": exchange, "check_calls": self._check_calls, "overflow": overflow}
         except ArgumentError as error:
             problem = error
@@ -230,7 +230,7 @@ class Reducer:
             ArgumentError: an argument does not fit; nothing was sent then.
             RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
         """
-        base = self.base if base is None else base
+        base = self.base if base is None else _base(base)
         problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_format, base)
         backend = call = None
         if problem is None:
@@ -327,13 +327,18 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     return wrong("timeout", "a positive number of seconds", repr(timeout))
 
 
+def _base(base: Any) -> str:
+    """A base as kernels have it, "e" or "2"; what is none as it is."""
+    return {"ln": "e", "log2": "2"}.get(base, base) if isinstance(base, str) else base
+
+
 def _check_base(base: str) -> None:
     if base not in ("e", "2"):
         raise _wrong_base(base)
 
 
 def _wrong_base(base: str) -> ArgumentError:
-    return wrong("base", "'e' or '2'", repr(base))
+    return wrong("base", "'e', 'ln', '2' or 'log2'", repr(base))
 
 
 def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:

@@ -28,6 +28,7 @@ from mlafix.dsl import (
     mask,
     merge,
     payload,
+    rebase,
     shape,
     sink,
     store_state,
@@ -38,6 +39,8 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
+# Of two sides and of their merge, where these are not all one.
+PREFIX, SUFFIX, RESULT = Base("PrefixBase"), Base("SuffixBase"), Base("ResultBase")
 # Of the logits of sinks.
 C = DType("C", default=f32)
 
@@ -74,24 +77,39 @@ FP8 = Stored(Out[f8e4m3fn, "n H D"], out_scale=In[f32, "one=1"])
 
 
 @inline
-def merged_pair(t, h, of, in_context):
-    p = load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=B)
-    s = load_state(of.suffix[t, h], of.suffix_lse[h, t], base=B)
+def merged_pair(t, h, of, in_context, in_one_base):
+    """The merge of a row; `in_one_base`: both lses and the result's have base B, else each has one of its own."""
+    if in_one_base:
+        p = load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=B)
+        s = load_state(of.suffix[t, h], of.suffix_lse[h, t], base=B)
+    else:
+        p = rebase(load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=PREFIX), RESULT)
+        s = rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), RESULT)
     return merge(p, s)
 
 
 @inline
-def store_merged(t, h, of, in_context, to, scale):
-    if to.out_scale is not None:
-        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t], scale=scale)
-    else:
-        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t])
+def copied_lse(t, h, of, in_one_base):
+    """The suffix's lse as it is, an infinity and NaN included, in the base of the result."""
+    lse = of.suffix_lse[h, t]
+    if not in_one_base:
+        converted = lse_of(rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), RESULT))
+        lse = lse if abs(lse) == math.inf else converted
+    return lse
 
 
 @inline
-def store_copy(t, h, of, to, scale):
+def store_merged(t, h, of, in_context, to, scale, in_one_base):
+    if to.out_scale is not None:
+        store_state(merged_pair(t, h, of, in_context, in_one_base), to.out[t, h], to.out_lse[h, t], scale=scale)
+    else:
+        store_state(merged_pair(t, h, of, in_context, in_one_base), to.out[t, h], to.out_lse[h, t])
+
+
+@inline
+def store_copy(t, h, of, to, scale, in_one_base):
     row = of.suffix[t, h]
-    lse = of.suffix_lse[h, t]
+    lse = copied_lse(t, h, of, in_one_base)
     if to.out_scale is not None:
         row = row * (1.0 / scale)
     to.out[t, h] = row
@@ -99,18 +117,18 @@ def store_copy(t, h, of, to, scale):
 
 
 @inline
-def store_pair(t, h, of, to, copies):
+def store_pair(t, h, of, to, copies, in_one_base=True):
     """Stores the merge of a row; `copies`: past the context a copy of the suffix, whatever its lse is."""
     scale = None
     if to.out_scale is not None:
         scale = to.out_scale[0]
     if copies:
         if t < of.context_rows:
-            store_merged(t, h, of, True, to, scale)
+            store_merged(t, h, of, True, to, scale, in_one_base)
         else:
-            store_copy(t, h, of, to, scale)
+            store_copy(t, h, of, to, scale, in_one_base)
     else:
-        store_merged(t, h, of, t < of.context_rows, to, scale)
+        store_merged(t, h, of, t < of.context_rows, to, scale, in_one_base)
 
 
 @kernel
@@ -193,19 +211,34 @@ def merge_attn_states_copy_fp8(to: FP8, of: pair()):
         store_pair(t, h, of, to, copies=True)
 
 
+@kernel
+def merge_attn_states_bases(to: Stored(), of: pair()):
+    """merge_attn_states with a base for each lse: PrefixBase, SuffixBase and ResultBase. An lse of another base than the result's is
+    multiplied once, and rounded."""
+    for t, h in grid("n", "H"):
+        store_pair(t, h, of, to, copies=False, in_one_base=False)
+
+
+@kernel
+def merge_attn_states_copy_bases(to: Stored(), of: pair()):
+    """merge_attn_states_copy with a base for each lse; an lse that is copied is in the base of the result, too."""
+    for t, h in grid("n", "H"):
+        store_pair(t, h, of, to, copies=True, in_one_base=False)
+
+
 @inline
-def row_of_pair(t, h, of, in_context, copies):
+def row_of_pair(t, h, of, in_context, copies, in_one_base):
     """The merged row and its lse; `copies`: past the context those of the suffix, as they are."""
-    merged = merged_pair(t, h, of, in_context)
+    merged = merged_pair(t, h, of, in_context, in_one_base)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
-            row, lse = f32(of.suffix[t, h]), of.suffix_lse[h, t]
+            row, lse = f32(of.suffix[t, h]), copied_lse(t, h, of, in_one_base)
     return row, lse
 
 
 @scaled
-def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
+def merge_two_states(scaling: Scaling, in_one_base: bool = True, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     groups = scaling.dim
 
@@ -218,7 +251,7 @@ def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
         for t, p in grid("n", groups):
             in_context = t < of.context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            results = [row_of_pair(t, h, of, in_context, copies) for h in heads]
+            results = [row_of_pair(t, h, of, in_context, copies, in_one_base) for h in heads]
             store_rows([result[0] for result in results], t, p, to)
             for j in range(scaling.joined):
                 out_lse[heads[j], t] = results[j][1]
@@ -249,6 +282,23 @@ def merge_state_in_place(
         if byte != 0:
             a = load_state(v[t, h], s[t, h])
             b = load_state(v_other[t, h], s_other[t, h])
+            store_state(merge(a, b), v[t, h], s[t, h])
+
+
+@kernel
+def merge_state_in_place_bases(
+    v: InOut[T, "n H D"],
+    s: InOut[f32, "n H"],
+    v_other: In[T, "n H D"],
+    s_other: In[f32, "n H"],
+    mask: In[u8, "n"] | None,
+):
+    """merge_state_in_place with the other state's lse in a base of its own, SuffixBase; that of s is B."""
+    for t, h in grid("n", "H"):
+        byte = mask[t] if mask is not None else 1
+        if byte != 0:
+            a = load_state(v[t, h], s[t, h])
+            b = rebase(load_state(v_other[t, h], s_other[t, h], base=SUFFIX), B)
             store_state(merge(a, b), v[t, h], s[t, h])
 
 
@@ -320,16 +370,30 @@ def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
 
 
 @inline
-def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
+def prefix_where(condition, prefix, prefix_lse, t, h, in_one_base):
+    if in_one_base:
+        state = load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=B)
+    else:
+        state = rebase(load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=PREFIX), RESULT)
+    return state
+
+
+@inline
+def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_one_base):
     """The prefix where it is live, merged with the suffix. `early` is the prefix of few tokens, read before it was known."""
     first = early
     if shape("n") > FEW:
-        first = load_state(prefix[t, h], prefix_lse[t, h], where=live, base=B)
-    return merge(mask(first, live), load_state(suffix[t, h], suffix_lse[t, h], base=B))
+        first = prefix_where(live, prefix, prefix_lse, t, h, in_one_base)
+    masked = mask(first, live)
+    if in_one_base:
+        second = load_state(suffix[t, h], suffix_lse[t, h], base=B)
+    else:
+        second = rebase(load_state(suffix[t, h], suffix_lse[t, h], base=SUFFIX), RESULT)
+    return merge(masked, second)
 
 
 @scaled
-def merge_masked_states(scaling: Scaling) -> Any:
+def merge_masked_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
@@ -348,10 +412,11 @@ def merge_masked_states(scaling: Scaling) -> Any:
     ):
         for t, p in grid("n", of):
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            early = [load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B) for h in heads]
+            early = [prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h, in_one_base) for h in heads]
             inside = is_of_a_sequence(t, cu_seqlens)
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
-            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(scaling.joined)]
+            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j], in_one_base)
+                      for j in range(scaling.joined)]  # fmt: skip
             if scaling.is_static:
                 store_state(merged[0], to.out[t, p], out_lse[t, p], scale=to.out_scales[0], where=inside)
             else:
@@ -366,7 +431,8 @@ def dims_of_lse(is_nh: bool) -> str:
 
 
 def sinks_applied(lse_layout: str) -> Any:
-    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n]."""
+    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n], in base B, and of
+    the result in ResultBase."""
     is_nh = lse_layout == "nh"
 
     @kernel
@@ -377,7 +443,7 @@ def sinks_applied(lse_layout: str) -> Any:
                 state = load_state(v[t, h], s[t, h], base=B)
             else:
                 state = load_state(v[t, h], s[h, t], base=B)
-            whole = merge(state, sink(f32(sinks[h]), base="e"))
+            whole = rebase(merge(state, sink(f32(sinks[h]), base="e")), RESULT)
             if is_nh:
                 store_state(whole, out[t, h], out_lse[t, h])
             else:

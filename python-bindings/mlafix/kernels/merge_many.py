@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from mlafix.dsl import (
@@ -22,6 +23,7 @@ from mlafix.dsl import (
     lse_of,
     merge,
     payload,
+    rebase,
     shape,
     store_state,
 )
@@ -29,8 +31,18 @@ from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled
 
 T = DType("T")
 B = Base("B", default="e")
+# Of the result, where a kernel has it.
+RESULT = Base("ResultBase")
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
+
+
+@inline
+def merged_dense(v, s, t, h):
+    merged = identity("D")
+    for j in range(v.shape[1]):
+        merged = merge(merged, load_state(v[t, j, h], s[t, j, h]))
+    return merged
 
 
 @kernel
@@ -45,10 +57,27 @@ def merge_states(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T,
     The lse is in base e, or in base 2 where B = 2. k may be 0, which gives 0, -inf; binding it (k = 4) makes code for that k alone.
     """
     for t, h in grid("n", "H"):
-        merged = identity("D")
-        for j in range(v.shape[1]):
-            merged = merge(merged, load_state(v[t, j, h], s[t, j, h]))
-        store_state(merged, out[t, h], out_lse[t, h])
+        store_state(merged_dense(v, s, t, h), out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_states_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n k H D"], s: In[f32, "n k H"]):
+    """merge_states with the result's lse in a base of its own, ResultBase."""
+    for t, h in grid("n", "H"):
+        store_state(rebase(merged_dense(v, s, t, h), RESULT), out[t, h], out_lse[t, h])
+
+
+@inline
+def merged_run(v, s, indptr, t, h, nnz, n1):
+    following = t + 1
+    known = following < n1
+    first, last = load(indptr[t], where=known), load(indptr[following], where=known)
+    start, end = index(first), index(last)
+    sound = 0 <= start <= end <= nnz
+    merged = identity("D")
+    for i in range(start, end if sound else start):
+        merged = merge(merged, load_state(v[i, h], s[i, h]))
+    return merged
 
 
 @kernel
@@ -71,38 +100,56 @@ def merge_states_ragged(
     """
     nnz, n1 = shape("nnz"), shape("n1")
     for t, h in grid("n", "H"):
-        following = t + 1
-        known = following < n1
-        first, last = load(indptr[t], where=known), load(indptr[following], where=known)
-        start, end = index(first), index(last)
-        sound = 0 <= start <= end <= nnz
-        merged = identity("D")
-        for i in range(start, end if sound else start):
-            merged = merge(merged, load_state(v[i, h], s[i, h]))
-        store_state(merged, out[t, h], out_lse[t, h])
+        store_state(merged_run(v, s, indptr, t, h, nnz, n1), out[t, h], out_lse[t, h])
 
 
 @kernel
-def merge_states_list(
+def merge_states_ragged_bases(
     out: Out[T, "n H D"],
     out_lse: Out[f32, "n H"] | None,
-    v0: In[T, "n H D"],
-    s0: In[f32, "n H"],
-    v1: In[T, "n H D"] | None,
-    s1: In[f32, "n H"] | None,
-    v2: In[T, "n H D"] | None,
-    s2: In[f32, "n H"] | None,
-    v3: In[T, "n H D"] | None,
-    s3: In[f32, "n H"] | None,
-    v4: In[T, "n H D"] | None,
-    s4: In[f32, "n H"] | None,
-    v5: In[T, "n H D"] | None,
-    s5: In[f32, "n H"] | None,
-    v6: In[T, "n H D"] | None,
-    s6: In[f32, "n H"] | None,
-    v7: In[T, "n H D"] | None,
-    s7: In[f32, "n H"] | None,
+    v: In[T, "nnz H D"],
+    s: In[f32, "nnz H"],
+    indptr: In[i32, "n1"],
 ):
+    """merge_states_ragged with the result's lse in a base of its own, ResultBase."""
+    nnz, n1 = shape("nnz"), shape("n1")
+    for t, h in grid("n", "H"):
+        store_state(rebase(merged_run(v, s, indptr, t, h, nnz, n1), RESULT), out[t, h], out_lse[t, h])
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """Up to eight states in buffers of their own: arguments of kernels."""
+
+    v0: Any = In[T, "n H D"]
+    s0: Any = In[f32, "n H"]
+    v1: Any = In[T, "n H D"] | None
+    s1: Any = In[f32, "n H"] | None
+    v2: Any = In[T, "n H D"] | None
+    s2: Any = In[f32, "n H"] | None
+    v3: Any = In[T, "n H D"] | None
+    s3: Any = In[f32, "n H"] | None
+    v4: Any = In[T, "n H D"] | None
+    s4: Any = In[f32, "n H"] | None
+    v5: Any = In[T, "n H D"] | None
+    s5: Any = In[f32, "n H"] | None
+    v6: Any = In[T, "n H D"] | None
+    s6: Any = In[f32, "n H"] | None
+    v7: Any = In[T, "n H D"] | None
+    s7: Any = In[f32, "n H"] | None
+
+
+@inline
+def merged_list(of, t, h):
+    merged = load_state(of.v0[t, h], of.s0[t, h])
+    others = ((of.v1, of.s1), (of.v2, of.s2), (of.v3, of.s3), (of.v4, of.s4), (of.v5, of.s5), (of.v6, of.s6), (of.v7, of.s7))
+    for v, s in others:
+        merged = merge(merged, load_state(v[t, h], s[t, h]))
+    return merged
+
+
+@kernel
+def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: Listed()):
     """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
 
       out     [n, H, D] T    written; may be one of v0 … v7 itself
@@ -113,10 +160,22 @@ def merge_states_list(
     The lse is in base e, or in base 2 where B = 2.
     """
     for t, h in grid("n", "H"):
-        merged = load_state(v0[t, h], s0[t, h])
-        for v, s in ((v1, s1), (v2, s2), (v3, s3), (v4, s4), (v5, s5), (v6, s6), (v7, s7)):
-            merged = merge(merged, load_state(v[t, h], s[t, h]))
-        store_state(merged, out[t, h], out_lse[t, h])
+        store_state(merged_list(of, t, h), out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_states_list_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: Listed()):
+    """merge_states_list with the result's lse in a base of its own, ResultBase."""
+    for t, h in grid("n", "H"):
+        store_state(rebase(merged_list(of, t, h), RESULT), out[t, h], out_lse[t, h])
+
+
+@inline
+def merged_splits(partial, partial_lse, i, j, h):
+    merged = identity("D")
+    for k in range(shape("s")):
+        merged = merge(merged, load_state(partial[k, i, j, h], partial_lse[k, i, j, h]))
+    return merged
 
 
 @kernel
@@ -136,22 +195,39 @@ def combine_split_kv(
     The lse is in base e, or in base 2 where B = 2. s may be 0, which gives 0, -inf; binding it (s = 4) makes code for that s alone.
     """
     for i, j, h in grid("b", "l", "H"):
-        merged = identity("D")
-        for k in range(shape("s")):
-            merged = merge(merged, load_state(partial[k, i, j, h], partial_lse[k, i, j, h]))
-        store_state(merged, out[i, j, h], out_lse[i, j, h])
+        store_state(merged_splits(partial, partial_lse, i, j, h), out[i, j, h], out_lse[i, j, h])
+
+
+@kernel
+def combine_split_kv_bases(
+    out: Out[O, "b l H D"],
+    out_lse: Out[f32, "b l H"] | None,
+    partial: In[P, "s b l H D"],
+    partial_lse: In[f32, "s b l H"],
+):
+    """combine_split_kv with the result's lse in a base of its own, ResultBase."""
+    for i, j, h in grid("b", "l", "H"):
+        store_state(rebase(merged_splits(partial, partial_lse, i, j, h), RESULT), out[i, j, h], out_lse[i, j, h])
 
 
 @inline
-def dense(v, s, t, h):
+def in_result_base(merged, in_one_base):
+    whole = merged
+    if not in_one_base:
+        whole = rebase(merged, RESULT)
+    return whole
+
+
+@inline
+def dense(v, s, t, h, in_one_base):
     merged = identity("(G K)", base=B)
     for i in range(shape("k")):
         merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-    return merged
+    return in_result_base(merged, in_one_base)
 
 
 @scaled
-def merge_dense_states(scaling: Scaling) -> Any:
+def merge_dense_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """k states of one array, in its order."""
     of = scaling.dim
 
@@ -163,7 +239,7 @@ def merge_dense_states(scaling: Scaling) -> Any:
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
-            merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            merged = [dense(v, s, t, p * scaling.joined + j, in_one_base) for j in range(scaling.joined)]
             store_states(merged, t, p, to, out_lse)
 
     return merge_dense_states
@@ -177,7 +253,7 @@ def listed(vs, ss, t, h):
 
 
 @scaled
-def merge_listed_states(scaling: Scaling) -> Any:
+def merge_listed_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
     of = scaling.dim
 
@@ -189,22 +265,22 @@ def merge_listed_states(scaling: Scaling) -> Any:
         ss: List[In[f32, "n H"], 8, "k"],
     ):
         for t, p in grid("n", of):
-            merged = [listed(vs, ss, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            merged = [in_result_base(listed(vs, ss, t, p * scaling.joined + j), in_one_base) for j in range(scaling.joined)]
             store_states(merged, t, p, to, out_lse)
 
     return merge_listed_states
 
 
 @inline
-def run(v, s, start, end, h):
+def run(v, s, start, end, h, in_one_base):
     merged = identity("(G K)", base=B)
     for i in range(start, end):
         merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
-    return merged
+    return in_result_base(merged, in_one_base)
 
 
 @scaled
-def merge_ragged_states(scaling: Scaling) -> Any:
+def merge_ragged_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
     of = scaling.dim
 
@@ -220,22 +296,23 @@ def merge_ragged_states(scaling: Scaling) -> Any:
             known = t + 1 < shape("n1")
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
-            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j) for j in range(scaling.joined)]
+            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j, in_one_base)
+                      for j in range(scaling.joined)]  # fmt: skip
             store_states(merged, t, p, to, out_lse)
 
     return merge_ragged_states
 
 
 @inline
-def splits(partial, partial_lse, i, j, h):
+def splits(partial, partial_lse, i, j, h, in_one_base):
     merged = identity("(G K)", base=B)
     for part in range(shape("s")):
         merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-    return merged
+    return in_result_base(merged, in_one_base)
 
 
 @scaled
-def merge_split_states(scaling: Scaling) -> Any:
+def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """The splits of split-KV attention. No packed i32 scales."""
     of = scaling.dim
 
@@ -248,7 +325,7 @@ def merge_split_states(scaling: Scaling) -> Any:
     ):
         for i, j, p in grid("b", "l", of):
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
-            merged = [splits(partial, partial_lse, i, j, h) for h in heads]
+            merged = [splits(partial, partial_lse, i, j, h, in_one_base) for h in heads]
             if scaling.is_static:
                 to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
             elif scaling.joined > 1:

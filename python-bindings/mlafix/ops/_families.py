@@ -6,20 +6,18 @@ import json
 from typing import Any, Callable, Dict, Tuple, Union
 
 from .. import library
-from .._arguments import wrong
+from ._bases import base_of, layout_of
 from ._types import Dispatch
 
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well, and names with their values
+"""A launch key: the layout and the base of the lse, in either spelling, then the lower-case dims that are bound as well, and names with their values
 ("C=2")."""
 
 PLAIN: Key = ("hn", "e")
 """The launch key of a kernel without an lse whose layout or base a caller chooses."""
 
-LAYOUTS = ("hn", "nh")
-BASES = ("e", "2")
 _LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
 
 
@@ -61,11 +59,12 @@ class KernelDispatchers(Dict[Key, Dispatch]):
         return {name: layout for name, layout in layouts.items() if layout}
 
     def __missing__(self, key: Key) -> Dispatch:
-        return self.setdefault(key, self.made(key))
+        canonical = checked(key)
+        return self.setdefault(key, self.made(key) if canonical == key else self[canonical])
 
     def made(self, key: Key) -> Dispatch:
         """A new dispatcher for a launch key."""
-        check_key(key)
+        key = checked(key)
         layout, base, *more = key
         bindings = {"B": base} if base != "e" else {}
         bindings.update(item.split("=") for item in more if "=" in item)
@@ -79,9 +78,6 @@ FAMILIES: dict[str, KernelDispatchers] = {}
 """Every kernel that a function of this package launches, by name."""
 
 
-def check_key(key: Key) -> None:
-    """Raises ArgumentError for a layout or a base that does not exist."""
-    if key[0] not in LAYOUTS:
-        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
-    if key[1] not in BASES:
-        raise wrong("base", "'e' or '2'", repr(key[1]))
+def checked(key: Key) -> Key:
+    """A key with the layout and the base spelled as kernels have them. Raises ArgumentError for what does not exist."""
+    return (layout_of(key[0]), base_of("base", key[1]), *key[2:])

@@ -18,7 +18,7 @@ from .. import _fake, library
 from .._arguments import renames, wrong
 from .._forks import whole
 from .._recording import Nothing, note, recorders, taker
-from ._families import KernelDispatchers, Key, TryLaunch, check_key
+from ._families import KernelDispatchers, Key, TryLaunch, checked
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
 
@@ -109,8 +109,7 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
 
 
 def _check(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...]) -> None:
-    check_key(key)
-    bound = _fake.check(family.kernel, family.arguments, arguments, views=family.views(key[0]))
+    bound = _fake.check(family.kernel, family.arguments, arguments, views=family.views(checked(key)[0]))
     library.check_dtypes(family.kernel, bound, family.stored)
 
 

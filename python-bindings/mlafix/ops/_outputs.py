@@ -6,7 +6,7 @@ from typing import Any
 
 from .._arrays import check_dtype, empty, empty_lse, empty_rows, lse_as, rows_of
 from .._forks import whole
-from ._families import Key, check_key
+from ._bases import Bases
 from .formats import OutFormat, check_format
 
 ROWS = ("n", "H", "D")
@@ -21,7 +21,7 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
         out: None allocates it, in the format, or of `dtype`.
         out_lse: None allocates it if `return_lse`.
         shape: of the rows, `[…, H, D]`; None for that of `like`, `[n, H, D]`.
-        lse_layout: of rows with the shape of `like`, "nh" or "hn".
+        lse_layout: "nh" or "hn".
         dtype: of rows of another shape; None for that of `like`.
     """
     if out_format is not None:
@@ -34,21 +34,24 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
         rows = tuple(rows_of(like, name, ROWS) if shape is None else shape)
         out = empty(like, rows, dtype) if out_format is None else out_format.empty(like, rows)
     if out_lse is None and return_lse:
-        out_lse = empty_lse(like, name, lse_layout) if shape is None else empty(like, tuple(shape[:-1]), "f32")
+        if shape is None:
+            out_lse = empty_lse(like, name, lse_layout)
+        else:
+            *lead, rows, heads, _ = shape
+            out_lse = empty(like, (*lead, heads, rows) if lse_layout == "hn" else (*lead, rows, heads), "f32")
     return out, out_lse
 
 
-def launch_in(out_format: OutFormat, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, key: Key,
+def launch_in(out_format: OutFormat, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, bases: Bases,
               stream: Any, **more: Any) -> None:
-    """Launches a kernel that stores `out` in a format, or binds or checks the call, as `stream` says; `key`: the lses' layout and base.
+    """Launches a kernel that stores `out` in a format, or binds or checks the call, as `stream` says.
 
     The arguments, `rows` and what else there is are those of `_scaled.launch`.
     """
-    check_key(key)
     whole("mlafix.ops._scaled")
     from . import _scaled  # and with it the language
 
-    _scaled.launch(kernel, out_format, tuple(rows), out, arguments, like, stream, base=key[1], **more)
+    _scaled.launch(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
 
 
 def turned(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:

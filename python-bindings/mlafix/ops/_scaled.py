@@ -11,6 +11,7 @@ from ..dsl import bf16, f16, f32
 from ..kernels import merge, merge_many, merge_mapped
 from ..kernels import rows as row_kernels
 from ..kernels.scaling import Scaling
+from ._bases import Bases
 from ._launch import Binding, launch_kernel
 from ._layouts import TILE_COLUMNS, TILE_ROWS, Rows
 from ._operators import FAKE
@@ -32,20 +33,25 @@ _FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.me
              "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
              "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states,
              "mapped_states": merge_mapped.merge_mapped_states}  # fmt: skip
+_WITHOUT_CHOICE = ("mapped_states", "quantised_rows")  # of a kernel for lses in one base
 
 
 @functools.lru_cache(maxsize=None)
-def _kernel(name: str, how: How, base: str, count: str, bound: int, copies: bool, out_base: str) -> Any:
+def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
-    made = _FAMILIES[name](scaling, *([copies] if name == "two_states" else []))
-    bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
-    bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if how.is_static or how.joined > 1 else {})
+    if name in _WITHOUT_CHOICE:
+        made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "C": bases.result}
+    else:
+        made = _FAMILIES[name](scaling, bases.are_one, *([copies] if name == "two_states" else []))
+        named = bases.bindings(name in ("two_states", "masked_states"))
+    chosen = {variable: base for variable, base in named.items() if base != "e"}
+    bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.joined > 1 else {})
     return made.specialize(**bindings) if bindings else made
 
 
-def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any, *, base: str = "e",
-           count: str = "", bound: int = 0, copies: bool = False, out_base: str = "e", dtype: Any = None) -> None:
+def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
+           bases: Bases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None) -> None:
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
     Args:
@@ -55,7 +61,7 @@ def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tu
         out: the result.
         arguments: the kernel's, behind those of the format.
         like: an input, whose dtype the result has without a format unless `dtype` says another.
-        base, out_base: of the lses.
+        bases: of the lses.
         count, bound: a count of states that is compiled into the kernel, as into the library's: 0 for any. The order of a merge, and so
             its bits, depend on it.
         copies: of two states, whether tokens past the context are copies.
@@ -66,7 +72,7 @@ def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tu
     where, how, padding = out_format.place(rows, like, dtype)
     if name == "split_states" and not how.in_tiles and not how.is_static:
         where = (where[0][..., 0, :], *where[1:])
-    kernel = _kernel(name, how, base, count, bound, copies, out_base)
+    kernel = _kernel(name, how, bases, count, bound, copies)
     _LAUNCHES[type(out_format)](kernel, (out, *where, *arguments), stream)
     if padding is not None and stream is not FAKE:
         _clear(*padding, stream)

@@ -28,11 +28,11 @@ class Array(Protocol):
 DTypeLike = Any
 """A dtype: its name here ("bf16") or in numpy ("bfloat16"), or numpy's or torch's object for it."""
 
-LseLayout = Literal["hn", "nh"]
-"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
+LseLayout = Literal["hn", "nh", "HN", "NH"]
+"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer); or in capitals, as FlashInfer spells it."""
 
-Base = Literal["e", "2"]
-"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
+Base = Literal["e", "2", "ln", "log2"]
+"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer); `"ln"` and `"log2"` say the same."""
 
 QuantizeFrom = Literal["f32", "output"]
 """The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""

@@ -42,7 +42,8 @@ from .._arguments import renames, wrong
 from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from .._kernel import Kernel
 from .._runtime import NewTensor, SizeOf
-from ._families import PLAIN, KernelDispatchers, check_key
+from ._bases import Bases, base_of, bases_of, layout_of, spelled_key
+from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
 from ._outputs import ROWS, launch_in, outputs, turned
 from ._types import Array, Base, LseLayout, Stream
@@ -54,7 +55,10 @@ _MERGE = KernelDispatchers("merge_attn_states")
 _MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
 _COPY = KernelDispatchers("merge_attn_states_copy")
 _COPY_FP8 = KernelDispatchers("merge_attn_states_copy_fp8")
+_MERGE_BASES = KernelDispatchers("merge_attn_states_bases")
+_COPY_BASES = KernelDispatchers("merge_attn_states_copy_bases")
 _IN_PLACE = KernelDispatchers("merge_state_in_place")
+_IN_PLACE_BASES = KernelDispatchers("merge_state_in_place_bases")
 _STATS = KernelDispatchers("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
@@ -62,7 +66,8 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 @calls_operation(out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-                      lse_layout: LseLayout = "hn", base: Base = "e", copy_past_context: bool = False,
+                      lse_layout: LseLayout = "hn", base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None,
+                      suffix_base: Base | None = None, out_base: Base | None = None, copy_past_context: bool = False,
                       out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
@@ -82,8 +87,13 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
-        lse_layout: the layout of all three lse arrays, "hn" or "nh".
-        base: the base of all three lse arrays, "e" or "2" (N8).
+        lse_layout: the layout of all three lse arrays, "hn" or "nh"; FlashInfer's "HN" and "NH" say the same.
+        base: the base of the lse arrays, "e" or "2" (N8); "ln" and "log2" say the same.
+        lse_base: the same under the name that FlashInfer has for it; where it is given, `base` does not count.
+        prefix_base: the base of `prefix_lse`. None: that of all.
+        suffix_base: the base of `suffix_lse`. None: that of all.
+        out_base: the base of `out_lse`. None: that of all. An lse of another base than this is converted when it is read: one
+            product, rounded to f32.
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
@@ -102,34 +112,41 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
     copies = copy_past_context and context_rows is not None
-    if out_format is None and (fast := fast_path(_COPY if copies else _MERGE, (lse_layout, base))):
+    of_all = out_format is prefix_base is suffix_base is out_base is None
+    if of_all and (fast := fast_path(_COPY if copies else _MERGE, (lse_layout, base if lse_base is None else lse_base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
-        lse_layout=lse_layout, base=base, copy_past_context=copies, out_format=out_format, stream=stream)
+        lse_layout=lse_layout, base=base, lse_base=lse_base, prefix_base=prefix_base, suffix_base=suffix_base, out_base=out_base,
+        copy_past_context=copies, out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
-                       return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Base, copy_past_context: bool,
+                       return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Base, lse_base: Base | None,
+                       prefix_base: Base | None, suffix_base: Base | None, out_base: Base | None, copy_past_context: bool,
                        out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
-    copies, key = copy_past_context, (lse_layout, base)
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
+    copies, key = copy_past_context, spelled_key(lse_layout, base, lse_base, bases)
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
-    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
-    if out_format is None:
-        launch(_COPY if copies else _MERGE, key, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
-    elif type(out_format) is Fp8:
+    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
+    plain = out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows
+    if out_format is None and not bases.are_one:
+        launch(_COPY_BASES if copies else _MERGE_BASES, bases.key(layout, sides=True), plain, stream)
+    elif out_format is None:
+        launch(_COPY if copies else _MERGE, key, plain, stream)
+    elif type(out_format) is Fp8 and bases.are_one:
         scale = one_element(out_format.scale, prefix)
         _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
-        lses = turned((out_lse, prefix_lse, suffix_lse), lse_layout, "hn")
+        lses = turned((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
-        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, key, stream, copies=copies)
+        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, bases, stream, copies=copies)
     return out, out_lse
 
 
@@ -138,7 +155,8 @@ _launch_fp8 = renames(out_scale="Fp8.scale")(launch)
 
 @operation(writes=("v", "s"))
 def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
-                         lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> None:
+                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, other_base: Base | None = None,
+                         stream: Stream = None) -> None:
     """Merges another state into `v`, `s`, on the tokens that the mask selects.
 
         v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
@@ -153,7 +171,9 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         s_other: as `s`.
         mask: `[n]` bool or u8; nonzero merges the token's rows. None merges all.
         lse_layout: of `s` and `s_other`: "nh" or "hn".
-        base: of `s` and `s_other`: "e" or "2".
+        base: of `s` and `s_other`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        other_base: of `s_other`, which is converted. None: that of `s`.
         stream: the CUDA stream; None is torch's current one.
 
     Raises:
@@ -165,7 +185,13 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         >>> v[:, 0, 0].tolist(), s[:, 0].tolist()
         ([3.0, 2.0], [1.0, 0.0])
     """
-    launch(_IN_PLACE, (lse_layout, base), (v, s, v_other, s_other, mask), stream)
+    arguments = v, s, v_other, s_other, mask
+    own = bases_of(base, lse_base, None)
+    other = own.prefix if other_base is None else base_of("other_base", other_base)
+    if other == own.prefix:
+        launch(_IN_PLACE, spelled_key(lse_layout, base, lse_base, own), arguments, stream)
+    else:
+        launch(_IN_PLACE_BASES, (layout_of(lse_layout), own.prefix, f"SuffixBase={other}"), arguments, stream)
 
 
 @operation(out="", out_stats="return_stats")
@@ -216,7 +242,8 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 @operation(out="", out_lse="return_lse")
 def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
                          out_format: OutFormat, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                         lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None,
+                         suffix_base: Base | None = None, out_base: Base | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """In one launch what the fixup of rows without keys (`mlafix.ops.blank`), a merge and a quantisation are in three.
 
     Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. Where kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
@@ -236,7 +263,9 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of all three lse arrays: "nh" or "hn".
-        base: of all three lse arrays: "e" or "2".
+        base: of all three lse arrays: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        prefix_base, suffix_base, out_base: the base of one of them, as of `merge_attn_states`. None: that of all.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -254,22 +283,23 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         ([3.0, 4.0, 4.0], [0.6930000185966492, 0.0, 0.0])
     """
     check_format(out_format)
-    check_key((lse_layout, base))
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
     rows = rows_of(prefix, "prefix", ROWS)
     sequences = rows_of(cu_seqlens, "cu_seqlens", ("b + 1",))[0] - 1
     if (count := rows_of(kv_lens, "kv_lens", ("b",))[0]) < sequences:
         raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", count)
-    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
+    out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     halvings = max(sequences, 0).bit_length()
-    lses = turned((out_lse, prefix_lse, suffix_lse), lse_layout, "nh")
+    lses = turned((out_lse, prefix_lse, suffix_lse), layout, "nh")
     arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
-    launch_in(out_format, "masked_states", rows, out, arguments, prefix, (lse_layout, base), stream)
+    launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream)
     return out, out_lse
 
 
 @operation(out="", out_lse="return_lse")
 def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-               lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+               lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
+               stream: Stream = None) -> tuple[Any, Any]:
     """Gives each row of a normalised state the attention sink of its head: a logit that takes weight and adds no value.
 
         out = v / (1 + exp(sink - s));  out_lse = log(exp(s) + exp(sink))
@@ -288,7 +318,9 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         return_lse: False: no lse with the sink is computed unless `out_lse` is given, and `s` stays the lse without it, as FlashMLA
             returns it.
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
-        base: of `s` and `out_lse`: "e" or "2".
+        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `s`.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -303,17 +335,18 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
-    check_key((lse_layout, base))
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
     out, _ = outputs(v, "v", out, None, return_lse=False)
     if out_lse is None and return_lse:
-        out_lse = empty_lse(out, "out", lse_layout)
-    launch_kernel(_sink_kernel(lse_layout, base), (out, out_lse, v, s, sinks), stream)
+        out_lse = empty_lse(out, "out", layout)
+    launch_kernel(_sink_kernel(layout, bases), (out, out_lse, v, s, sinks), stream)
     return out, out_lse
 
 
 @functools.lru_cache(maxsize=None)
-def _sink_kernel(lse_layout: LseLayout, base: Base) -> Kernel:
-    kernel = library.kernel("apply_sink" if lse_layout == "nh" else "apply_sink_hn")
-    return kernel.specialize(B=base) if base != "e" else kernel
+def _sink_kernel(layout: str, bases: Bases) -> Kernel:
+    kernel = library.kernel("apply_sink" if layout == "nh" else "apply_sink_hn")
+    chosen = {name: base for name, base in (("B", bases.prefix), ("ResultBase", bases.result)) if base != "e"}
+    return kernel.specialize(**chosen) if chosen else kernel

@@ -25,6 +25,7 @@ from .._arguments import wrong
 from .._arrays import dtype_name, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
+from ._bases import Bases, bases_of, layout_of, spelled_key
 from ._families import KernelDispatchers, Key
 from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, outputs, turned
@@ -43,13 +44,25 @@ _BOUND_COUNT = 8 if _toolchain.compiler_file() else 0
 _DENSE = KernelDispatchers("merge_states")
 _RAGGED = KernelDispatchers("merge_states_ragged")
 _LIST = KernelDispatchers("merge_states_list")
+_DENSE_BASES = KernelDispatchers("merge_states_bases")
+_RAGGED_BASES = KernelDispatchers("merge_states_ragged_bases")
+_LIST_BASES = KernelDispatchers("merge_states_list_bases")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = KernelDispatchers("combine_split_kv")
+_SPLIT_BASES = KernelDispatchers("combine_split_kv_bases")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
-def _key(base: Base, count: int, name: str) -> Key:
+def _key(base: Any, count: int, name: str) -> Key:
     return ("nh", base, name) if _bound(count) else ("nh", base)
+
+
+def _launch(plain: KernelDispatchers, other: KernelDispatchers, key: Key, bases: Bases, arguments: tuple[Any, ...], stream: Any) -> None:
+    """Launches the kernel for one base, or the other. `key`: of the former."""
+    if bases.are_one:
+        launch(plain, key, arguments, stream)
+    else:
+        launch(other, (*bases.key("nh"), *key[2:]), arguments, stream)
 
 
 def _bound(count: int) -> int:
@@ -59,7 +72,8 @@ def _bound(count: int) -> int:
 
 @calls_operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                 base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
+                 stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -73,7 +87,9 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        base: of `s` and `out_lse`: "e" or "2".
+        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `s`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
@@ -91,30 +107,35 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
-    if out_format is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
+    spelled = base if lse_base is None else lse_base
+    if out_format is out_base is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
-    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, out_format=out_format, stream=stream)
+    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, lse_base=lse_base, out_base=out_base,
+                         out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Base,
-                  out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
+                  lse_base: Base | None, out_base: Base | None, out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_states`, less the fast path."""
+    bases = bases_of(base, lse_base, out_base)
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     rows = n, heads, dim
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=rows)
     if out_format is None:
-        launch(_DENSE, _key(base, count, "k"), (out, out_lse, v, s), stream)
+        key = _key(spelled_key("nh", base, lse_base, bases)[1], count, "k")
+        _launch(_DENSE, _DENSE_BASES, key, bases, (out, out_lse, v, s), stream)
     else:
-        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, ("nh", base), stream, count="k", bound=_bound(count))
+        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=_bound(count))
     return out, out_lse
 
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, base: Base = "e", out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                        return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
+                        out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
     The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
@@ -122,12 +143,15 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 
     Args:
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
-        s: `[nnz, H] f32`, any strides.
+        s: `[nnz, H] f32` (or `[H, nnz]`, by `lse_layout`), any strides.
         indptr: `[n + 1] i32`, on the arrays' device; never read by the host.
         out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        base: of `s` and `out_lse`: "e" or "2".
+        lse_layout: of `s` and `out_lse`: "nh" or "hn".
+        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `s`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
@@ -148,19 +172,21 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         raise wrong("indptr", "at least 1 entry", "0")
     if out is not None and (rows := rows_of(out, "out", ROWS)[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     shape = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
-    out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape)
+    out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape, lse_layout=layout)
+    lses = turned((out_lse, s), layout, "nh")
     if out_format is None:
-        launch(_RAGGED, ("nh", base), (out, out_lse, v, s, indptr), stream)
+        _launch(_RAGGED, _RAGGED_BASES, ("nh", bases.prefix), bases, (out, lses[0], v, lses[1], indptr), stream)
     else:
-        launch_in(out_format, "ragged_states", shape, out, (out_lse, v, s, indptr), v, ("nh", base), stream)
+        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, bases, stream)
     return out, out_lse
 
 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", out_format: OutFormat | None = None,
-                      stream: Stream = None) -> tuple[Any, Any]:
+                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
+                      out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
     Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
@@ -173,7 +199,9 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         out_lse: as the elements of `ss`; may be one of them itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
-        base: of `ss` and `out_lse`: "e" or "2".
+        base: of `ss` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `ss`.
         out_format: the format of the result, one of `mlafix.ops.formats`, then of arrays with equal strides, none of which is `out`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
@@ -197,15 +225,16 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
     if len(ss) != count:
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
-    first = vs[0]
-    out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=lse_layout)
+    first, layout, bases = vs[0], layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=layout)
     if out_format is None:
         pairs = [array for pair in zip(vs, ss) for array in pair]
-        launch(_LIST, (lse_layout, base), (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
+        family, key = (_LIST, (layout, bases.prefix)) if bases.are_one else (_LIST_BASES, bases.key(layout))
+        launch(family, key, (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
     else:
-        lses = turned((out_lse, *ss), lse_layout, "nh")
+        lses = turned((out_lse, *ss), layout, "nh")
         rows = rows_of(first, "vs[0]", ROWS)
-        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, (lse_layout, base), stream, count="k", bound=count)
+        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, bases, stream, count="k", bound=count)
     return out, out_lse
 
 
@@ -218,7 +247,7 @@ def _new_of(dtype: Any) -> NewTensor | None:
         return None
 
 
-def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Base,
+def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Any,
               stream: Stream, out_lse: Array | None = None) -> tuple[Any, ...] | None:
     """A combine on the fast path, with the lse allocated as `new_lse` says where it is not given; None where there is no fast path."""
     shape = getattr(partial, "shape", None)
@@ -238,7 +267,8 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 
 @calls_operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                     out_dtype: DTypeLike = None, return_lse: bool = True, base: Base = "e", out_format: OutFormat | None = None,
+                     out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
+                     lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
                      stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
@@ -248,13 +278,16 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
-        partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
+        partial_lse: `[S, B, L, H] f32` (or `[S, B, H, L]`, by `lse_layout`), any strides.
         out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
             a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        base: of `partial_lse` and `out_lse`: "e" or "2".
+        lse_layout: of `partial_lse` and `out_lse`: "nh", or "hn" where L is behind H.
+        base: of `partial_lse` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `partial_lse`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         stream: the CUDA stream; None is torch's current one.
 
@@ -272,28 +305,33 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         (dtype('float16'), [3.0, 3.0])
     """
     made = None
-    if out_format is None:
-        made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
+    if out_format is out_base is None and lse_layout == "nh":
+        spelled = base if lse_base is None else lse_base
+        made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:
         return made[0], made[1]
-    return _combine_split_kv(partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base,
-                             out_format=out_format, stream=stream)
+    return _combine_split_kv(partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
+                             lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
-                      return_lse: bool, base: Base, out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
+                      return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
+                      out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     name = None if out_dtype is None else dtype_name(out_dtype)
     if name is not None and out_format is None and out is not None and name != (held := dtype_name(out.dtype)):
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", name)
     if name is not None and type(out_format) is Fp8 and name != "f8e4m3fn":
         raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
-    out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), dtype=name)
+    out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
+    lses = turned((out_lse, partial_lse), layout, "nh")
     if out_format is None:
-        launch(_SPLIT, _key(base, shape[0], "s"), (out, out_lse, partial, partial_lse), stream)
+        key = _key(spelled_key("nh", base, lse_base, bases)[1], shape[0], "s")
+        _launch(_SPLIT, _SPLIT_BASES, key, bases, (out, lses[0], partial, lses[1]), stream)
     else:
-        launch_in(out_format, "split_states", shape[1:], out, (out_lse, partial, partial_lse), partial, ("nh", base), stream, count="s",
+        launch_in(out_format, "split_states", shape[1:], out, (lses[0], partial, lses[1]), partial, bases, stream, count="s",
                   bound=_bound(shape[0]), dtype=out_dtype)
     return out, out_lse

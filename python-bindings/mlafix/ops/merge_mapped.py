@@ -12,10 +12,11 @@ import math
 
 from .._arguments import wrong
 from .._arrays import rows_of
-from ._families import BASES, KernelDispatchers, Key
+from ._bases import bases_of, layout_of
+from ._families import KernelDispatchers, Key
 from ._launch import launch, operation
-from ._outputs import ROWS, launch_in
-from ._types import Array, Base, DTypeLike, Stream
+from ._outputs import ROWS, launch_in, turned
+from ._types import Array, Base, DTypeLike, LseLayout, Stream
 from .formats import OutFormat, check_format
 
 __all__ = ["merge_states_mapped"]
@@ -26,8 +27,9 @@ _MAPPED = KernelDispatchers("merge_states_mapped")
 @operation(writes=("out", "out_lse"))
 def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
                         row_map: Array | None = None, *, out_lse: Array | None = None, min_parts: int = 0,
-                        sinks: Array | None = None, empty_lse: float = -math.inf, base: Base = "e",
-                        out_base: Base | None = None, out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
+                        sinks: Array | None = None, empty_lse: float = -math.inf,
+                        lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
+                        out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
                         stream: Stream = None) -> None:
     """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
 
@@ -42,7 +44,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     Args:
         out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says; the rows that groups name are written.
         parts: `[p, H, D]`, f32, bf16 or f16.
-        lses: `[p, H] f32`, any strides.
+        lses: `[p, H] f32` (or `[H, p]`, by `lse_layout`), any strides.
         indptr: `[g + 1] i32`, on the arrays' device, as the maps are; never read by the host.
         part_map: `[k] i32`: the row of each part. None: part j is row j.
         row_map: `[g] i32`: the row of each group. None: group g is row g.
@@ -51,8 +53,10 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
             writer of an only part has written the row itself.
         sinks: `[H] f32`: logits in base e that take part in each row of `out` without a value; `out_lse` is without them.
         empty_lse: stored in `out_lse` for -inf.
-        base: of `lses`: "e" or "2".
-        out_base: of `out_lse`. None: `base`.
+        lse_layout: of `lses` and `out_lse`: "nh" or "hn".
+        base: of `lses`: "e" or "2"; "ln" and "log2" say the same.
+        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
+        out_base: of `out_lse`. None: that of `lses`.
         out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         stream: the CUDA stream; None is torch's current one.
@@ -68,18 +72,16 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         >>> out[:, 0, 0].tolist()  # the middle of 5 and 1 in row 3, and 3 in row 0
         [3.0, 7.0, 7.0, 3.0]
     """
-    if out_base is None:
-        out_base = base
-    elif out_base not in BASES:
-        raise wrong("out_base", "'e', '2' or None", repr(out_base))
+    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     if out_format is not None:
         check_format(out_format)
     if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):
         raise wrong("out_dtype", "None without a format whose quantize_from is 'output'", repr(out_dtype))
-    arguments = (out_lse, parts, lses, indptr, part_map, row_map, sinks, min_parts, empty_lse)
+    of_rows, of_parts = turned((out_lse, lses), layout, "nh")
+    arguments = (of_rows, parts, of_parts, indptr, part_map, row_map, sinks, min_parts, empty_lse)
     if out_format is None:
-        key: Key = ("nh", base) if out_base == "e" else ("nh", base, f"C={out_base}")
+        key: Key = ("nh", bases.prefix) if bases.result == "e" else ("nh", bases.prefix, f"C={bases.result}")
         launch(_MAPPED, key, (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
-        launch_in(out_format, "mapped_states", rows, out, arguments, parts, ("nh", base), stream, out_base=out_base, dtype=out_dtype)
+        launch_in(out_format, "mapped_states", rows, out, arguments, parts, bases, stream, dtype=out_dtype)

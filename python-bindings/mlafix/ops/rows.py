@@ -15,6 +15,7 @@ from typing import Any
 
 from .._arguments import wrong
 from .._arrays import check_dtype, empty_rows, one_element, viewed
+from ._bases import Bases
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._outputs import launch_in
@@ -163,7 +164,7 @@ def _quantised(x: Any, out_format: OutFormat, out: Any, stream: Any) -> Any:
     if len(shape) == 2:
         heads = out_format.heads_of(shape[1])
         rows, results = _with_heads(x, "x", heads), _with_heads(out, "out", heads)
-    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, PLAIN, stream)
+    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, Bases("e", "e", "e"), stream)
     return out
 
 

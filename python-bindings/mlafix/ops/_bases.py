@@ -1,0 +1,62 @@
+"""The bases and the layout of log-sum-exps: as callers spell them, and as kernels take them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, NamedTuple
+
+from .._arguments import wrong
+
+_BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2"}
+_LAYOUTS = {"hn": "hn", "nh": "nh", "HN": "hn", "NH": "nh"}
+
+
+def base_of(name: str, base: Any) -> str:
+    """The base, "e" or "2", of an argument called `name`. Raises ArgumentError."""
+    found = _BASES.get(base) if isinstance(base, str) else None
+    if found is None:
+        raise wrong(name, "'e', 'ln', '2' or 'log2'", repr(base))
+    return found
+
+
+def layout_of(layout: Any) -> str:
+    """The layout of an argument "lse_layout": "hn" or "nh". Raises ArgumentError."""
+    found = _LAYOUTS.get(layout) if isinstance(layout, str) else None
+    if found is None:
+        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(layout))
+    return found
+
+
+class Bases(NamedTuple):
+    """The bases of the lses of a merge: each "e" or "2". `prefix` is that of all inputs where they share one."""
+
+    prefix: str
+    suffix: str
+    result: str
+
+    @property
+    def are_one(self) -> bool:
+        return self.prefix == self.suffix == self.result
+
+    def bindings(self, sides: bool) -> Dict[str, str]:
+        """What binds a kernel to these. `sides`: it merges a prefix and a suffix, else states of one base."""
+        if self.are_one:
+            return {"B": self.prefix}
+        inputs = {"PrefixBase": self.prefix, "SuffixBase": self.suffix} if sides else {"B": self.prefix}
+        return {**inputs, "ResultBase": self.result}
+
+    def key(self, layout: str, sides: bool = False) -> tuple[str, ...]:
+        """The launch key of a kernel that has a base for each lse."""
+        return (layout, "e", *(f"{name}={base}" for name, base in self.bindings(sides).items() if base != "e"))
+
+
+def bases_of(base: Any, lse_base: Any, out_base: Any, prefix_base: Any = None, suffix_base: Any = None) -> Bases:
+    """What the arguments with these names say. Raises ArgumentError."""
+    whole = base_of("base", base) if lse_base is None else base_of("lse_base", lse_base)
+    named = ("prefix_base", prefix_base), ("suffix_base", suffix_base), ("out_base", out_base)
+    return Bases(*(whole if given is None else base_of(name, given) for name, given in named))
+
+
+def spelled_key(lse_layout: Any, base: Any, lse_base: Any, bases: Bases) -> tuple[str, ...]:
+    """The launch key of a kernel for one base, spelled as the caller has it where that says it all: the fast path looks it up so."""
+    spelled = base if lse_base is None else lse_base
+    return (lse_layout, spelled if _BASES[spelled] == bases.prefix else bases.prefix)

@@ -1,0 +1,173 @@
+"""Merges whose log-sum-exps are in bases of their own: prefix, suffix and result; and FlashInfer's spelling of base and layout."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import contract
+from devices import Device
+from mlafix import ops
+from numerics import BF16, E4M3, F32, poison, same_bits
+from states import EMPTY, EMPTY_FA2, NAN, ORDINARY, ZERO, States, make_states
+
+N, H, D = 9, 4, 64
+BASE = {"e": np.e, "ln": np.e, "2": 2.0, "log2": 2.0}
+SIDES = [("log2", "ln", "ln"), ("ln", "log2", "log2"), ("log2", "log2", "ln")]
+"""Bases of prefix, suffix and result. The first is sglang#40903's and vllm#52796's: FlashInfer's prefix beside FlashAttention's suffix."""
+
+
+def states(rng: np.random.Generator, count: int, dtype: np.dtype = BF16) -> States:
+    """Without faint rows, whose large lses a conversion rounds."""
+    return make_states(rng, count, N, H, D, dtype, kinds=rng.choice([ORDINARY, EMPTY, EMPTY_FA2, NAN, ZERO], (count, N, H), p=[0.5, 0.15, 0.15, 0.05, 0.15]))
+
+
+def in_base(lse: np.ndarray, base: str) -> np.ndarray:
+    """A natural lse in another base, rounded once."""
+    return (lse.astype(np.float64) / np.log(BASE[base])).astype(np.float32)
+
+
+def check(got: Any, got_lse: Any, v: np.ndarray, lses: list[np.ndarray], bases: tuple[str, ...], out_base: str, dtype: np.dtype, **how: Any) -> None:
+    """A merge of rows [n, H, D] with lses [n, H], each in its base, against f64."""
+    with np.errstate(invalid="ignore"):
+        natural = np.stack([lse.astype(np.float64) * np.log(BASE[base]) for lse, base in zip(lses, bases)])
+    want, total = contract.merge(v, natural, out_dtype=dtype, **how)
+    want.check(got, "out")
+    lse = total.value / np.log(BASE[out_base])
+    contract.Expected(lse, np.maximum(1, np.nan_to_num(np.abs(lse), posinf=1, neginf=1)), ~np.isfinite(lse)).check(got_lse, "lse")
+
+
+@pytest.mark.parametrize("bases", SIDES, ids="-".join)
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+def test_prefix_suffix_and_result_have_bases_of_their_own(dtype: np.dtype, bases: tuple[str, str, str], device: Device,
+                                                          rng: np.random.Generator) -> None:
+    made = states(rng, 2, dtype)
+    lses = [in_base(made.s[i], bases[i]) for i in range(2)]
+    inputs = [device.put(x) for x in (made.v[0], lses[0], made.v[1], lses[1])]
+    out, lse = device.put(poison((N, H, D), dtype)), device.put(poison((N, H), F32))
+    ops.merge_attn_states(*inputs, out=out, out_lse=lse, context_rows=7, lse_layout="NH", prefix_base=bases[0],  # type: ignore[arg-type]
+                          suffix_base=bases[1], out_base=bases[2])  # type: ignore[arg-type]
+    present = np.ones((2, N, H), bool)
+    present[0, 7:] = False
+    check(device.get(out), device.get(lse), made.v, lses, bases, bases[2], dtype, present=present)
+
+
+@pytest.mark.parametrize("bases", SIDES, ids="-".join)
+def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
+    """The payload bit for bit, an lse of +inf and NaN as they are; another lse is in the base of the result."""
+    made = states(rng, 2)
+    lses = [in_base(made.s[i], bases[i]) for i in range(2)]
+    lses[1][0], lses[1][1, 0] = np.inf, np.nan
+    inputs = [device.put(np.ascontiguousarray(x)) for x in (made.v[0], lses[0].T, made.v[1], lses[1].T)]
+    out, lse = ops.merge_attn_states(*inputs, context_rows=0, copy_past_context=True, prefix_base=bases[0],  # type: ignore[arg-type]
+                                     suffix_base=bases[1], out_base=bases[2])  # type: ignore[arg-type]
+    assert same_bits(device.get(out), made.v[1])
+    want = lses[1].astype(np.float64) * (np.log(BASE[bases[1]]) / np.log(BASE[bases[2]]))
+    np.testing.assert_allclose(device.get(lse).T, want, rtol=2e-7)
+
+
+@pytest.mark.parametrize(("form", "bases"), [("static", SIDES[0]), ("groups", SIDES[1])], ids=["static", "groups"])
+def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
+    """The bits are those of the merge with all lses in one base, but for what the conversion rounds: here nothing, at lses of 0."""
+    if form == "groups" and device.name == "ptx":
+        pytest.skip("formats with scales take arrays of numpy's or torch's")
+    v = rng.normal(0, 1, (2, N, H, D)).astype(np.float32)
+    zeros = device.put(np.zeros((N, H), np.float32))
+    inputs = [device.put(v[0]), zeros, device.put(v[1]), zeros]
+
+    def merged(merge: Callable[..., Any], more: tuple[Any, ...], **how: Any) -> tuple[np.ndarray, np.ndarray]:
+        scales = device.put(poison((N, H, 2), F32))
+        out_format = ops.Fp8(device.put(np.full(1, 0.5, np.float32))) if form == "static" else ops.Fp8Groups(scales)
+        out, lse = merge(*inputs, *more, out_format=out_format, lse_layout="nh", **how)
+        return device.get(out), device.get(lse)
+
+    lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
+    sides = dict(zip(("prefix_base", "suffix_base", "out_base"), bases))
+    for merge, more in ((ops.merge_attn_states, ()), (ops.fixup_merge_quantize, (lens, starts))):
+        plain, total = merged(merge, more)
+        out, lse = merged(merge, more, **sides)
+        assert same_bits(out, plain) and out.dtype == E4M3
+        np.testing.assert_allclose(lse, total / np.log(BASE[bases[2]]), rtol=2e-7)
+
+
+MANY: dict[str, Callable[..., Any]] = {
+    "merge_states": lambda d, v, s, **how: ops.merge_states(d.put(v.transpose(1, 0, 2, 3)), d.put(s.transpose(1, 0, 2)), **how),
+    "merge_states_list": lambda d, v, s, **how: ops.merge_states_list([d.put(x) for x in v], [d.put(x) for x in s], **how),
+    "merge_states_ragged": lambda d, v, s, **how: ops.merge_states_ragged(
+        d.put(np.ascontiguousarray(v.transpose(1, 0, 2, 3)).reshape(-1, H, D)), d.put(np.ascontiguousarray(s.transpose(1, 0, 2)).reshape(-1, H)),
+        d.put(np.arange(N + 1, dtype=np.int32) * len(v)), **how),
+    "combine_split_kv": lambda d, v, s, **how: [x[0] for x in ops.combine_split_kv(d.put(v[:, None]), d.put(s[:, None]), **how)],
+}
+
+
+@pytest.mark.parametrize("base", ["log2", "ln"])
+@pytest.mark.parametrize("function", MANY)
+def test_many_states_merge_into_a_result_in_another_base(function: str, base: str, device: Device, rng: np.random.Generator) -> None:
+    made, other = states(rng, 3), "ln" if base == "log2" else "log2"
+    lses = [in_base(lse, base) for lse in made.s]
+    out, lse = MANY[function](device, made.v, np.stack(lses), lse_base=base, out_base=other)
+    check(device.get(out), device.get(lse), made.v, lses, (base,) * 3, other, BF16)
+    quantised, again = MANY[function](device, made.v, np.stack(lses), lse_base=base, out_base=other, out_format=ops.Fp8(device.put(np.ones(1, np.float32))))
+    assert device.get(quantised).dtype == E4M3 and same_bits(device.get(again), device.get(lse))
+
+
+def test_in_place_the_other_state_has_a_base_of_its_own(device: Device, rng: np.random.Generator) -> None:
+    made = states(rng, 2)
+    lses = [made.s[0], in_base(made.s[1], "log2")]
+    v, s = device.put(made.v[0].copy()), device.put(lses[0].copy())
+    ops.merge_state_in_place(v, s, device.put(made.v[1]), device.put(lses[1]), other_base="log2")
+    check(device.get(v), device.get(s), made.v, lses, ("ln", "log2"), "ln", BF16)
+
+
+def test_a_sink_joins_a_state_whose_result_is_in_another_base(device: Device, rng: np.random.Generator) -> None:
+    made = states(rng, 1)
+    sinks, lse = rng.normal(0, 2, H).astype(np.float32), in_base(made.s[0], "2")
+    out, total = ops.apply_sink(device.put(made.v[0]), device.put(lse), device.put(sinks), base="2", out_base="e")
+    payloads = np.stack([made.v[0], np.zeros_like(made.v[0])])
+    check(device.get(out), device.get(total), payloads, [lse, np.broadcast_to(sinks, (N, H))], ("2", "e"), "e", BF16)
+
+
+def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device: Device, rng: np.random.Generator) -> None:
+    """Chunked prefill over a cached prefix of 4096 keys: FlashInfer's lse is in base 2, that of the new tokens in base e (vllm#52796, too)."""
+    logits = rng.normal(0, 1, (H, N, 4096 + 64))
+    values = rng.normal(0, 1, (4096 + 64, D))
+    parts = slice(0, 4096), slice(4096, None)
+
+    def attention(keys: slice) -> tuple[np.ndarray, np.ndarray]:
+        weights = np.exp(logits[..., keys])
+        total = weights.sum(axis=-1, keepdims=True)
+        return (weights / total @ values[keys]).transpose(1, 0, 2), np.log(total[..., 0])
+
+    (prefix, prefix_lse), (suffix, suffix_lse) = (attention(keys) for keys in parts)
+    inputs = [device.put(x.astype(np.float32)) for x in (np.ascontiguousarray(prefix), prefix_lse / np.log(2), np.ascontiguousarray(suffix), suffix_lse)]
+    whole, whole_lse = attention(slice(None))
+    out, lse = ops.merge_attn_states(*inputs, prefix_base="log2", lse_layout="HN")
+    np.testing.assert_allclose(device.get(out), whole, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(device.get(lse), whole_lse, rtol=1e-6)
+    wrong, _ = ops.merge_attn_states(*inputs, lse_layout="HN")
+    assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()  # what the reports saw
+
+
+def test_both_spellings_say_the_same(device: Device, rng: np.random.Generator) -> None:
+    made = states(rng, 2)
+    s = [np.ascontiguousarray(x.T) for x in made.s]
+    pair = [device.put(x) for x in (made.v[0], s[0], made.v[1], s[1])]
+    want = ops.merge_attn_states(*pair, base="2")
+    for how in (dict(lse_base="log2", lse_layout="HN"), dict(base="log2"), dict(lse_base="2"), dict(prefix_base="2", suffix_base="log2", out_base="2")):
+        for _ in range(2):  # the second call of a tensor's goes another way
+            got = ops.merge_attn_states(*pair, **how)  # type: ignore[arg-type]
+            assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(got, want)), how
+    parts, lses = device.put(np.ascontiguousarray(made.v.transpose(1, 0, 2, 3)).reshape(-1, H, D)), np.ascontiguousarray(made.s.transpose(1, 0, 2)).reshape(-1, H)
+    indptr = device.put(np.arange(N + 1, dtype=np.int32) * 2)
+    turned = device.put(np.ascontiguousarray(lses.T))
+    nh = ops.merge_states_ragged(parts, device.put(lses), indptr)
+    hn = ops.merge_states_ragged(parts, turned, indptr, lse_layout="HN")
+    assert same_bits(device.get(hn[0]), device.get(nh[0])) and same_bits(np.ascontiguousarray(device.get(hn[1]).T), device.get(nh[1]))
+    mapped, mapped_lse = device.put(poison((N, H, D), BF16)), device.put(poison((H, N), F32))
+    ops.merge_states_mapped(mapped, parts, turned, indptr, out_lse=mapped_lse, lse_layout="hn", lse_base="ln")
+    assert same_bits(device.get(mapped), device.get(nh[0])) and same_bits(device.get(mapped_lse), device.get(hn[1]))
+    split = [device.put(x) for x in (np.ascontiguousarray(made.v[:, None]), np.ascontiguousarray(made.s[:, None].swapaxes(2, 3)))]
+    out, lse = ops.combine_split_kv(*split, lse_layout="HN")
+    assert tuple(lse.shape) == (1, H, N) and same_bits(np.ascontiguousarray(device.get(lse)[0].T), device.get(nh[1]))
