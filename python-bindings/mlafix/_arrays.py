@@ -210,6 +210,13 @@ def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> No
         raise wrong(name, f"dtype {' or '.join(dtypes)}", spelling)
 
 
+def check_integers(array: Any, name: str) -> None:
+    """Raises ArgumentError unless the array's dtype is i64 or i32."""
+    kind = spelling_of(array.dtype) if hasattr(array, "dtype") else type(array).__qualname__
+    if kind not in ("int64", "int32"):
+        raise wrong(name, "dtype i64 or i32", kind)
+
+
 def is_contiguous(array: Any) -> bool:
     """True if elements follow each other. Where an array's library does not say, reshaping it copies nothing if so."""
     if isinstance(array, numpy.ndarray):

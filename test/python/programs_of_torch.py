@@ -135,6 +135,14 @@ PROGRAMS = {
     "is_prefilling": Program(lambda *x: ops.is_prefilling(*x, 2, padded=5), lambda n, H, D: (ints(*range(n)), ints(*[2] * n))),
     "expand_context_lens": Program(lambda b, s: ops.expand_context_lens(b.clone(), s, s.shape[0], 3).clone(),
                                    lambda n, H, D: (torch.zeros(4 * n, dtype=I32), ints(*range(n)))),
+    "pad_metadata": Program(
+        _updated(lambda lens, starts, slots, table: ops.pad_metadata(lens, 2, cu_seqlens=starts, slots=slots, block_table=table), 0, 1, 2, 3),
+        lambda n, H, D: (ints(*range(n)), ints(*range(n + 1)), torch.arange(2 * n), torch.ones((n, H), dtype=I32))),
+    "cumulate_lens": Program(lambda x: ops.cumulate_lens(x), lambda n, H, D: (ints(*range(n)),)),
+    "lens_of_rank": Program(lambda x: ops.lens_of_rank(x, 1, 2), lambda n, H, D: (ints(*range(n)),)),
+    "pages_of_rank": Program(
+        _updated(lambda out, *x: ops.pages_of_rank(out, *x, 1, 2, 4), 0),
+        lambda n, H, D: (torch.ones((n, H), dtype=I32), torch.arange(64).view(1, -1), ints(*[0] * n), ints(*range(n)))),
     "quantize_fp8_static": Program(lambda x: ops.quantize_fp8_static(x, 0.5).view(U8), lambda n, H, D: (r(n, H, D),)),
     "quantize_groups": Program(_grouped, lambda n, H, D: (r(n, H, D),)),
     "rmsnorm": Program(lambda *x: ops.rmsnorm(*x), lambda n, H, D: (r(n, D), r(D))),

@@ -1,8 +1,11 @@
-"""Flags and lengths of padded batches."""
+"""Flags, lengths, offsets and tables of padded batches."""
 
 from __future__ import annotations
 
-from mlafix.dsl import DType, In, InOut, Out, bool_, grid, i32, i64, index, inline, kernel, load, shape, store
+import dataclasses
+from typing import Any
+
+from mlafix.dsl import DType, In, InOut, Out, bool_, grid, i32, i64, index, inline, kernel, load, present, shape, store
 
 I = DType("I", default=i32)  # noqa: E741
 
@@ -67,3 +70,108 @@ def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows:
     """
     for t, j in grid("d", "l"):
         out[t, j] = context_len(t, j, seq_lens, live_rows)
+
+# -- A whole batch's metadata -------------------------------------------------------------------------------------------
+
+# The dtypes of arrays that are i32 or i64 each.
+L, C, S, K = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("K", default=i32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Metadata:
+    """The integers that describe a padded batch: arguments of a kernel."""
+
+    seq_lens: Any = InOut[L, "r"]
+    cu_seqlens: Any = InOut[C, "c"] | None
+    slots: Any = InOut[S, "t"] | None
+    block_table: Any = InOut[K, "b w"] | None
+
+
+@inline
+def tokens_of(live, live_tokens, slots, cu_seqlens):
+    """How many tokens are live: as it is said, or what the offsets say; all where nothing does. No content of the offsets makes it negative."""
+    tokens = i64(live_tokens)
+    if present(cu_seqlens):
+        last = min(live, cu_seqlens.shape[0] - 1)
+        counted = max(i64(load(cu_seqlens[last], where=last >= 0)), 0)
+        tokens = tokens if tokens >= 0 else counted
+    else:
+        tokens = tokens if tokens >= 0 else i64(slots.shape[0])
+    return tokens
+
+
+@kernel(allow={"races"})  # offsets behind the live ones are written, the last live one is read
+def pad_metadata(
+    batch: Metadata(),
+    entries: index,
+    pad_slot: i64,
+    pad_block: i64,
+    live_rows: index.or_tensor,
+    live_tokens: index.or_tensor,
+):
+    """Makes the metadata of requests and tokens that only pad a batch harmless; `entries`: the most of one array."""
+    for i in grid(entries):
+        live = max(live_rows, 0)
+        reads = i < shape("r")
+        store(batch.seq_lens[i], 0, where=reads and (i >= live or batch.seq_lens[i] < 0))
+        if present(batch.cu_seqlens):
+            end = load(batch.cu_seqlens[live], where=live < batch.cu_seqlens.shape[0])
+            store(batch.cu_seqlens[i], end, where=i > live and i < batch.cu_seqlens.shape[0])
+        if present(batch.slots):
+            tokens = tokens_of(live, live_tokens, batch.slots, batch.cu_seqlens)
+            store(batch.slots[i], pad_slot, where=i < batch.slots.shape[0] and i64(i) >= tokens)
+        if present(batch.block_table):
+            width = batch.block_table.shape[1]
+            row = i // width
+            store(batch.block_table[row, i % width], pad_block, where=live <= row < batch.block_table.shape[0])
+
+
+@kernel
+def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or_tensor):
+    """cu_seqlens[i] is the sum of the live lengths before i, none of which counts for less than 0: flat behind the live ones."""
+    for i in grid("c"):
+        total = i64(0)
+        for j in range(min(i, min(shape("r"), live_rows))):
+            total = total + max(i64(lens[j]), 0)
+        cu_seqlens[i] = total
+
+
+@inline
+def length_of_rank(length, rank, ranks, interleave):
+    """How many of the first `length` tokens lie on a rank: runs of `interleave` tokens go round the ranks."""
+    runs = length // (i64(interleave) * i64(ranks)) * i64(interleave)
+    rest = length - runs * i64(ranks) - i64(rank) * i64(interleave)
+    return runs + min(max(rest, 0), i64(interleave))
+
+
+@kernel
+def lens_of_rank(out: Out[L, "n"], seq_lens: In[L, "r"], rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
+    """The lengths of requests on one rank of a group that shares their context; 0 for what is not live."""
+    for t in grid("n"):
+        reads = (t < live_rows) & (t < seq_lens.shape[0])
+        length = max(i64(load(seq_lens[t], where=reads)), 0)
+        out[t] = length_of_rank(length, rank, ranks, interleave)
+
+
+@kernel
+def pages_of_rank(
+    out: Out[K, "n w"],
+    token_table: In[S, "q m"],
+    requests: In[C, "r"],
+    local_lens: In[L, "r"],
+    rank: index,
+    ranks: index,
+    page_size: index,
+    pad_page: i64,
+    live_rows: index.or_tensor,
+):
+    """out[t, j]: the page on this rank of tokens j * page_size … of request t, by the place in all ranks' memory of the first of them."""
+    for t, j in grid("n", "w"):
+        live = t < live_rows and t < shape("r")
+        length = i64(load(local_lens[t], where=live))
+        used = live and i64(j) * i64(page_size) < length
+        row = index(load(requests[t], where=used))
+        token = rank + j * page_size * ranks
+        known = used and 0 <= row < shape("q") and token < shape("m")
+        place = i64(load(token_table[row, token], where=known, otherwise=-1))
+        out[t, j] = place // i64(ranks) // i64(page_size) if place >= 0 else pad_page

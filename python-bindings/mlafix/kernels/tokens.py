@@ -49,6 +49,16 @@ def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: In
             store(cache[ids[b], p], 0)
 
 
+@kernel(allow={"bounds"})  # a cache of fewer rows has none for the last of the grid's
+def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | None, c2: InOut[E, "m2 p2 R2"] | None,
+                          c3: InOut[E, "m3 p3 R3"] | None, c4: InOut[E, "m4 p4 R4"] | None, c5: InOut[E, "m5 p5 R5"] | None,
+                          c6: InOut[E, "m6 p6 R6"] | None, c7: InOut[E, "m7 p7 R7"] | None, ids: In[I, "n"], rows: index):  # fmt: skip
+    """The same of caches whose shapes differ; `rows`: the most that a block has."""
+    for b, p in grid("n", rows):
+        for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
+            store(cache[ids[b], p], 0)
+
+
 @kernel
 def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], pad: f32):
     """padded[s, j] = x[starts[s] + j], and `pad` behind a sequence's end. Of a sequence longer than m the rest is dropped."""

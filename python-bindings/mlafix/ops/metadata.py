@@ -1,4 +1,4 @@
-"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph.
+"""Flags, lengths, offsets, slots and tables of a padded batch: nothing stale in the entries that only pad a captured graph.
 
 A count `live_rows` may be a tensor on the device, which a replayed graph follows.
 
@@ -10,15 +10,18 @@ The examples begin with:
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from .. import library
 from .._arguments import check_integer, wrong
-from .._arrays import count_or_tensor, empty, is_contiguous, rows_of
+from .._arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of
 from ._families import PLAIN, KernelDispatchers
-from ._launch import calls_operation, launch, operation
+from ._launch import calls_operation, launch, launch_kernel, operation
 from ._types import Array, Stream
 
-__all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
+__all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens", "pad_metadata", "cumulate_lens", "lens_of_rank",
+           "pages_of_rank"]  # fmt: skip
 
 _CLEAR = KernelDispatchers("clear_pad_flags")
 _MARK = KernelDispatchers("mark_prefilling")
@@ -158,3 +161,183 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 def _expand_context_lens(lens: Array, seq_lens: Array, live_rows: int | Array, *, stream: Stream) -> None:
     """Writes the context lengths: torch knows no operator that returns a view of its argument."""
     launch(_LENS, PLAIN, (lens, seq_lens, *count_or_tensor(live_rows)), stream)
+
+
+_COUNTS = {"live_rows_at": "live_rows", "live_tokens_at": "live_tokens"}
+
+
+@operation(_COUNTS, writes=("seq_lens", "cu_seqlens", "slots", "block_table"))
+def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array | None = None, slots: Array | None = None,
+                 block_table: Array | None = None, live_tokens: int | Array | None = None, pad_slot: int = -1, pad_block: int = 0,
+                 stream: Stream = None) -> None:
+    """Makes the metadata of what only pads a batch harmless, in one launch whose counts may lie on the device.
+
+        seq_lens[i] = 0                          for i >= live_rows, and where it is negative
+        cu_seqlens[i] = cu_seqlens[live_rows]    for i > live_rows
+        slots[t] = pad_slot                      for t >= live_tokens
+        block_table[i, :] = pad_block            for i >= live_rows
+
+    So attention of a padded batch reads no keys and writes to no slot for the padding: no length is negative, which a kernel that
+    reads it as unsigned takes for 2^32 - 1 (vLLM #51593), and no offset behind the last request's end is left of a former batch
+    (torchtitan #3709). Entries of live requests and tokens are as they were, but for negative lengths. Arrays that are not given are
+    not padded.
+
+    Args:
+        seq_lens: `[r]` i32 or i64; updated.
+        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. A negative count is 0.
+        cu_seqlens: `[r + 1]` i32 or i64: where each request's tokens begin, and where the last one's end; updated.
+        slots: `[t]` i64 or i32: where the KV of each token goes; updated.
+        block_table: `[r, w]` i32 or i64: the blocks of each request; updated.
+        live_tokens: how many tokens are live, likewise; a negative count says nothing. None: `cu_seqlens[live_rows]`, or all tokens where
+            there are no offsets.
+        pad_slot: what a slot of padding becomes: -1, which engines' cache writers leave out.
+        pad_block: what an entry of padding becomes: 0, a block that is there.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> lens, starts, slots = np.array([4, -1, 9], np.int32), np.array([0, 2, 3, 9], np.int32), np.array([8, 9, 5, 7, 7])
+        >>> ops.pad_metadata(lens, 2, cu_seqlens=starts, slots=slots)
+        >>> lens.tolist(), starts.tolist(), slots.tolist()
+        ([4, 0, 0], [0, 2, 3, 3], [8, 9, 5, -1, -1])
+    """
+    given = (("seq_lens", seq_lens, ("r",)), ("cu_seqlens", cu_seqlens, ("r + 1",)), ("slots", slots, ("t",)),
+             ("block_table", block_table, ("r", "w")))  # fmt: skip
+    entries = []
+    for name, array, dims in given:
+        if array is not None or name == "seq_lens":
+            entries.append(math.prod(rows_of(array, name, dims)))
+            check_integers(array, name)
+    check_integer("pad_slot", pad_slot)
+    check_integer("pad_block", pad_block)
+    rows, rows_at = count_or_tensor(live_rows)
+    tokens, tokens_at = count_or_tensor(-1 if live_tokens is None else live_tokens)
+    arguments = seq_lens, cu_seqlens, slots, block_table, max(entries), pad_slot, pad_block, rows, tokens, rows_at, tokens_at
+    launch_kernel(library.kernel("pad_metadata"), arguments, stream)
+
+
+@operation({**_COUNT, "cu_seqlens": "out"}, out="")
+def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Array | None = None, stream: Stream = None) -> Any:
+    """The offsets of sequences with these lengths, flat behind the live ones.
+
+        out[i] = the sum of max(lens[j], 0) over j < min(i, live_rows)
+
+    Each entry adds up what is before it, all at once: for batches of a few thousand requests, not for scans of more.
+
+    Args:
+        lens: `[r]` i32 or i64.
+        live_rows: how many are live: an int, or `[1] i32` on the arrays' device. None is r.
+        out: `[c]` i32 or i64, of any size: `[r + 1]` as a rule. Allocated, `[r + 1] i32`, if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.cumulate_lens(np.array([3, 1, 7], np.int32), live_rows=2).tolist()
+        [0, 3, 4, 4]
+    """
+    (size,) = rows_of(lens, "lens", ("r",))
+    check_integers(lens, "lens")
+    if out is None:
+        out = empty(lens, (size + 1,), "i32")
+    launch_kernel(library.kernel("cumulate_lens"), (out, lens, *count_or_tensor(size if live_rows is None else live_rows)), stream)
+    return out
+
+
+@operation(_COUNT, out="")
+def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1, live_rows: int | Array | None = None, out: Array | None = None,
+                 stream: Stream = None) -> Any:
+    """How many tokens of each request lie on one rank of a group that shares their context: decode context parallelism.
+
+    Token t lies on rank `t // interleave % ranks`, as vLLM and SGLang lay a cache out. A length is never negative, and that of a
+    request that is not live is 0.
+
+    Args:
+        seq_lens: `[r]` i32 or i64: tokens of each request on all ranks.
+        rank: of 0 … ranks - 1.
+        ranks: of the group, at least 1.
+        interleave: how many tokens that follow each other lie on one rank, at least 1.
+        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is r.
+        out: `[n]`, as `seq_lens`; may be `seq_lens` itself. Allocated, `[r]`, if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> [ops.lens_of_rank(np.array([10, 3], np.int32), rank, 4).tolist() for rank in range(4)]
+        [[3, 1], [3, 1], [2, 1], [2, 0]]
+    """
+    _check_rank(rank, ranks)
+    check_integer("interleave", interleave)
+    if interleave < 1:
+        raise wrong("interleave", "1 or more", interleave)
+    (size,) = rows_of(seq_lens, "seq_lens", ("r",))
+    check_integers(seq_lens, "seq_lens")
+    if out is None:
+        out = empty(seq_lens, (size,))
+    count = count_or_tensor(size if live_rows is None else live_rows)
+    launch_kernel(library.kernel("lens_of_rank"), (out, seq_lens, rank, ranks, interleave, *count), stream)
+    return out
+
+
+@operation(_COUNT, writes=("out",))
+def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: Array, rank: int, ranks: int, page_size: int, *, pad_page: int = 0,
+                  live_rows: int | Array | None = None, stream: Stream = None) -> None:
+    """The page table of one rank of a group that shares contexts token by token, from the places of tokens in the memory of all ranks.
+
+        out[i, j] = token_table[requests[i], rank + j * page_size * ranks] // ranks // page_size
+
+    for the pages j of the local_lens[i] tokens of a live request, and pad_page elsewhere: every entry is written. No entry of
+    `requests` reads out of bounds; a place that is negative, or that is not there, is pad_page.
+
+    Args:
+        out: `[n, w]` i32 or i64; written.
+        token_table: `[q, m]` i32 or i64: where each token of each request lies in the memory of all ranks, SGLang's `req_to_token`.
+        requests: `[n]` i32 or i64: the row of each request in `token_table`.
+        local_lens: `[n]` i32 or i64: tokens of each request on this rank (`lens_of_rank`).
+        rank: of 0 … ranks - 1.
+        ranks: of the group, at least 1.
+        page_size: tokens of a page on one rank, at least 1.
+        pad_page: what an entry without tokens becomes.
+        live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is n.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> places = np.arange(16)[None] + 64  # one request of 16 tokens, in pages of 4 tokens on each of 2 ranks
+        >>> out = np.full((1, 3), -7, np.int32)
+        >>> ops.pages_of_rank(out, places, np.array([0]), np.array([8], np.int32), 1, 2, 4)
+        >>> out.tolist()
+        [[8, 9, 0]]
+    """
+    _check_rank(rank, ranks)
+    check_integer("page_size", page_size)
+    if page_size < 1:
+        raise wrong("page_size", "1 or more", page_size)
+    rows = rows_of(out, "out", ("n", "w"))[0]
+    for name, array in (("out", out), ("token_table", token_table), ("requests", requests), ("local_lens", local_lens)):
+        check_integers(array, name)
+    count = count_or_tensor(rows if live_rows is None else live_rows)
+    arguments = out, token_table, requests, local_lens, rank, ranks, page_size, pad_page, *count
+    launch_kernel(library.kernel("pages_of_rank"), arguments, stream)
+
+
+def _check_rank(rank: Any, ranks: Any) -> None:
+    check_integer("ranks", ranks)
+    check_integer("rank", rank)
+    if ranks < 1:
+        raise wrong("ranks", "1 or more", ranks)
+    if not 0 <= rank < ranks:
+        raise wrong("rank", f"a rank from 0 to {ranks - 1}", rank)

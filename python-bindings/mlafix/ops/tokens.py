@@ -14,13 +14,14 @@ Arrays of numpy's and torch's may have dtypes that kernels do not have, where el
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Sequence
 
 import numpy
 
 from .. import library
 from .._arguments import check_integer, wrong
-from .._arrays import as_moved, check_dtype, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
+from .._arrays import as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._fake import holds
 from ..errors import ArgumentError
 from ._launch import launch_kernel, operation
@@ -38,7 +39,7 @@ _INTEGERS = {"int32": numpy.int32, "int64": numpy.int64, "int8": numpy.int8, "ui
 
 @operation(_CACHE_NAMES, writes=("cache",))
 def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = None) -> None:
-    """Clears blocks of a paged cache, or of up to eight caches of one shape, in one launch.
+    """Clears blocks of a paged cache, or of up to eight caches, in one launch.
 
         cache[ids[i]] = 0    for each i with 0 <= ids[i] < m
 
@@ -48,7 +49,8 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
 
     Args:
         cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous; between blocks, and between
-            rows of a block, there may be gaps, which are not touched. Or a sequence of up to eight such arrays of one shape and dtype.
+            rows of a block, there may be gaps, which are not touched. Or a sequence of up to eight such arrays, whose shapes, page
+            sizes, strides and dtypes may differ: an id names the block of that number in each.
         ids: `[n] i64` or `i32`, on the caches' device.
         stream: the CUDA stream; None is torch's current one.
 
@@ -61,7 +63,7 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         >>> np.isnan(cache[:, 0, 0]).tolist()
         [True, True, False, True]
     """
-    _check_integers(ids, "ids")
+    check_integers(ids, "ids")
     if hasattr(cache, "shape"):
         launch_kernel(library.kernel("zero_blocks"), (_blocks(cache, "cache"), ids), stream)
         return
@@ -70,7 +72,15 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
     if not 1 <= len(cache) <= MAX_CACHES:
         raise wrong("cache", f"1 to {MAX_CACHES} arrays", len(cache))
     caches = [_blocks(each, f"cache[{i}]") for i, each in enumerate(cache)]
-    launch_kernel(library.kernel("zero_blocks_of_8"), (*caches, *[None] * (MAX_CACHES - len(caches)), ids), stream)
+    absent = [None] * (MAX_CACHES - len(caches))
+    kinds = {spelling_of(each.dtype) for each in caches}
+    if len(kinds) == 1 and all(tuple(each.shape) == tuple(caches[0].shape) for each in caches[1:]):
+        launch_kernel(library.kernel("zero_blocks_of_8"), (*caches, *absent, ids), stream)
+        return
+    if len(kinds) > 1:
+        caches = [_bytes_of(each, f"cache[{i}]") for i, each in enumerate(caches)]
+    rows = max(each.shape[1] for each in caches)
+    launch_kernel(library.kernel("zero_blocks_of_shapes"), (*caches, *absent, ids, rows), stream)
 
 
 @operation({"padded": "out"}, out="")
@@ -194,7 +204,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     dim = rows_of(x, "x", ("n", "H", "D"))[2]
     check_dtype(x, "x")
     check_dtype(table, "table")
-    _check_integers(positions, "positions")
+    check_integers(positions, "positions")
     shape = tuple(getattr(table, "shape", ()))
     if dim % 2:
         raise wrong("x", "an even size in dim 2", dim)
@@ -204,12 +214,6 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     if halves is None:
         raise wrong("table", "rows that are contiguous", f"shape {shape} that no view divides")
     launch_kernel(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
-
-
-def _check_integers(array: Any, name: str) -> None:
-    kind = spelling_of(array.dtype) if hasattr(array, "dtype") else type(array).__qualname__
-    if kind not in ("int64", "int32"):
-        raise wrong(name, "dtype i64 or i32", kind)
 
 
 def _rows_shape(array: Any, name: str, lead: int) -> Any:
@@ -249,6 +253,16 @@ def _blocks(cache: Any, name: str) -> Any:
     if flat is None:
         raise _uneven(name, shape)
     return flat
+
+
+def _bytes_of(blocks: Any, name: str) -> Any:
+    """Blocks `[m, P, R]` as bytes, over the same memory."""
+    if not isinstance(blocks, numpy.ndarray) and not is_torch(blocks):
+        raise wrong(name, "caches of one dtype, or arrays of numpy's or torch's", type(blocks).__qualname__)
+    last = blocks.stride(-1) if is_torch(blocks) else blocks.strides[-1] // blocks.itemsize
+    if last != 1:
+        raise wrong(name, "a last dim that is contiguous", f"stride {last}")
+    return blocks.view(numpy.uint8 if isinstance(blocks, numpy.ndarray) else sys.modules["torch"].uint8)
 
 
 def _uneven(name: str, shape: Any) -> ArgumentError:
