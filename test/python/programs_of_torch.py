@@ -11,7 +11,7 @@ from typing import Any, Callable
 import torch
 
 from mlafix import compat, ops
-from mlafix.compat import aiter, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+from mlafix.compat import aiter, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 
 I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 
@@ -154,6 +154,13 @@ PROGRAMS = {
     "aiter.mla_reduce_v1": Program(
         _updated(lambda out, lse, parts, lses, starts, rows, named: aiter.mla_reduce_v1(parts, lses, starts, rows, named, 2, 4, out, lse), 0, 1),
         lambda n, H, D: (r(4, H, D), r(4, H), r(8, 1, H, D), r(8, 1, H, 1), ints(0, 2, 4), ints(0, 2, 2, 4).view(2, 2), ints(0, 2, 4, 6))),
+    "cache_dit.fused_merge_attn_states": Program(
+        lambda *x: cache_dit.fused_merge_attn_states(*x), lambda n, H, D: (r(2, n, H, D), r(2, n, H, 1), r(2, n, H, D), r(2, n, H, 1))),
+    "sglang.correct_attn_out": Program(lambda *x: sglang.correct_attn_out(*x, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
+    "sglang.dcp_lse_combine_triton": Program(lambda *x: sglang.dcp_lse_combine_triton(*x, False, True), lambda n, H, D: (r(3, n, H, D), r(3, n, H))),
+    "sglang.dcp_pack_a2a_send": Program(
+        _updated(lambda rows, lses, out, lse: sglang.dcp_pack_a2a_send(out, lse, rows, lses), 0, 1),
+        lambda n, H, D: (r(2, n, H, D), r(2, n, H), r(n, 2 * H, D), r(n, 2 * H))),
     "flash_attn.flash_attn_combine": Program(lambda *x: flash_attn.flash_attn_combine(*x), lambda n, H, D: (r(3, 2, n, H, D), r(3, 2, n, H))),
     "flash_mla.flash_mla_combine": Program(
         _updated(lambda out, lse, parts, lses, starts: flash_mla.flash_mla_combine(parts, lses, starts, out, lse), 0, 1),

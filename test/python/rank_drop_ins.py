@@ -75,6 +75,30 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
     return rank_work.HOME.get(made)
 
 
+def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padded: int | None) -> tuple[Any, ...]:
+    """`mlafix.compat.vllm`'s workspaces that gather queries [T, h, D] and KV [T, d] of this rank; twice, with poison between."""
+    from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
+
+    rank, size = dist.get_rank(group), dist.get_world_size(group)
+    query, kv = rank_work.HOME.put(queries[rank]), rank_work.HOME.put(rows[rank])
+    _, heads, dim = query.shape
+    of_queries = DirectDCPQGatherWorkspace(group, torch.device("cpu"), 16, heads, dim, query.dtype, 2, padded)
+    of_rows = DirectDCPKVGatherWorkspace(group, torch.device("cpu"), 64, kv.shape[1], kv.dtype)
+    assert (of_queries.gathered_num_heads, of_queries.padded_num_heads) == (size * heads, padded or size * heads)
+    everything = kv.new_full((size * kv.shape[0], kv.shape[1]), 7)
+    for _ in range(2):
+        of_queries.final_query.fill_(9)
+        made = of_queries.gather(query)
+        of_rows.gather(everything, kv)
+    assert made.is_contiguous() and made.data_ptr() in (of_queries.final_query.data_ptr(), 0)  # 0: no elements
+    try:
+        of_queries.gather(query[:, :1])
+        error = "none"
+    except Exception as found:
+        error = str(found)
+    return rank_work.HOME.get(made), rank_work.HOME.get(everything), error
+
+
 def single(group: Any) -> list[bool]:
     """True if drop-ins return what they get for a process group of this rank alone."""
     import mlafix.compat.sglang as sglang

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import re
 from types import ModuleType
 from typing import Any
@@ -13,8 +15,8 @@ import pytest
 import contract
 import mlafix
 from devices import Device
-from mlafix import ops
-from mlafix.compat import aiter, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+from mlafix import compat, ops
+from mlafix.compat import aiter, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
 
@@ -50,7 +52,14 @@ SIGNATURES = [
     (flashinfer, "merge_states", "(v, s)"),
     (flashinfer, "variable_length_merge_states", "(v, s, indptr)"),
     (flash_attn, "flash_attn_combine", "(out_partial, lse_partial, out=None, out_dtype=None, cu_seqlens=None, seqused=None, "
-                                       "virtual_batch_idx=None, return_lse=True)"),
+                                       "virtual_batch_idx=None, return_lse=True, *, varlen_batch_idx=None, output_scale=None)"),
+    (cache_dit, "fused_merge_attn_states", "(prev_out, prev_lse, suff_out, suff_lse)"),
+    (sglang, "correct_attn_out", "(out, lses, cp_rank, ctx, new_output=None, is_lse_base_on_e=False)"),
+    (sglang, "dcp_lse_combine_triton", "(recv_output, recv_lse, is_lse_base_on_e=True, return_lse=False)"),
+    (sglang, "dcp_pack_a2a_send", "(cp_attn_out, cp_attn_lse, send_output, send_lse)"),
+    (vllm, "DirectDCPQGatherWorkspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype='bf16', num_ubatches=1, "
+                                        "padded_num_heads=None)"),
+    (vllm, "DirectDCPKVGatherWorkspace", "(group, device, max_gathered_tokens, token_dim, dtype='bf16', num_ubatches=1)"),
     (aiter, "mla_reduce_v1", "(partial_output, partial_lse, reduce_indptr, reduce_final_map, reduce_partial_map, max_seqlen_q, "
                              "num_kv_splits, final_output, final_lse=None)"),
     (flash_mla, "flash_mla_combine", "(o_accum, lse_accum, num_splits, out, lse, attn_sink=None)"),
@@ -65,6 +74,14 @@ def test_signature_is_the_engines(module: ModuleType, name: str, expected: str) 
     signature = inspect.signature(getattr(module, name))
     bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
     assert str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)) == expected
+
+
+def test_each_drop_in_says_which_version_it_follows() -> None:
+    modules = {info.name: importlib.import_module(f"mlafix.compat.{info.name}") for info in pkgutil.iter_modules(compat.__path__)
+               if not info.name.startswith("_")}  # fmt: skip
+    found = {f"{name}.{item}" for name, module in modules.items() for item, value in vars(module).items()
+             if not item.startswith("_") and getattr(value, "__module__", "").rpartition(".")[2] in (name, "_gather")}  # fmt: skip
+    assert found == set(compat.FOLLOWS) and all("/" in version for version in compat.FOLLOWS.values())
 
 
 def test_vllm_merges_in_place_on_slices_of_a_larger_lse(device: Device, rng: np.random.Generator) -> None:
@@ -359,6 +376,31 @@ def test_flash_attn_combine_in_any_order_of_batches(device: Device, rng: np.rand
     want, want_lse = contract.merge(partial, lse_partial)
     want.check(device.get(out), "out")
     want_lse.check(device.get(lse), "lse")
+
+
+def test_vllms_flash_attn_combines_into_fp8_with_one_scale(device: Device, rng: np.random.Generator) -> None:
+    """`varlen_batch_idx` is vLLM's name of `virtual_batch_idx`, in the same place; `output_scale` one f32 of any rank."""
+    states = make_states(rng, 3, 8, 2, 64, F32)
+    partial, lse_partial = states.v.reshape(3, 4, 2, 2, 64), states.s.reshape(3, 4, 2, 2)
+    order, scale = device.put(np.array([2, 0, 3, 1], np.int32)), device.put(np.full((), 0.25, np.float32))
+    out, lse = flash_attn.flash_attn_combine(device.put(partial), device.put(lse_partial), varlen_batch_idx=order, output_scale=scale)
+    want, want_lse = contract.merge(partial, lse_partial, out_dtype=E4M3, scale=0.25)
+    want.check(device.get(out), "out")
+    want_lse.check(device.get(lse), "lse")
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "heads first"])
+def test_cache_dit_merges_batches_of_rows(layout: str, device: Device, rng: np.random.Generator) -> None:
+    """[B, N, H, D] and [B, N, H, 1], as they are or as views of [B, H, N, …], which no view joins."""
+    states = make_states(rng, 2, 10, 4, 32, BF16)
+    v, s = states.v.reshape(2, 2, 5, 4, 32), states.s.reshape(2, 2, 5, 4, 1)
+    turned = lambda x: np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2) if layout == "heads first" else x  # noqa: E731
+    out, lse = cache_dit.fused_merge_attn_states(*(device.put(turned(x)) for x in (v[0], s[0], v[1], s[1])))
+    want, want_lse = contract.merge(v, s[..., 0], out_dtype=BF16)
+    want.check(device.get(out), "out")
+    want_lse.check(device.get(lse)[..., 0], "lse")
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "prev_lse": expected shape \[2, 5, 4, 1\], got \[2, 5, 4\]'):
+        cache_dit.fused_merge_attn_states(device.put(v[0]), device.put(s[0, ..., 0]), device.put(v[1]), device.put(s[1]))
 
 
 def test_flash_attn_combine_out_dtype_must_be_that_of_out(device: Device) -> None:

@@ -12,7 +12,7 @@ import contract
 import mlafix
 from devices import Device
 from mlafix.compat import ring_attention, sglang, tensorrt_llm, vllm
-from numerics import BF16, E4M3, F16, F32, garbage, same_bits, widen
+from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits, widen
 from states import LAYOUTS, lay_out, make_states
 
 
@@ -98,6 +98,47 @@ def test_vllm_corrects_strided_outputs_by_lses_of_other_dtypes(dtype: np.dtype, 
     assert tuple(made.shape) == (5, 2, 8)
 
 
+@pytest.mark.parametrize(("base", "dtype", "new"), [("2", BF16, F32), ("e", F32, BF16), ("2", F16, None)], ids=str)
+def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, new: np.dtype | None, device: Device, rng: np.random.Generator) -> None:
+    """Into another array [H, B, D], f32 unless it is given; the rank's own output is only read."""
+    states = make_states(rng, 3, 7, 2, 40, dtype)
+    out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
+    total = np.zeros(out.value.shape)
+    for rank in range(3):
+        own = device.put(states.v[rank])
+        target = None if new is None else device.put(poison((2, 7, 40), new))
+        made, merged = sglang.correct_attn_out(own, device.put(states.s[..., None]), rank, None, target, is_lse_base_on_e=base == "e")
+        lse.check(device.get(merged), "lse")
+        total += widen(device.get(made)).swapaxes(0, 1)
+        assert same_bits(device.get(own), states.v[rank]) and (target is None or made is target) and device.get(made).dtype == (new or F32)
+    # Each rank's share is rounded once.
+    magnitude = out.magnitude * (1 if new != BF16 else 2**10)
+    contract.Expected(out.value, magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
+    """Rows with their lse behind them, in one buffer, and the way back: sglang#34614. A combine that stored by the strides of such an lse
+    wrote beside its result; empty rows were NaN."""
+    if device.name == "ptx":
+        pytest.skip("it has no views of other dtypes")
+    states = make_states(rng, 3, 5, 6, 16, dtype)  # as rows of 3 ranks, and of 3 heads for each of 2
+    tail = 4 // dtype.itemsize
+    packed = device.put(poison((2, 5, 3, 16 + tail), dtype))
+    words = packed.view(np.float32) if isinstance(packed, np.ndarray) else packed.view(__import__("torch").float32)
+    sglang.dcp_pack_a2a_send(device.put(states.v[0]), device.put(states.s[0]), packed[..., :16], words[..., 16 // tail])
+    got = device.get(packed)
+    assert same_bits(np.ascontiguousarray(got[..., :16]), np.ascontiguousarray(states.v[0].reshape(5, 2, 3, 16).transpose(1, 0, 2, 3)))
+    assert same_bits(np.ascontiguousarray(device.get(words)[..., 16 // tail]), np.ascontiguousarray(states.s[0].reshape(5, 2, 3).transpose(1, 0, 2)))
+    out, lse = sglang.dcp_lse_combine_triton(packed[..., :16], words[..., 16 // tail], False, True)
+    want, total = contract.merge(states.v[0].reshape(5, 2, 3, 16).transpose(1, 0, 2, 3), states.s[0].reshape(5, 2, 3).transpose(1, 0, 2),
+                                 base=2.0, out_dtype=dtype)  # fmt: skip
+    want.check(device.get(out), "out")
+    total.check(device.get(lse), "lse")
+    assert same_bits(device.get(packed), got)
+    assert sglang.dcp_lse_combine_triton(packed[..., :16], words[..., 16 // tail])[1] is None
+
+
 def test_vllm_refuses_a_rank_that_is_not_there(device: Device) -> None:
     with pytest.raises(mlafix.ArgumentError, match='"cp_rank": expected a rank from 0 to 1, got 2'):
         vllm.correct_attn_out(device.put(np.zeros((1, 1, 4), np.float32)), device.put(np.zeros((2, 1, 1), np.float32)), 2, None)
@@ -109,8 +150,10 @@ def test_groups_of_one_rank_return_what_they_get() -> None:
     assert vllm.cp_lse_ag_out_rs(out, lse, one) is out and vllm.cp_lse_ag_out_ar(out, lse, one, return_lse=True) == (out, lse)
     assert sglang.cp_lse_ag_out_rs_mla(out, lse, one) is out
     assert sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="fi_a2a") is out
-    with pytest.raises(mlafix.ArgumentError, match="\"comm_backend\": expected 'a2a' or 'fi_a2a', got 'ag_rs'"):
-        sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="ag_rs")
+    for name in ("fi_a2a_fused", "symm_a2a"):
+        assert sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend=name) is out
+    with pytest.warns(UserWarning, match="\"comm_backend\": expected one of 'a2a', .*, got 'ag_rs': rows travel over the group"):
+        assert sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="ag_rs") is out
 
 
 def test_calls_over_ranks_name_the_engines_arguments() -> None:

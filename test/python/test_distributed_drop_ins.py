@@ -12,7 +12,7 @@ pytest.importorskip("torch.distributed")
 
 import mlafix
 from mlafix.compat import flashinfer
-from numerics import BF16
+from numerics import BF16, same_bits
 from rank_cases import Form, expected, make_case, part_of
 from ranks import RankPool, raised
 from states import make_states
@@ -62,6 +62,15 @@ def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: st
     case = make_case(rng, form, 3, 7, "requests")
     for rank, result in enumerate(raised(pool.run("vllm_workspace", [(part, 3, base, ubatch) for part in case.parts]))):
         part_of(case.out, (slice(0, 7), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")
+
+
+@pytest.mark.parametrize(("tokens", "padded"), [(7, None), (1, 16), (0, None)])
+def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padded: int | None, rng: np.random.Generator) -> None:
+    queries = [rng.normal(0, 1, (tokens, 3, 16)).astype(BF16) for _ in range(3)]
+    rows = [rng.normal(0, 1, (tokens, 20)).astype(np.float32) for _ in range(3)]
+    for made, everything, error in raised(pool.run("gathered", [(queries, rows, padded)] * 3)):
+        assert same_bits(made, np.concatenate(queries, axis=1)) and same_bits(everything, np.concatenate(rows))
+        assert error == f'argument "local_query": expected shape [{tokens}, 3, 16], got [{tokens}, 1, 16]'
 
 
 @pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (1, 15)], ids=str)

@@ -33,6 +33,16 @@ def as_f32(lse: Any) -> Any:
     return lse.to(torch.float32) if lse.dtype in (torch.bfloat16, torch.float16, torch.float64) else lse
 
 
+def lses_of_ranks(lses: Any, rank: int) -> Any:
+    """The lses of all ranks `[N, B, H]`, of which a dim of 1 may follow N or H, in f32. Raises ArgumentError for a rank that is none."""
+    shares = as_f32(lses)
+    if len(shares.shape) == 4 and 1 in (shares.shape[1], shares.shape[3]):
+        shares = shares[..., 0] if shares.shape[3] == 1 else shares[:, 0]
+    if not 0 <= rank < shares.shape[0]:
+        raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", rank)
+    return shares
+
+
 def in_rows(payload: Any) -> Any:
     """A payload whose last dim is strided as a new array with rows in one piece; others as they are."""
     if not getattr(payload, "ndim", 0) or payload.shape[-1] < 2:

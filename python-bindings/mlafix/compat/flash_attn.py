@@ -17,10 +17,12 @@ _NEW_LSE = NewTensor(order=(0, 2, 1))
 
 def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None = None, out_dtype: Any = None,
                        cu_seqlens: Array | None = None, seqused: Array | None = None, virtual_batch_idx: Array | None = None,
-                       return_lse: bool = True) -> tuple[Any, Any]:
+                       return_lse: bool = True, *, varlen_batch_idx: Array | None = None,
+                       output_scale: Array | float | None = None) -> tuple[Any, Any]:
     """Combines split-KV partials (`flash_attn_interface.flash_attn_combine`; `mlafix.ops.combine_split_kv`).
 
-    The first four arguments are FlashAttention 3's, the others FlashAttention 4's additions. Rows are independent, so
+    The first four arguments are FlashAttention 3's, the next ones FlashAttention 4's additions, the last ones those of vLLM's fork, which
+    calls the order of batches by another name and has a result in fp8 (in its `_flash_attn_fwd_combine`). Rows are independent, so
     neither the lengths of sequences nor the order of batches changes anything: with `cu_seqlens` the partials are
     `[S, T, H, D]`. Differences: the rows past a sequence's end (`seqused`), and of batches that `virtual_batch_idx` does not
     name, are combined as well, where FlashAttention leaves them as they were; an lse of +inf (FlashAttention 2's empty row)
@@ -36,6 +38,8 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
         seqused: `[B] i32`; not needed, see above.
         virtual_batch_idx: `[B] i32`: in which order a scheduler takes the batches; not needed, see above.
         return_lse: False: no lse is computed.
+        varlen_batch_idx: as `virtual_batch_idx`.
+        output_scale: one f32 on the device: the result is f8e4m3fn, saturate(value * (1 / output_scale)). A float is copied there first.
 
     Returns:
         `(out, lse)`; lse is `[B, L, H] f32` as a transposed view of `[B, H, L]` (or `[T, H]` of `[H, T]`), or None.
@@ -43,14 +47,16 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    made = try_split(out_partial, lse_partial, out, _NEW_LSE if return_lse else None, out_dtype, "e", None)
+    made = None
+    if output_scale is None:
+        made = try_split(out_partial, lse_partial, out, _NEW_LSE if return_lse else None, out_dtype, "e", None)
     if made is not None:
         return made[0], made[1]
-    return _combine(out_partial, lse_partial, out, out_dtype, return_lse)
+    return _combine(out_partial, lse_partial, out, out_dtype, return_lse, output_scale)
 
 
-@renames(partial="out_partial", partial_lse="lse_partial")
-def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, return_lse: bool) -> tuple[Any, Any]:
+@renames(partial="out_partial", partial_lse="lse_partial", **{"Fp8.scale": "output_scale"})
+def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, return_lse: bool, output_scale: Any) -> tuple[Any, Any]:
     shape = getattr(out_partial, "shape", None)
     if shape is None:
         raise wrong("out_partial", "an array", type(out_partial).__qualname__)
@@ -70,7 +76,8 @@ def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtyp
     if return_lse:
         _, batch, length, heads, _ = partial.shape
         lse = empty(partial, (batch, heads, length), "f32").swapaxes(1, 2)
-    result, lse = ops.combine_split_kv(partial, partial_lse, out=given, out_lse=lse, out_dtype=out_dtype, return_lse=False)
+    result, lse = ops.combine_split_kv(partial, partial_lse, out=given, out_lse=lse, out_dtype=out_dtype, return_lse=False,
+                                       out_format=None if output_scale is None else ops.Fp8(output_scale))
     if not varlen:
         return result, lse
     return (result[0] if out is None else out), (None if lse is None else lse[0])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
+from .._arguments import renames
+from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
+from ..ops.drop_ins import pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
+from ._views import as_f32, in_rows, lses_of_ranks
 
 
 @renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -100,6 +104,8 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
 
 # -- Decode context parallelism: sglang.srt.layers.dcp.comm ------------------------------------------------------------
 
+_COMM_BACKENDS = ("a2a", "fi_a2a", "fi_a2a_fused", "symm_a2a")
+
 
 @of_ranks
 def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, return_lse: bool = False) -> Any:
@@ -156,10 +162,98 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
                        cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
     """As `cp_lse_ag_out_rs_mha` without the lse, under the name of SGLang's function with one exchange: `out [B, H / N, D]`.
 
-    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a" or "fi_a2a",
-    which give the same result; here rows travel over the group in either case, and `init_fi_a2a_workspace` is not needed.
+    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a", "fi_a2a",
+    "fi_a2a_fused" or "symm_a2a", which give the same result; here rows travel over the group in each case, and
+    `init_fi_a2a_workspace` is not needed. A name that is none of these does so, too, with a warning.
     """
-    if comm_backend not in ("a2a", "fi_a2a"):
-        raise wrong("comm_backend", "'a2a' or 'fi_a2a'", repr(comm_backend))
+    if comm_backend not in _COMM_BACKENDS:
+        known = ", ".join(map(repr, _COMM_BACKENDS))
+        warnings.warn(f'argument "comm_backend": expected one of {known}, got {comm_backend!r}: rows travel over the group', stacklevel=2)
     base = "e" if is_lse_base_on_e else "2"
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
+
+
+# -- Its parts: sglang.kernels.ops.attention.dcp_kernels ----------------------------------------------------------------
+
+
+@renames(rows="out", rank="cp_rank")
+def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output: Array | None = None,
+                     is_lse_base_on_e: bool = False) -> tuple[Any, Any]:
+    """A rank's output with its weight among all ranks, in another array: the sum of the ranks' results is the merged output.
+
+    Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty); the lse is
+    contiguous.
+
+    Args:
+        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; only read.
+        lses: `[N, B, H] f32`, of all ranks; a dim of 1 may follow N or H. bf16, f16 and f64 are copied to f32 first.
+        cp_rank: this rank.
+        ctx: ignored.
+        new_output: `[H, B, D]`, bf16, f16 or f32; written. Allocated in f32 if None.
+        is_lse_base_on_e: base e, else base 2.
+
+    Returns:
+        `(new_output, lse)`, the merged lse `[B, H] f32`, a new array.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    check_dtype(out, "out")
+    rows: Any = out
+    if len(rows.shape) == 4 and rows.shape[1] == 1:
+        rows = rows[:, 0]
+    shares = lses_of_ranks(lses, cp_rank)
+    batch, heads, dim = rows_of(rows, "out", ("B", "H", "D"))
+    made: Any = empty(rows, (heads, batch, dim), "f32") if new_output is None else new_output
+    rows_of(made, "new_output", ("H", "B", "D"))
+    check_dtype(made, "new_output")
+    lse = empty(shares, tuple(shares.shape[1:]), "f32")
+    weigh_rank(made.swapaxes(0, 1), lse, in_rows(rows), shares, cp_rank, "e" if is_lse_base_on_e else "2")
+    return made, lse
+
+
+@renames(partial="recv_output", partial_lse="recv_lse")
+def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e: bool = True, return_lse: bool = False) -> tuple[Any, Any]:
+    """Merges the states that the ranks have sent to this one (`mlafix.ops.combine_split_kv`).
+
+    Differences from SGLang: a row that is empty on every rank is 0, -inf (N3; there NaN); NaN in an lse propagates (N6; there it counts
+    as empty); a strided lse is read and never written.
+
+    Args:
+        recv_output: `[N, B, H, D]`, bf16, f16, f32; the last dim is contiguous.
+        recv_lse: `[N, B, H] f32`, any strides; bf16, f16 and f64 are copied to f32 first.
+        is_lse_base_on_e: base e, else base 2.
+        return_lse: whether the merged lse is computed.
+
+    Returns:
+        `(out, lse)`: `[B, H, D]` as `recv_output`, and `[B, H] f32` or None, new arrays.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    rows_of(recv_output, "recv_output", ("N", "B", "H", "D"))
+    rows_of(recv_lse, "recv_lse", ("N", "B", "H"))
+    partial: Any = recv_output
+    base: ops.Base = "e" if is_lse_base_on_e else "2"
+    out, lse = ops.combine_split_kv(partial[:, None], as_f32(recv_lse)[:, None], return_lse=return_lse, base=base)
+    return out[0], None if lse is None else lse[0]
+
+
+def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, send_output: Array, send_lse: Array) -> None:
+    """The heads that each rank receives, packed for an exchange in one launch: rows and lses bit for bit.
+
+    `send_output` and `send_lse` may be two views of one buffer whose rows hold D elements and the lse behind them.
+
+    Args:
+        cp_attn_out: `[B, N * H, D]` of any dtype of 1, 2, 4 or 8 bytes that kernels have.
+        cp_attn_lse: `[B, N * H] f32`, any strides.
+        send_output: `[N, B, H, D]`; written; the last dim is contiguous.
+        send_lse: `[N, B, H] f32`, any strides; written.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    _packed(send_output, send_lse, cp_attn_out, cp_attn_lse)
+
+
+_packed = renames(rows="send_output", lses="send_lse", out="cp_attn_out", lse="cp_attn_lse")(pack_heads)

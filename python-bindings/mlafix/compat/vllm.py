@@ -15,8 +15,10 @@ from .._arrays import PAYLOADS, check_dtype, empty, is_torch, rows_of
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
+from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
+from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
 from ._groups import merged_over_ranks, of_ranks
-from ._views import as_f32, bytes_as_fp8, in_rows, rows_of_heads, widened
+from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
@@ -271,13 +273,9 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     """
     check_dtype(out, "out")
     rows: Any = out
-    shares: Any = as_f32(lses)
     if len(rows.shape) == 4 and rows.shape[1] == 1:
         rows = rows[:, 0]
-    if len(shares.shape) == 4 and 1 in (shares.shape[1], shares.shape[3]):
-        shares = shares[..., 0] if shares.shape[3] == 1 else shares[:, 0]
-    if not 0 <= cp_rank < shares.shape[0]:
-        raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", cp_rank)
+    shares = lses_of_ranks(lses, cp_rank)
     lse = empty(shares, tuple(shares.shape[1:]), "f32")
     whole = in_rows(rows)
     weight_of_rank(whole, lse, shares, cp_rank, "e" if is_lse_base_on_e else "2")

@@ -42,6 +42,7 @@ from mlafix.dsl import (
 
 T = DType("T")
 O = DType("O")  # noqa: E741 (the library's name)
+E = DType("E", default=i32)  # only moved
 S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
@@ -240,18 +241,42 @@ def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q
             lse[t, h] = -math.inf
 
 
+@inline
+def weighted(rows, lses, rank, t, h):
+    """A rank's row with its weight, as the state of all ranks."""
+    own = load_state(rows[t, h], lses[rank, t, h], base=B)
+    merged = identity("D", base=B)
+    for i in range(shape("r")):
+        other = make_state(splat(0.0, "D"), load(lses[i, t, h], where=i != rank, otherwise=-math.inf), base=B)
+        merged = merge(merged, other)
+    return merge(merged, own)
+
+
 @kernel
 def weight_of_rank(out: InOut[T, "n H D"], out_lse: Out[f32, "n H"], lses: In[f32, "r n H"], rank: index):
     """out *= B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses."""
     assume(rank >= 0)
     assume(rank < shape("r"))
     for t, h in grid("n", "H"):
-        own = load_state(out[t, h], lses[rank, t, h], base=B)
-        merged = identity("D", base=B)
-        for i in range(shape("r")):
-            other = make_state(splat(0.0, "D"), load(lses[i, t, h], where=i != rank, otherwise=-math.inf), base=B)
-            merged = merge(merged, other)
-        store_state(merge(merged, own), out[t, h], out_lse[t, h])
+        store_state(weighted(out, lses, rank, t, h), out[t, h], out_lse[t, h])
+
+
+@kernel
+def weigh_rank(out: Out[O, "n H D"], out_lse: Out[f32, "n H"], rows: In[T, "n H D"], lses: In[f32, "r n H"], rank: index):
+    """As `weight_of_rank`, with the weighted rows apart from the rank's own."""
+    assume(rank >= 0)
+    assume(rank < shape("r"))
+    for t, h in grid("n", "H"):
+        store_state(weighted(rows, lses, rank, t, h), out[t, h], out_lse[t, h])
+
+
+@kernel
+def pack_heads(rows: Out[E, "r n h D"], lses: Out[f32, "r n h"], out: In[E, "n k D"], lse: In[f32, "n k"]):
+    """The heads that each of r ranks takes, row and lse bit for bit."""
+    assume(shape("k") == shape("r") * shape("h"))
+    for i, t, h in grid("r", "n", "h"):
+        rows[i, t, h] = out[t, i * shape("h") + h]
+        lses[i, t, h] = lse[t, i * shape("h") + h]
 
 
 @kernel

@@ -8,16 +8,33 @@ from .. import library
 from ._launch import launch_kernel, operation
 from ._types import Array, Base, Stream
 
-_weights: dict[Base, Any] = {}
+_weights: dict[tuple[str, Base], Any] = {}
+
+
+def _in_base(name: str, base: Base) -> Any:
+    """A kernel for lses in this base."""
+    if (name, base) not in _weights:
+        kernel = library.kernel(name)
+        _weights[name, base] = kernel.specialize(B=base) if base != "e" else kernel
+    return _weights[name, base]
 
 
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
-    if base not in _weights:
-        kernel = library.kernel("weight_of_rank")
-        _weights[base] = kernel.specialize(B=base) if base != "e" else kernel
-    launch_kernel(_weights[base], (out, out_lse, lses, rank), stream)
+    launch_kernel(_in_base("weight_of_rank", base), (out, out_lse, lses, rank), stream)
+
+
+@operation(writes=("out", "out_lse"))
+def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
+    """As `weight_of_rank`, into an array of another dtype or layout, which is not the rank's own."""
+    launch_kernel(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
+
+
+@operation(writes=("rows", "lses"))
+def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
+    """The heads of `[n, H, D]` and `[n, H]` that each of r ranks takes, as blocks `[r, n, H / r, D]` and `[r, n, H / r]`."""
+    launch_kernel(library.kernel("pack_heads"), (rows, lses, out, lse), stream)
 
 
 @operation(writes=("lse",))

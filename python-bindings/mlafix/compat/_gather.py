@@ -1,0 +1,145 @@
+"""What vLLM gathers from the ranks of decode context parallelism before attention: queries and latent KV.
+
+torch is imported by who makes a workspace, which has tensors.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from .._arguments import wrong
+from .._arrays import torch_dtype
+from ..ops import Array
+
+
+class _Workspace:
+    """The ranks of a group that gather, and what they agree about."""
+
+    def __init__(self, group: Any, device: Any, dtype: Any, num_ubatches: int, sizes: dict[str, int]) -> None:
+        import torch
+
+        from ..distributed.agreement import agree
+        from ..distributed.ranks import meeting_of, ranks_of
+
+        self.group, self.num_ubatches = group, num_ubatches
+        self.device, self.dtype = torch.device(device), dtype if isinstance(dtype, torch.dtype) else torch_dtype(dtype)
+        sizes = {**sizes, "num_ubatches": num_ubatches}
+        problem = next((wrong(name, "1 or more", size) for name, size in sizes.items() if size < 1), None)
+        agree(*meeting_of(group, self.device), {**sizes, "dtype": str(self.dtype)}, problem)
+        self._ranks = ranks_of(group, self.device)
+        self.rank, self.world_size = self._ranks.rank, self._ranks.size
+
+    def _check(self, array: Any, name: str, shape: tuple[int, ...]) -> None:
+        if not hasattr(type(array), "__torch_function__"):
+            raise wrong(name, "a torch.Tensor", type(array).__qualname__)
+        if tuple(array.shape) != shape:
+            raise wrong(name, f"shape {list(shape)}", list(array.shape))
+        if array.dtype != self.dtype:
+            raise wrong(name, f"dtype {self.dtype}", array.dtype)
+        if array.device.type != self.device.type:
+            raise wrong(name, f"a tensor on {self.device}", f"one on {array.device}")
+
+    def _gathered(self, received: Any, sent: Any) -> None:
+        """The bytes of all ranks, one behind another."""
+        import torch
+
+        self._ranks.all_gather(received.view(self.world_size, -1).view(torch.uint8), sent.reshape(1, -1).view(torch.uint8))
+
+
+class DirectDCPQGatherWorkspace(_Workspace):
+    """Gathers the queries of all ranks, each rank's heads behind those of the ranks before it, into a buffer that stays.
+
+    Differences from vLLM: rows travel by an all-gather of the group (NCCL, gloo or an engine's own), so that no NVLS is needed, across
+    nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes; one rank is legal. The result of a call
+    holds until the next one of its micro-batch.
+
+    Args:
+        group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
+        device: where the tensors are.
+        max_num_tokens: the most tokens of a call.
+        heads_per_rank: heads of a rank's query.
+        head_dim: D.
+        dtype: of the queries.
+        num_ubatches: micro-batches, at least 1. A call uses the buffer of the one that vLLM's worker is in, else the first.
+        padded_num_heads: heads that the buffer of a token has room for; None: those of all ranks.
+
+    Raises:
+        ArgumentError: an argument does not fit, or differs between ranks.
+    """
+
+    def __init__(self, group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any = "bf16",
+                 num_ubatches: int = 1, padded_num_heads: int | None = None) -> None:
+        import torch
+
+        super().__init__(group, device, dtype, num_ubatches, dict(max_num_tokens=max_num_tokens, heads_per_rank=heads_per_rank, head_dim=head_dim))
+        self.max_num_tokens, self.heads_per_rank, self.head_dim = max_num_tokens, heads_per_rank, head_dim
+        self.gathered_num_heads = heads_per_rank * self.world_size
+        self.padded_num_heads = self.gathered_num_heads if padded_num_heads is None else padded_num_heads
+        if self.padded_num_heads < self.gathered_num_heads:
+            raise wrong("padded_num_heads", f"at least {self.gathered_num_heads}, the heads of all ranks", padded_num_heads)
+        made = dict(dtype=self.dtype, device=self.device)
+        self.final_query = torch.zeros((num_ubatches, max_num_tokens * self.padded_num_heads * head_dim), **made)  # type: ignore[arg-type]
+        self._received = torch.empty((num_ubatches, max_num_tokens * self.gathered_num_heads * head_dim), **made)  # type: ignore[arg-type]
+
+    def gather(self, local_query: Array) -> Any:
+        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a view of this workspace, contiguous.
+
+        Every rank calls with as many tokens. ArgumentError for a query that does not fit; nothing was sent then.
+        """
+        query: Any = local_query
+        tokens = query.shape[0] if getattr(query, "ndim", 0) == 3 else 0
+        self._check(query, "local_query", (tokens, self.heads_per_rank, self.head_dim))
+        if tokens > self.max_num_tokens:
+            raise wrong("local_query", f"at most the workspace's {self.max_num_tokens} tokens", tokens)
+        at = _ubatch()
+        size = tokens * self.gathered_num_heads * self.head_dim
+        received, gathered = self._received[at][:size], self.final_query[at][:size]
+        shape = self.world_size, tokens, self.heads_per_rank, self.head_dim
+        if tokens:
+            self._gathered(received, query)
+            gathered.view(tokens, *shape[:1], *shape[2:]).copy_(received.view(shape).transpose(0, 1))
+        return gathered.view(tokens, self.gathered_num_heads, self.head_dim)
+
+
+class DirectDCPKVGatherWorkspace(_Workspace):
+    """Gathers rows of latent KV of all ranks, one rank's behind another's, into the caller's tensor.
+
+    Differences from vLLM: rows travel by an all-gather of the group, straight into the caller's tensor: no NVLS and no buffer; any dtype.
+
+    Args:
+        group, device, num_ubatches: as of `DirectDCPQGatherWorkspace`.
+        max_gathered_tokens: the most rows of all ranks together.
+        token_dim: elements of a row.
+        dtype: of the rows.
+
+    Raises:
+        ArgumentError: an argument does not fit, or differs between ranks.
+    """
+
+    def __init__(self, group: Any, device: Any, max_gathered_tokens: int, token_dim: int, dtype: Any = "bf16", num_ubatches: int = 1) -> None:
+        super().__init__(group, device, dtype, num_ubatches, dict(max_gathered_tokens=max_gathered_tokens, token_dim=token_dim))
+        self.max_gathered_tokens, self.token_dim = max_gathered_tokens, token_dim
+
+    def gather(self, gathered_kv: Array, local_kv: Array) -> None:
+        """gathered_kv `[ranks * T, token_dim]`, contiguous, becomes local_kv `[T, token_dim]` of rank 0, rank 1, and so on.
+
+        Every rank calls with as many rows. ArgumentError for tensors that do not fit; nothing was sent then.
+        """
+        local: Any = local_kv
+        gathered: Any = gathered_kv
+        tokens = local.shape[0] if getattr(local, "ndim", 0) == 2 else 0
+        self._check(local, "local_kv", (tokens, self.token_dim))
+        self._check(gathered, "gathered_kv", (tokens * self.world_size, self.token_dim))
+        if tokens * self.world_size > self.max_gathered_tokens:
+            raise wrong("gathered_kv", f"at most the workspace's {self.max_gathered_tokens} rows", tokens * self.world_size)
+        if not gathered.is_contiguous():
+            raise wrong("gathered_kv", "contiguous memory", "a tensor with gaps")
+        if tokens:
+            self._gathered(gathered, local)
+
+
+def _ubatch() -> int:
+    """The micro-batch that vLLM's worker is in."""
+    ubatching = sys.modules.get("vllm.v1.worker.ubatching")
+    return ubatching.dbo_current_ubatch_id() if ubatching else 0
