@@ -65,6 +65,9 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "merge_states_list_bases": lambda r: dict(vs=[r.rows(), r.rows()], ss=[r.rows(N, H), r.rows(N, H)], out=r.out(), out_base="2"),
     "combine_split_kv_bases": lambda r: dict(
         partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), out=r.out(1, N, H, D), out_base="2"),
+    "combine_split_kv_counted": lambda r: dict(
+        partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), partial_sum=r.rows(2, 1, N, H), seq_lens=r.ints(17), tile_len=16,
+        out=r.out(1, N, H, D)),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
     "fixup_merge_quantize": lambda r: dict(
@@ -76,6 +79,8 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "merge_states_mapped": lambda r: dict(
         out=r.out(), parts=r.rows(7, H, D), lses=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), part_map=r.ints(6, 5, 4, 3, 2, 1, 0),
         row_map=r.ints(4, 0, 2), sinks=r.rows(H)),
+    "merge_states_mapped_sums": lambda r: dict(
+        out=r.out(), parts=r.rows(7, H, D), lses=r.rows(7, H), part_sums=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), row_map=r.ints(4, 0, 2)),
     "merge_states_list": lambda r: dict(vs=[r.rows(), r.rows()], ss=[r.rows(N, H), r.rows(N, H)], out=r.out()),
     "combine_split_kv": lambda r: dict(partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), out=r.out(1, N, H, D)),
     "fixup_zero_kv_rows": lambda r: dict(out=r.out(), lse=r.out(H, N), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N)),

@@ -158,6 +158,13 @@ PROGRAMS = {
         lambda *x: cache_dit.fused_merge_attn_states(*x), lambda n, H, D: (r(2, n, H, D), r(2, n, H, 1), r(2, n, H, D), r(2, n, H, 1))),
     "sglang.correct_attn_out": Program(lambda *x: sglang.correct_attn_out(*x, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
     "sglang.dcp_lse_combine_triton": Program(lambda *x: sglang.dcp_lse_combine_triton(*x, False, True), lambda n, H, D: (r(3, n, H, D), r(3, n, H))),
+    "sglang.dcp_mla_reduce": Program(
+        lambda *x: sglang.dcp_mla_reduce(*x, 4, torch.float32), lambda n, H, D: (r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(*range(1, n + 1)))),
+    "vllm.merge_mla_segments_triton": Program(
+        lambda *x: vllm.merge_mla_segments_triton(*x, 4, torch.float32), lambda n, H, D: (r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(*range(1, n + 1)))),
+    "vllm.reduce_segments": Program(
+        _updated(lambda out, *x: vllm.reduce_segments(out, *x, 4), 0),
+        lambda n, H, D: (r(n, H, D), r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(9, 5), ints(0, 1, n))),
     "sglang.dcp_pack_a2a_send": Program(
         _updated(lambda rows, lses, out, lse: sglang.dcp_pack_a2a_send(out, lse, rows, lses), 0, 1),
         lambda n, H, D: (r(2, n, H, D), r(2, n, H), r(n, 2 * H, D), r(n, 2 * H))),

@@ -56,6 +56,8 @@ SIGNATURES = [
     (cache_dit, "fused_merge_attn_states", "(prev_out, prev_lse, suff_out, suff_lse)"),
     (sglang, "correct_attn_out", "(out, lses, cp_rank, ctx, new_output=None, is_lse_base_on_e=False)"),
     (sglang, "dcp_lse_combine_triton", "(recv_output, recv_lse, is_lse_base_on_e=True, return_lse=False)"),
+    *((module, name, "(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype)")
+      for module, name in ((sglang, "dcp_mla_reduce"), (vllm, "merge_mla_segments_triton"))),
     (sglang, "dcp_pack_a2a_send", "(cp_attn_out, cp_attn_lse, send_output, send_lse)"),
     (vllm, "DirectDCPQGatherWorkspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype='bf16', num_ubatches=1, "
                                         "padded_num_heads=None)"),

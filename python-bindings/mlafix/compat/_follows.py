@@ -19,12 +19,14 @@ FOLLOWS: dict[str, str] = {
     **dict.fromkeys(
         ("vllm.mask_dcp_empty_shards_", "vllm.correct_attn_out", "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce",
          "vllm.DirectDCPA2AWorkspace", "vllm.DirectDCPQGatherWorkspace", "vllm.DirectDCPKVGatherWorkspace"), _VLLM_DCP),
+    "vllm.merge_mla_segments_triton": "vllm-project/vllm 808e919d922c: vllm/v1/attention/ops/rocm_aiter_mla_merge.py",
+    "vllm.reduce_segments": "vllm-project/vllm of 2026-08-22: vllm/v1/attention/ops/triton_unified_attention.py",
     "sglang.merge_state_v2": "sgl-project/sglang of 2026-08-22: sgl-kernel/python/sgl_kernel/attention.py",
     "sglang.merge_state_v1": "sgl-project/sglang 0.5 (`sgl_kernel.merge_state`, which later releases no longer have)",
     "sglang.merge_state": "sgl-project/sglang of 2026-08-22: python/sglang/kernels/ops/attention/merge_state.py",
     "sglang.fixup_zero_kv_rows": "sgl-project/sglang of 2026-08-22: python/sglang/kernels/ops/attention/fixup_zero_kv.py",
     **dict.fromkeys(("sglang.cp_lse_ag_out_rs_mha", "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "sglang.dcp_pack_a2a_send"), _SGLANG_DCP),
-    **dict.fromkeys(("sglang.correct_attn_out", "sglang.dcp_lse_combine_triton"), _SGLANG_PARTS),
+    **dict.fromkeys(("sglang.correct_attn_out", "sglang.dcp_lse_combine_triton", "sglang.dcp_mla_reduce"), _SGLANG_PARTS),
     **dict.fromkeys(("flashinfer.merge_state", "flashinfer.merge_state_in_place", "flashinfer.merge_states"), _FLASHINFER),
     "flashinfer.variable_length_merge_states": "flashinfer-ai/flashinfer 946be88a367a: flashinfer/triton/cascade.py",
     **dict.fromkeys(

@@ -8,8 +8,8 @@ from typing import Any, Iterator
 
 import numpy
 
-from .._arguments import wrong
-from .._arrays import is_torch, numpy_dtype, torch_dtype, viewed
+from .._arguments import renames, wrong
+from .._arrays import is_torch, numpy_dtype, rows_of, torch_dtype, viewed
 
 
 def widened(offsets: Any) -> Any:
@@ -41,6 +41,23 @@ def lses_of_ranks(lses: Any, rank: int) -> Any:
     if not 0 <= rank < shares.shape[0]:
         raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", rank)
     return shares
+
+
+def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_size: int, **how: Any) -> tuple[Any, Any]:
+    """The reduction of segments `[T, H, S, D]`, sums with maxima and sums of weights `[T, H, S]`, by `mlafix.ops.combine_split_kv`."""
+    from .. import ops
+
+    rows_of(output, "segm_output", ("T", "H", "S", "D"))
+    for array, name in ((maxima, "segm_max"), (sums, "segm_expsum")):
+        rows_of(array, name, ("T", "H", "S"))
+    parts = [array.swapaxes(1, 2).swapaxes(0, 1)[:, :, None] for array in (output, maxima, sums)]
+    out, lse = ops.combine_split_kv(parts[0], parts[1], partial_sum=parts[2], seq_lens=seq_lens, tile_len=tile_size, **how)
+    return out[:, 0], None if lse is None else lse[:, 0]
+
+
+of_segments = renames(partial="segm_output", partial_lse="segm_max", partial_sum="segm_expsum", tile_len="tile_size", out="output",
+                      cu_seqlens="query_start_loc", **{"Fp8.scale": "output_scale"})  # fmt: skip
+"""The engines' names of the arguments."""
 
 
 def in_rows(payload: Any) -> Any:

@@ -11,7 +11,7 @@ from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
-from ._views import as_f32, in_rows, lses_of_ranks
+from ._views import as_f32, in_rows, lses_of_ranks, of_segments, segments_reduced
 
 
 @renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -254,6 +254,30 @@ def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, send_output: Array
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     _packed(send_output, send_lse, cp_attn_out, cp_attn_lse)
+
+
+@of_segments
+def dcp_mla_reduce(segm_output: Array, segm_max: Array, segm_expsum: Array, seq_lens: Array, tile_size: int, out_dtype: Any) -> tuple[Any, Any]:
+    """Reduces the segments of AITER's decode, which are not normalised, to an output and an lse in base 2 (`mlafix.ops.combine_split_kv`).
+
+    Differences from SGLang: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of segments; any
+    strides, where the last dim of `segm_output` is contiguous.
+
+    Args:
+        segm_output: `[T, H, S, D]` f32, bf16, f16: sums of weights times values. Segments that do not count are not read.
+        segm_max: `[T, H, S] f32`: the maxima of their scores, in base 2.
+        segm_expsum: `[T, H, S] f32`: the sums of their weights.
+        seq_lens: `[T]` i32 or i64: keys of each token on this rank; 0 or less gives 0 and -inf.
+        tile_size: keys of a tile.
+        out_dtype: bf16, f16 or f32.
+
+    Returns:
+        `(out, lse)`: `[T, H, D]` and `[T, H] f32`, new arrays.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    return segments_reduced(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype=out_dtype, base="2")
 
 
 _packed = renames(rows="send_output", lses="send_lse", out="cp_attn_out", lse="cp_attn_lse")(pack_heads)

@@ -18,7 +18,7 @@ from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
 from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
 from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
 from ._groups import merged_over_ranks, of_ranks
-from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, rows_of_heads, widened
+from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, of_segments, rows_of_heads, segments_reduced, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
@@ -158,6 +158,70 @@ def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     return ops.is_prefilling(num_computed_tokens, num_prompt_tokens, num_reqs, padded=num_reqs_padded)
+
+
+# -- Segments: vllm.v1.attention.ops.rocm_aiter_mla_merge, triton_unified_attention --------------------------------------
+
+
+@of_segments
+def merge_mla_segments_triton(segm_output: Array, segm_max: Array, segm_expsum: Array, seq_lens: Array, tile_size: int,
+                              out_dtype: Any) -> tuple[Any, Any]:
+    """Merges the segments of AITER's decode, which are not normalised and in base 2, to an output and a natural lse
+    (`mlafix.ops.combine_split_kv`).
+
+    Differences from vLLM: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of segments; any
+    strides, where the last dim of `segm_output` is contiguous.
+
+    Args:
+        segm_output: `[T, H, S, D]` f32, bf16, f16: sums of weights times values. Segments that do not count are not read.
+        segm_max: `[T, H, S] f32`: the maxima of their scores, in base 2.
+        segm_expsum: `[T, H, S] f32`: the sums of their weights.
+        seq_lens: `[T]` i32 or i64: keys of each token; 0 or less gives 0 and -inf.
+        tile_size: keys of a tile.
+        out_dtype: bf16, f16 or f32.
+
+    Returns:
+        `(output, lse)`: `[T, H, D]` and `[T, H] f32` in base e, new arrays.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    return segments_reduced(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype=out_dtype, base="2", out_base="e")
+
+
+@of_segments
+def reduce_segments(output: Array, segm_output: Array, segm_max: Array, segm_expsum: Array, seq_lens: Array, query_start_loc: Array,
+                    tile_size: int, output_scale: Array | None = None, return_lse: bool = False) -> Any:
+    """Reduces the segments of `unified_attention`, base e, into its output (its kernel `reduce_segments`; `mlafix.ops.combine_split_kv`).
+
+    Differences from vLLM: a function, not a kernel that a caller launches, so it takes tensors alone; the lse is computed on demand; the
+    scale is not inverted before; tokens of no sequence get 0 and -inf.
+
+    Args:
+        output: `[T, H, D]` bf16, f16, f32, or f8e4m3fn with `output_scale`; written.
+        segm_output: `[T, H, S, P] f32`, P at least D: sums of weights times values. What does not count is not read.
+        segm_max: `[T, H, S] f32`: the maxima of their scores.
+        segm_expsum: `[T, H, S] f32`: the sums of their weights.
+        seq_lens: `[R]` i32 or i64: keys of each request.
+        query_start_loc: `[R + 1] i32`: where each request's tokens begin, and where the last one's end.
+        tile_size: keys of a tile.
+        output_scale: one f32 on the device: stored is saturate(value * (1 / scale)).
+        return_lse: whether the lse is computed.
+
+    Returns:
+        The lse `[T, H] f32`, a new array, or None.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    rows: Any = output
+    parts: Any = segm_output
+    tokens, heads, dim = rows_of(rows, "output", ("T", "H", "D"))
+    if len(getattr(parts, "shape", ())) == 4:
+        parts = parts[..., :dim]
+    out_format = None if output_scale is None else ops.Fp8(output_scale)
+    return segments_reduced(parts, segm_max, segm_expsum, seq_lens, tile_size, out=rows[:, None], cu_seqlens=query_start_loc,
+                            out_format=out_format, return_lse=return_lse)[1]
 
 
 # -- Sequences as padded rows: vllm.v1.attention.ops.common ---------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from mlafix.dsl import (
@@ -11,23 +12,30 @@ from mlafix.dsl import (
     In,
     List,
     Out,
+    exp2,
     f32,
     grid,
     i32,
+    i64,
     identity,
     index,
     inline,
     kernel,
     load,
     load_state,
+    log2,
     lse_of,
+    make_state,
     merge,
     payload,
+    present,
     rebase,
     shape,
+    splat,
     store_state,
 )
 from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states
+from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
@@ -303,6 +311,110 @@ def merge_ragged_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     return merge_ragged_states
 
 
+# -- Splits that are counted, or not normalised -------------------------------------------------------------------------
+
+I = DType("I", default=i32)  # noqa: E741
+
+
+@dataclasses.dataclass(frozen=True)
+class Splits:
+    """The splits of split-KV attention, of which only so many count: arguments of kernels, which `splits_of` declares.
+
+    Args:
+        lses: of the splits; where there are sums, the maxima of their scores, and the rows are sums of weights times values.
+        lens: the keys of each row of b, or with `starts` of each sequence of tokens, which are numbered over b and l. None: all splits count.
+        split_len, tile_len: keys of a split, or where this is 0, of a tile: each split has as many tiles.
+        halvings: see `segment_of`.
+        to_log2: what makes the maxima those of base 2.
+    """
+
+    partial: Any
+    lses: Any
+    sums: Any = In[f32, "s b l H"] | None
+    lens: Any = In[I, "q"] | None
+    starts: Any = In[i32, "q1"] | None
+    split_len: Any = index
+    tile_len: Any = index
+    halvings: Any = index
+    to_log2: Any = f32
+
+
+def splits_of(dtype: Any, row: str) -> Splits:
+    """The declaration of splits with such rows."""
+    return Splits(In[dtype, f"s b l H {row}"], In[f32, "s b l H"])
+
+
+@inline
+def length_of(i, j, of):
+    """The keys of a row; 0 of a token of no sequence."""
+    at, known = i, i < of.lens.shape[0]
+    if present(of.starts):
+        token, last = i * shape("l") + j, of.starts.shape[0] - 1
+        known = last > 0 and of.starts[0] <= token and token < of.starts[last]
+        if known:
+            at = segment_of(token, of.starts, i64(of.starts[0]), of.halvings)
+        known = known and at < of.lens.shape[0]
+    return i64(load(of.lens[at], where=known))
+
+
+@inline
+def count_of(i, j, of):
+    """How many splits of a row count."""
+    count = i64(shape("s"))
+    if present(of.lens):
+        length = length_of(i, j, of)
+        tiles = max((length + count * i64(of.tile_len) - 1) // max(count * i64(of.tile_len), 1), 1)
+        each = i64(of.split_len) if of.split_len > 0 else tiles * i64(of.tile_len)
+        count = min(max((length + each - 1) // max(each, 1), 0), count)
+    return count
+
+
+@inline
+def maximum_of(k, i, j, h, count, of):
+    """The maximum of a split's scores; -inf where it is empty, or does not count."""
+    largest = load(of.lses[k, i, j, h], where=k < count, otherwise=-math.inf)
+    total = load(of.sums[k, i, j, h], where=k < count)
+    return -math.inf if abs(largest) == math.inf or total == 0.0 else largest
+
+
+@inline
+def summed(i, j, h, count, of, row):
+    """The state of splits that are not normalised: each is read once, and there is one division."""
+    largest = -math.inf
+    for k in range(shape("s")):
+        largest = max(largest, maximum_of(k, i, j, h, count, of))
+    rows, total = splat(0.0, row), 0.0
+    for k in range(shape("s")):
+        own = maximum_of(k, i, j, h, count, of)
+        weight = 0.0 if own == -math.inf else exp2((own - largest) * of.to_log2)
+        counts = k < count and weight != 0.0
+        rows = rows + load(of.partial[k, i, j, h], where=counts) * weight
+        total = total + load(of.sums[k, i, j, h], where=counts) * weight
+    empty = largest == -math.inf
+    divisor = 1.0 if empty else total
+    return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / of.to_log2, base=B)
+
+
+@inline
+def counted(i, j, h, of, row):
+    """The state of a row's splits, in the base of the result."""
+    count = count_of(i, j, of)
+    merged = identity(row, base=B)
+    if present(of.sums):
+        merged = summed(i, j, h, count, of, row)
+    else:
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(of.partial[k, i, j, h], of.lses[k, i, j, h], where=k < count, base=B))
+    return rebase(merged, RESULT)
+
+
+@kernel
+def combine_split_kv_counted(out: Out[O, "b l H D"], out_lse: Out[f32, "b l H"] | None, of: splits_of(P, "D")):
+    """combine_split_kv of splits that are counted by lengths on the device, or not normalised; what does not count is not read."""
+    for i, j, h in grid("b", "l", "H"):
+        store_state(counted(i, j, h, of, "D"), out[i, j, h], out_lse[i, j, h])
+
+
 @inline
 def splits(partial, partial_lse, i, j, h, in_one_base):
     merged = identity("(G K)", base=B)
@@ -326,21 +438,46 @@ def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
         for i, j, p in grid("b", "l", of):
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [splits(partial, partial_lse, i, j, h, in_one_base) for h in heads]
-            if scaling.is_static:
-                to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
-            elif scaling.joined > 1:
-                scale, elements = joined_rows([payload(state) for state in merged], scaling)
-                to.out_scales[i, j, p, 0] = scale
-                for k in range(scaling.joined):
-                    to.out[i, j, heads[k]] = elements[k]
-            else:
-                scale, elements = grouped(payload(merged[0]), to)
-                if scaling.in_tiles:
-                    to.out_scales[to.first_row + i * shape("l") + j, p] = scale
-                else:
-                    to.out_scales[i, j, p] = scale
-                to.out[i, j, p] = elements
-            for k in range(scaling.joined):
-                out_lse[i, j, heads[k]] = lse_of(merged[k])
+            store_split(merged, i, j, p, heads, to, out_lse)
 
     return merge_split_states
+
+
+@inline
+def store_split(merged, i, j, p, heads, to, out_lse):
+    """The rows of one head, or of those that share a group, with their scales, and their lses."""
+    if to.how.is_static:
+        to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
+    elif to.how.joined > 1:
+        scale, elements = joined_rows([payload(state) for state in merged], to.how)
+        to.out_scales[i, j, p, 0] = scale
+        for k in range(to.how.joined):
+            to.out[i, j, heads[k]] = elements[k]
+    else:
+        scale, elements = grouped(payload(merged[0]), to)
+        if to.how.in_tiles:
+            to.out_scales[to.first_row + i * shape("l") + j, p] = scale
+        else:
+            to.out_scales[i, j, p] = scale
+        to.out[i, j, p] = elements
+    for k in range(to.how.joined):
+        out_lse[i, j, heads[k]] = lse_of(merged[k])
+
+
+@scaled
+def merge_counted_states(scaling: Scaling) -> Any:
+    """Splits that are counted, or not normalised. No packed i32 scales."""
+    of_groups = scaling.dim
+
+    @kernel(allow={"races"})  # as in merge_split_states
+    def merge_counted_states(
+        to: result(scaling, "b l H (G K)", f"b l {of_groups} G"),
+        out_lse: Out[f32, "b l H"] | None,
+        of: splits_of(T, "(G K)"),
+    ):
+        for i, j, p in grid("b", "l", of_groups):
+            heads = [p * scaling.joined + k for k in range(scaling.joined)]
+            merged = [counted(i, j, h, of, "(G K)") for h in heads]
+            store_split(merged, i, j, p, heads, to, out_lse)
+
+    return merge_counted_states

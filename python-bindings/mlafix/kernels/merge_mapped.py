@@ -12,6 +12,7 @@ from mlafix.dsl import (
     In,
     InOut,
     distinct,
+    exp2,
     f32,
     grid,
     i32,
@@ -21,13 +22,16 @@ from mlafix.dsl import (
     kernel,
     load,
     load_state,
+    log2,
     lse_of,
+    make_state,
     merge,
     payload,
     present,
     rebase,
     shape,
     sink,
+    splat,
     store_state,
 )
 from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
@@ -101,6 +105,60 @@ def merged_parts(group, bounds, of, h, row):
     return merged
 
 
+# -- Parts that are not normalised ---------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Sums:
+    """The sums of weights of parts whose lses are the maxima of their scores: arguments of kernels.
+
+    Args:
+        to_log2: what makes the maxima those of base 2.
+    """
+
+    sums: Any = In[f32, "p H"]
+    to_log2: Any = f32
+
+
+@inline
+def part_at(j, of):
+    """The row of a part, or -1."""
+    i = j
+    if present(of.part_map):
+        i = index(load(of.part_map[j], where=j < of.part_map.shape[0], otherwise=-1))
+    return i
+
+
+@inline
+def maximum_of(i, h, of, beside):
+    """The maximum of a part's scores; -inf where it is empty, or none."""
+    there = 0 <= i < shape("p")
+    largest = load(of.lses[i, h], where=there, otherwise=-math.inf)
+    total = load(beside.sums[i, h], where=there)
+    return -math.inf if abs(largest) == math.inf or total == 0.0 else largest
+
+
+@inline
+def summed_parts(group, bounds, of, beside, h, row):
+    """The state of a group's parts, which are not normalised: each row is read once, and there is one division."""
+    start, end, named = bounds
+    behind = min(end, named) if group.sound else start
+    largest = -math.inf
+    for j in range(start, behind):
+        largest = max(largest, maximum_of(part_at(j, of), h, of, beside))
+    rows, total = splat(0.0, row), 0.0
+    for j in range(start, behind):
+        i = part_at(j, of)
+        own = maximum_of(i, h, of, beside)
+        weight = 0.0 if own == -math.inf else exp2((own - largest) * beside.to_log2)
+        counts = 0 <= i < shape("p") and weight != 0.0
+        rows = rows + load(of.parts[i, h], where=counts) * weight
+        total = total + load(beside.sums[i, h], where=counts) * weight
+    empty = largest == -math.inf
+    divisor = 1.0 if empty else total
+    return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / beside.to_log2, base=B)
+
+
 @inline
 def with_sink(merged, of, h):
     whole = merged
@@ -147,6 +205,45 @@ def merge_states_mapped(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | Non
             store_lse(merged, group.row, h, out_lse, of)
 
 
+@kernel
+def merge_states_mapped_sums(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | None, of: groups(P, "D"), beside: Sums()):
+    """merge_states_mapped of parts that are not normalised: sums of weights times values, with the maxima of the scores in place of lses."""
+    distinct(of.row_map)
+    for g, h in grid("g1", "H"):
+        group = group_of(g, of)
+        if group.wanted:
+            merged = summed_parts(group, parts_of(group, of), of, beside, h, "D")
+            store_state(with_sink(merged, of, h), out[group.row, h], None)
+            store_lse(merged, group.row, h, out_lse, of)
+
+
+@inline
+def store_group(merged, group, p, heads, to, out_lse, of):
+    """The rows of one head, or of those that share a group of elements, with their scales, and their lses."""
+    rows = [payload(with_sink(merged[j], of, heads[j])) for j in range(to.how.joined)]
+    store_rows(rows, group.row, p, to)
+    for j in range(to.how.joined):
+        store_lse(merged[j], group.row, heads[j], out_lse, of)
+
+
+@scaled
+def merge_mapped_sums(scaling: Scaling) -> Any:
+    """Groups of parts that are not normalised, as of merge_states_mapped_sums."""
+    dim = scaling.dim
+
+    @kernel(allow={"races"})  # as in merge_mapped_states
+    def merge_mapped_sums(to: result(scaling, some=True), out_lse: InOut[f32, "n H"] | None, of: groups(T, "(G K)"), beside: Sums()):
+        distinct(of.row_map)
+        for g, p in grid("g1", dim):
+            group = group_of(g, of)
+            if group.wanted:
+                heads = [p * scaling.joined + j for j in range(scaling.joined)]
+                merged = [summed_parts(group, parts_of(group, of), of, beside, h, "(G K)") for h in heads]
+                store_group(merged, group, p, heads, to, out_lse, of)
+
+    return merge_mapped_sums
+
+
 @scaled
 def merge_mapped_states(scaling: Scaling) -> Any:
     """Groups of parts, through maps; rows that no group names are left, and their scales."""
@@ -161,9 +258,6 @@ def merge_mapped_states(scaling: Scaling) -> Any:
                 bounds = parts_of(group, of)
                 heads = [p * scaling.joined + j for j in range(scaling.joined)]
                 merged = [merged_parts(group, bounds, of, h, "(G K)") for h in heads]
-                rows = [payload(with_sink(merged[j], of, heads[j])) for j in range(scaling.joined)]
-                store_rows(rows, group.row, p, to)
-                for j in range(scaling.joined):
-                    store_lse(merged[j], group.row, heads[j], out_lse, of)
+                store_group(merged, group, p, heads, to, out_lse, of)
 
     return merge_mapped_states

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, NamedTuple
 
 from .._arguments import wrong
 
 _BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2"}
 _LAYOUTS = {"hn": "hn", "nh": "nh", "HN": "hn", "NH": "nh"}
+
+TO_LOG2 = {"e": math.log2(math.e), "2": 1.0}
+"""What makes a number in units of a base one in units of base 2."""
 
 
 def base_of(name: str, base: Any) -> str:

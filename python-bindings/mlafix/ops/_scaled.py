@@ -31,16 +31,18 @@ _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()}
 
 _FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.merge_two_states, "masked_states": merge.merge_masked_states,
              "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
-             "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states,
-             "mapped_states": merge_mapped.merge_mapped_states}  # fmt: skip
-_WITHOUT_CHOICE = ("mapped_states", "quantised_rows")  # of a kernel for lses in one base
+             "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states, "counted_states": merge_many.merge_counted_states,
+             "mapped_states": merge_mapped.merge_mapped_states, "mapped_sums": merge_mapped.merge_mapped_sums}  # fmt: skip
+_WITHOUT_CHOICE = ("mapped_states", "mapped_sums", "quantised_rows")  # of a kernel for lses in one base
 
 
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
-    if name in _WITHOUT_CHOICE:
+    if name == "counted_states":
+        made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "ResultBase": bases.result}
+    elif name in _WITHOUT_CHOICE:
         made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "C": bases.result}
     else:
         made = _FAMILIES[name](scaling, bases.are_one, *([copies] if name == "two_states" else []))
@@ -70,7 +72,7 @@ def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tu
     if out_format.is_fp4 and shape is not None and tuple(shape) != fits:
         raise wrong("out", f"shape {list(fits)}, two elements of f4e2m1 in a byte", tuple(shape))
     where, how, padding = out_format.place(rows, like, dtype)
-    if name == "split_states" and not how.in_tiles and not how.is_static:
+    if name in ("split_states", "counted_states") and not how.in_tiles and not how.is_static:
         where = (where[0][..., 0, :], *where[1:])
     kernel = _kernel(name, how, bases, count, bound, copies)
     _LAUNCHES[type(out_format)](kernel, (out, *where, *arguments), stream)

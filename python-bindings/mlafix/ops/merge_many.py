@@ -21,11 +21,11 @@ import functools
 from typing import Any, Sequence
 
 from .. import _toolchain
-from .._arguments import wrong
-from .._arrays import dtype_name, rows_of
+from .._arguments import check_integer, wrong
+from .._arrays import check_integers, dtype_name, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._bases import Bases, bases_of, layout_of, spelled_key
+from ._bases import TO_LOG2, Bases, bases_of, layout_of, spelled_key
 from ._families import KernelDispatchers, Key
 from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, outputs, turned
@@ -50,6 +50,7 @@ _LIST_BASES = KernelDispatchers("merge_states_list_bases")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = KernelDispatchers("combine_split_kv")
 _SPLIT_BASES = KernelDispatchers("combine_split_kv_bases")
+_SPLIT_COUNTED = KernelDispatchers("combine_split_kv_counted")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -266,7 +267,9 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 
 
 @calls_operation(out="", out_lse="return_lse")
-def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
+def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None = None, seq_lens: Array | None = None,
+                     split_len: int | None = None, tile_len: int | None = None, cu_seqlens: Array | None = None,
+                     out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                      lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
                      stream: Stream = None) -> tuple[Any, Any]:
@@ -276,9 +279,26 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
     The merge is that of `merge_states`; S = 1 copies (N4), S = 0 gives identities (N3).
 
+    **Sums.** Beside `partial_sum` the splits are not normalised: `partial` holds sums of weights times values, `partial_lse` the maxima of
+    the scores, in units of the base, and `partial_sum` the sums of weights. There is one division then. A split whose maximum is infinite
+    or whose sum is 0 is empty.
+
+        m = max_s partial_lse_s;  sum = sum_s base^(partial_lse_s - m) * partial_sum_s;  out_lse = m + log(sum)
+        out = sum_s base^(partial_lse_s - m) * partial_s / sum
+
+    **Counts.** With `seq_lens` a row has only so many splits, the first ones; what is behind them is not read, whatever it is. With
+    `split_len` these are ceil(length / split_len); with `tile_len` all S splits cover a request, each with as many whole tiles,
+    ceil(length / (S * tile_len)). A length of 0 or less has none, and the row becomes 0, -inf.
+
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32` (or `[S, B, H, L]`, by `lse_layout`), any strides.
+        partial_sum: as `partial_lse`: see above. None: the splits are normalised.
+        seq_lens: `[B]` i32 or i64, on the arrays' device: the keys of each row of B, or with `cu_seqlens` of each sequence. None: all splits
+            count.
+        split_len: keys of a split. 1: `seq_lens` counts splits.
+        tile_len: keys of a tile, in place of `split_len`.
+        cu_seqlens: `[q + 1] i32`, there too: the tokens of each sequence, which are numbered over B and L. None: a row of B is one.
         out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
@@ -303,19 +323,24 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         >>> out, _ = ops.combine_split_kv(partial, lse, out_dtype="f16")
         >>> out.dtype, out[0, :, 0, 0].tolist()
         (dtype('float16'), [3.0, 3.0])
+        >>> lens = np.array([20], np.int32)  # one split of 32 keys; the second one is garbage
+        >>> ops.combine_split_kv(partial, lse, seq_lens=lens, split_len=32)[0][0, :, 0, 0].tolist()
+        [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is None and lse_layout == "nh":
+    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is None and lse_layout == "nh":
         spelled = base if lse_base is None else lse_base
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:
         return made[0], made[1]
-    return _combine_split_kv(partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
+    return _combine_split_kv(partial, partial_lse, partial_sum=partial_sum, seq_lens=seq_lens, split_len=split_len, tile_len=tile_len,
+                             cu_seqlens=cu_seqlens, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
                              lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, stream=stream)
 
 
-@operation(out="", out_lse="return_lse")
-def _combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
+@operation({"lses": "partial_lse", "sums": "partial_sum", "lens": "seq_lens", "starts": "cu_seqlens"}, out="", out_lse="return_lse")
+def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None, seq_lens: Array | None, split_len: int | None,
+                      tile_len: int | None, cu_seqlens: Array | None, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
                       return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
                       out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
@@ -327,11 +352,39 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None, 
     if name is not None and type(out_format) is Fp8 and name != "f8e4m3fn":
         raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
-    lses = turned((out_lse, partial_lse), layout, "nh")
-    if out_format is None:
+    lses = turned((out_lse, partial_lse, partial_sum), layout, "nh")
+    counts = _counts(seq_lens, split_len, tile_len, cu_seqlens)
+    if partial_sum is not None or seq_lens is not None:
+        counted = lses[0], partial, *lses[1:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
+        if out_format is None:
+            bound = ("s",) if _bound(shape[0]) else ()
+            chosen = (f"ResultBase={bases.result}",) if bases.result != "e" else ()
+            launch(_SPLIT_COUNTED, ("nh", bases.prefix, *chosen, *bound), (out, *counted), stream)
+        else:
+            launch_in(out_format, "counted_states", shape[1:], out, counted, partial, bases, stream, count="s", bound=_bound(shape[0]), dtype=out_dtype)
+    elif out_format is None:
         key = _key(spelled_key("nh", base, lse_base, bases)[1], shape[0], "s")
         _launch(_SPLIT, _SPLIT_BASES, key, bases, (out, lses[0], partial, lses[1]), stream)
     else:
         launch_in(out_format, "split_states", shape[1:], out, (lses[0], partial, lses[1]), partial, bases, stream, count="s",
                   bound=_bound(shape[0]), dtype=out_dtype)
     return out, out_lse
+
+
+def _counts(seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
+    """How splits are counted, as the kernel takes it: the keys of a split, of a tile, and the halvings that find a sequence."""
+    if seq_lens is None:
+        for name, given in (("split_len", split_len), ("tile_len", tile_len), ("cu_seqlens", cu_seqlens)):
+            if given is not None:
+                raise wrong(name, "None without seq_lens", repr(given) if isinstance(given, int) else "an array")
+        return 0, 0, 0
+    check_integers(seq_lens, "seq_lens")
+    if (split_len is None) == (tile_len is None):
+        raise wrong("split_len", "a number, or one for tile_len, beside seq_lens", "both" if split_len is not None else "neither")
+    for name, given in (("split_len", split_len), ("tile_len", tile_len)):
+        if given is not None:
+            check_integer(name, given)
+            if given < 1:
+                raise wrong(name, "1 or more", given)
+    sequences = 0 if cu_seqlens is None else rows_of(cu_seqlens, "cu_seqlens", ("q + 1",))[0]
+    return split_len or 0, tile_len or 0, sequences.bit_length() if isinstance(sequences, int) else 0

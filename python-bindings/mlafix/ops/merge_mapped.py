@@ -12,7 +12,7 @@ import math
 
 from .._arguments import wrong
 from .._arrays import rows_of
-from ._bases import bases_of, layout_of
+from ._bases import TO_LOG2, bases_of, layout_of
 from ._families import KernelDispatchers, Key
 from ._launch import launch, operation
 from ._outputs import ROWS, launch_in, turned
@@ -22,11 +22,12 @@ from .formats import OutFormat, check_format
 __all__ = ["merge_states_mapped"]
 
 _MAPPED = KernelDispatchers("merge_states_mapped")
+_SUMS = KernelDispatchers("merge_states_mapped_sums")
 
 
-@operation(writes=("out", "out_lse"))
+@operation({"sums": "part_sums"}, writes=("out", "out_lse"))
 def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
-                        row_map: Array | None = None, *, out_lse: Array | None = None, min_parts: int = 0,
+                        row_map: Array | None = None, *, part_sums: Array | None = None, out_lse: Array | None = None, min_parts: int = 0,
                         sinks: Array | None = None, empty_lse: float = -math.inf,
                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
                         out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
@@ -48,6 +49,8 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         indptr: `[g + 1] i32`, on the arrays' device, as the maps are; never read by the host.
         part_map: `[k] i32`: the row of each part. None: part j is row j.
         row_map: `[g] i32`: the row of each group. None: group g is row g.
+        part_sums: as `lses`: the parts are not normalised then, but sums of weights times values; `lses` holds the maxima of the scores, and
+            this the sums of weights (`combine_split_kv`). None: they are normalised.
         out_lse: `[n, H] f32`, any strides; written as `out` is. None: no lse is computed.
         min_parts: groups of fewer parts are left out. 0: a group without parts gives the identity, 0 and -inf (N1, N3). 2: the
             writer of an only part has written the row itself.
@@ -77,11 +80,13 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         check_format(out_format)
     if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):
         raise wrong("out_dtype", "None without a format whose quantize_from is 'output'", repr(out_dtype))
-    of_rows, of_parts = turned((out_lse, lses), layout, "nh")
+    of_rows, of_parts, sums = turned((out_lse, lses, part_sums), layout, "nh")
     arguments = (of_rows, parts, of_parts, indptr, part_map, row_map, sinks, min_parts, empty_lse)
+    if part_sums is not None:
+        arguments = (*arguments, sums, TO_LOG2[bases.prefix])
     if out_format is None:
         key: Key = ("nh", bases.prefix) if bases.result == "e" else ("nh", bases.prefix, f"C={bases.result}")
-        launch(_MAPPED, key, (out, *arguments), stream)
+        launch(_MAPPED if part_sums is None else _SUMS, key, (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
-        launch_in(out_format, "mapped_states", rows, out, arguments, parts, bases, stream, dtype=out_dtype)
+        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, bases, stream, dtype=out_dtype)
