@@ -123,6 +123,7 @@ PROGRAMS = {
     "merge_states_mapped": Program(_updated(lambda *x: ops.merge_states_mapped(*x), 0), _mapped),
     "merge_states_list": Program(lambda a, b, c, d: ops.merge_states_list([a, c], [b, d]), _two),
     "combine_split_kv": Program(lambda *x: ops.combine_split_kv(*x), lambda n, H, D: (r(3, 1, n, H, D), r(3, 1, n, H))),
+    "combine_rope": Program(lambda *x: ops.combine_rope(*x), lambda n, H, D: (r(3, n, H, D), r(3, n, H), torch.arange(n), r(9, D // 2))),
     "fixup_zero_kv_rows": Program(_updated(lambda *x: ops.fixup_zero_kv_rows(*x), 0, 1),
                                   lambda n, H, D: (r(n, H, D), r(H, n), ints(0, 1), ints(0, 2, n))),
     "mask_empty_context_lse": Program(_updated(lambda *x: ops.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),

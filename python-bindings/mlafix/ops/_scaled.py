@@ -18,7 +18,7 @@ from ._operators import FAKE
 from ._types import Bound
 from .formats import FORMATS, How, OutFormat
 
-_ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
+ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 
 
 def _renamed(name: str) -> Any:
@@ -39,7 +39,7 @@ _WITHOUT_CHOICE = ("mapped_states", "mapped_sums", "quantised_rows")  # of a ker
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
-    scaling = Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
+    scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
     if name == "counted_states":
         made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "ResultBase": bases.result}
     elif name in _WITHOUT_CHOICE:

@@ -55,7 +55,7 @@ _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
 def _key(base: Any, count: int, name: str) -> Key:
-    return ("nh", base, name) if _bound(count) else ("nh", base)
+    return ("nh", base, name) if bound_count(count) else ("nh", base)
 
 
 def _launch(plain: KernelDispatchers, other: KernelDispatchers, key: Key, bases: Bases, arguments: tuple[Any, ...], stream: Any) -> None:
@@ -66,7 +66,7 @@ def _launch(plain: KernelDispatchers, other: KernelDispatchers, key: Key, bases:
         launch(other, (*bases.key("nh"), *key[2:]), arguments, stream)
 
 
-def _bound(count: int) -> int:
+def bound_count(count: int) -> int:
     """The count that is compiled into a kernel, 0 for any: that of a tensor without memory may be a symbol."""
     return count if type(count) is int and count <= _BOUND_COUNT else 0
 
@@ -129,7 +129,7 @@ def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | Non
         key = _key(spelled_key("nh", base, lse_base, bases)[1], count, "k")
         _launch(_DENSE, _DENSE_BASES, key, bases, (out, out_lse, v, s), stream)
     else:
-        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=_bound(count))
+        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=bound_count(count))
     return out, out_lse
 
 
@@ -357,17 +357,17 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     if partial_sum is not None or seq_lens is not None:
         counted = lses[0], partial, *lses[1:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
         if out_format is None:
-            bound = ("s",) if _bound(shape[0]) else ()
+            bound = ("s",) if bound_count(shape[0]) else ()
             chosen = (f"ResultBase={bases.result}",) if bases.result != "e" else ()
             launch(_SPLIT_COUNTED, ("nh", bases.prefix, *chosen, *bound), (out, *counted), stream)
         else:
-            launch_in(out_format, "counted_states", shape[1:], out, counted, partial, bases, stream, count="s", bound=_bound(shape[0]), dtype=out_dtype)
+            launch_in(out_format, "counted_states", shape[1:], out, counted, partial, bases, stream, count="s", bound=bound_count(shape[0]), dtype=out_dtype)
     elif out_format is None:
         key = _key(spelled_key("nh", base, lse_base, bases)[1], shape[0], "s")
         _launch(_SPLIT, _SPLIT_BASES, key, bases, (out, lses[0], partial, lses[1]), stream)
     else:
         launch_in(out_format, "split_states", shape[1:], out, (lses[0], partial, lses[1]), partial, bases, stream, count="s",
-                  bound=_bound(shape[0]), dtype=out_dtype)
+                  bound=bound_count(shape[0]), dtype=out_dtype)
     return out, out_lse
 
 
