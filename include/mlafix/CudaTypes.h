@@ -43,6 +43,8 @@ constexpr CUresult errorInvalidHandle = 400;
 constexpr CUresult errorContextIsDestroyed = 709;
 // CUdevice_attribute
 constexpr int attributeMultiprocessorCount = 16;
+constexpr int attributeMemoryClockRate = 36; // in kHz
+constexpr int attributeMemoryBusWidth = 37;  // in bits
 constexpr int attributeL2CacheSize = 38;
 constexpr int attributeComputeCapabilityMajor = 75;
 constexpr int attributeComputeCapabilityMinor = 76;

@@ -257,6 +257,13 @@ public:
     check(mlafix_bound_launch_info(handle.get(), &out));
     return out;
   }
+  /// A code version that the call was offered, and why it does not take it.
+  /// `refused` is valid until the thread asks again.
+  mlafix_variant_info variant(uint32_t index) const {
+    mlafix_variant_info out = MLAFIX_VARIANT_INFO_INIT;
+    check(mlafix_bound_variant_info(handle.get(), index, &out));
+    return out;
+  }
   mlafix_bound *get() const noexcept { return handle.get(); }
 
 private:

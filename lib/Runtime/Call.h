@@ -152,6 +152,21 @@ struct Plan {
 mlafix_status planLaunch(const Call &call, const TargetCode &code,
                          int64_t multiprocessors, Plan &plan);
 
+/// Why a code version does not take a call: what its first guard that does not
+/// hold expected and got. Empty if it takes it.
+mlafix_status explainVersion(const Call &call, const CodeVersion &variant,
+                             std::string &refused);
+
+/// Bytes of the arguments that are read and written, each element once.
+struct Traffic {
+  uint64_t read, written;
+};
+Traffic countTraffic(const Call &call);
+
+/// Logs, at MLAFIX_LOG_DEBUG, the code versions that were offered and the plan.
+mlafix_status logPlan(const Call &call, const PreparedKernel &prepared,
+                      const Plan &plan);
+
 /// Launches on `stream`, or on the CPU.
 mlafix_status runPlan(const PreparedKernel &prepared, const Plan &plan,
                       mlafix_device device, void *stream, uint32_t flags);

@@ -106,7 +106,19 @@ struct DeviceProperties {
   CUdevice device = 0;
   int computeCapability = 0;
   int multiprocessors = 1;
+  int64_t bandwidth = 0; ///< of its memory, bytes a second; 0: unknown
 };
+
+/// Two words a cycle, as every memory of these GPUs moves them.
+int64_t readBandwidth(const CudaDriver &driver, CUdevice device) {
+  int kilohertz = 0, bits = 0;
+  bool isKnown =
+      driver.cuDeviceGetAttribute(&kilohertz, cuda::attributeMemoryClockRate,
+                                  device) == cuda::success &&
+      driver.cuDeviceGetAttribute(&bits, cuda::attributeMemoryBusWidth,
+                                  device) == cuda::success;
+  return isKnown ? int64_t(2) * 1000 * kilohertz * (bits / 8) : 0;
+}
 
 mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
                          DeviceProperties &facts) {
@@ -125,6 +137,7 @@ mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
   MLAFIX_CUDA_TRY(driver, cuDeviceGetAttribute, &facts.multiprocessors,
                   cuda::attributeMultiprocessorCount, facts.device);
   facts.computeCapability = 10 * major + minor;
+  facts.bandwidth = readBandwidth(driver, facts.device);
   return MLAFIX_OK;
 }
 
@@ -296,6 +309,7 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
   MLAFIX_TRY(retainActivePrimary(driver, ordinal));
   RelaxedCapture relaxed(driver);
   prepared.multiprocessors = facts.multiprocessors;
+  prepared.bandwidth = facts.bandwidth;
 
   std::string tried;
   for (const Candidate &candidate :

@@ -157,6 +157,7 @@ mlafix_status planBound(mlafix_bound &bound, const Call &call) {
   Plan plan;
   MLAFIX_TRY(planLaunch(call, *bound.prepared->code,
                         bound.prepared->multiprocessors, plan));
+  MLAFIX_TRY(logPlan(call, *bound.prepared, plan));
   MLAFIX_TRY(setLocal(call.device, plan));
   // Nothing can fail any more, so the bound call may change.
   bound.call = call;
@@ -192,6 +193,7 @@ extern "C" mlafix_status mlafix_launch(const mlafix_kernel *kernel,
       MLAFIX_TRY(
           named(*kernel->desc, planLaunch(call, *prepared->code,
                                           prepared->multiprocessors, plan)));
+      MLAFIX_TRY(logPlan(call, *prepared, plan));
       prepared->memo.keep(call, *prepared->code, plan);
     }
     return named(*kernel->desc,
@@ -372,6 +374,42 @@ mlafix_bound_launch_info(const mlafix_bound *bound,
     out.entry = plan.variant->entry.c_str();
     for (const Param &param : plan.variant->params)
       out.num_slots += param.slots;
+    Traffic traffic = countTraffic(bound->call);
+    out.num_variants =
+        static_cast<uint32_t>(bound->prepared->code->variants.size());
+    out.bytes_read = traffic.read;
+    out.bytes_written = traffic.written;
+    out.bandwidth = bound->prepared->bandwidth;
+    out.target = bound->prepared->code->target.c_str();
+    uint32_t size = info->struct_size;
+    std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
+    info->struct_size = size;
+    return MLAFIX_OK;
+  });
+}
+
+extern "C" mlafix_status
+mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
+                          mlafix_variant_info *info) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireBound(bound));
+    const auto &variants = bound->prepared->code->variants;
+    if (!info || info->struct_size < sizeof(uint32_t))
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"info\": expected a mlafix_variant_info with "
+                  "struct_size set, got %s",
+                  info ? "none set" : "null");
+    if (index >= variants.size())
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"index\": expected one of %zu code versions, got "
+                  "%u",
+                  variants.size(), index);
+    thread_local std::string refused;
+    MLAFIX_TRY(explainVersion(bound->call, variants[index], refused));
+    mlafix_variant_info out = MLAFIX_VARIANT_INFO_INIT;
+    out.is_chosen = index == bound->plan.index;
+    out.entry = variants[index].entry.c_str();
+    out.refused = refused.c_str();
     uint32_t size = info->struct_size;
     std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
     info->struct_size = size;

@@ -9,8 +9,10 @@
 #include "CpuCache.h"
 #include "Environment.h"
 #include "Status.h"
+#include "Unit.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 using namespace mlafix::runtime;
@@ -114,6 +116,70 @@ bool holdsStride(const Call &call, const Guard &guard, int64_t) {
          arg.strides[guard.dim] == guard.number;
 }
 
+// What a call has in place of what a guard asks for; one of each kind, too.
+
+/// "[4096, 128, 1]"
+std::string listOf(const int64_t *numbers, uint32_t count) {
+  std::string text = "[";
+  for (uint32_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
+std::string quoted(const Call &call, uint32_t index) {
+  return '"' + call.desc().args[index].name + '"';
+}
+
+std::string gotAlign(const Call &call, const Guard &guard, int64_t) {
+  std::string text;
+  allOf(guard.args, [&](uint32_t a) {
+    uint64_t bytes = static_cast<uint64_t>(guard.number);
+    if (isAligned(call, a, bytes))
+      return true;
+    do
+      bytes /= 2;
+    while (!isAligned(call, a, bytes));
+    text = quoted(call, a) + " at multiples of " + std::to_string(bytes);
+    return false;
+  });
+  return text;
+}
+
+std::string gotDistinct(const Call &, const Guard &, int64_t) {
+  return "one address";
+}
+
+std::string gotSameStrides(const Call &call, const Guard &guard, int64_t) {
+  std::string text;
+  allOf(guard.args, [&](uint32_t a) {
+    const CallArg &arg = call.args[a];
+    if (arg.hasShape)
+      text += (text.empty() ? "" : ", ") +
+              listOf(arg.strides, call.desc().args[a].ndim()) + " of " +
+              quoted(call, a);
+    return true;
+  });
+  return text;
+}
+
+std::string gotBeyondCache(const Call &call, const Guard &guard, int64_t) {
+  double bytes = 0;
+  allOf(guard.args, [&](uint32_t a) {
+    bytes += elementBytes(call.desc().args[a], call.args[a]);
+    return true;
+  });
+  return std::to_string(static_cast<uint64_t>(bytes)) +
+         " bytes, and a cache of " + std::to_string(lastCacheBytes());
+}
+
+std::string gotMaxRows(const Call &, const Guard &, int64_t rows) {
+  return std::to_string(rows);
+}
+
+std::string gotStride(const Call &call, const Guard &guard, int64_t) {
+  return std::to_string(call.args[guard.first].strides[guard.dim]);
+}
+
 /// `text` with each `name` replaced.
 std::string replace(std::string text, const std::string &name,
                     const std::string &value) {
@@ -134,6 +200,17 @@ static bool holds(const Call &call, const Guard &guard, int64_t rows) {
 #include "mlafix/Guards.def"
   }
   return false;
+}
+
+/// What the call has in its place, as messages put it after "got".
+static std::string got(const Call &call, const Guard &guard, int64_t rows) {
+  switch (guard.kind) {
+#define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
+  case GuardKind::KIND:                                                        \
+    return got##KIND(call, guard, rows);
+#include "mlafix/Guards.def"
+  }
+  return "";
 }
 
 /// The requirement of the guard, as messages put it after "expected".
@@ -339,6 +416,15 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   return setBlocks(call, blocks, plan);
 }
 
+/// The first guard of a code version that does not hold; null if all do.
+const Guard *firstFailed(const Call &call, const CodeVersion &variant,
+                         int64_t rows) {
+  auto failed = std::find_if_not(
+      variant.guards.begin(), variant.guards.end(),
+      [&](const Guard &guard) { return holds(call, guard, rows); });
+  return failed == variant.guards.end() ? nullptr : &*failed;
+}
+
 /// About how much memory a row touches: all tensors' elements, shared out.
 int64_t estimateRowBytes(const Call &call, int64_t rows) {
   double bytes = 0;
@@ -358,11 +444,8 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     const CodeVersion &variant = code.variants[v];
     Rows rows;
     MLAFIX_TRY(countRows(call, variant.geometry, rows));
-    auto failed = std::find_if_not(
-        variant.guards.begin(), variant.guards.end(),
-        [&](const Guard &guard) { return holds(call, guard, rows.total); });
-    if (failed != variant.guards.end()) {
-      lastFailed = &*failed;
+    if (const Guard *failed = firstFailed(call, variant, rows.total)) {
+      lastFailed = failed;
       continue;
     }
     plan.variant = &variant;
@@ -395,6 +478,69 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
       "for which the guards of none hold; the last one asks for %s",
       code.variants.size(), code.target.c_str(),
       describe(call.desc(), *lastFailed).c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// What was planned, in words
+//===----------------------------------------------------------------------===//
+
+mlafix_status mlafix::runtime::explainVersion(const Call &call,
+                                              const CodeVersion &variant,
+                                              std::string &refused) {
+  Rows rows;
+  MLAFIX_TRY(countRows(call, variant.geometry, rows));
+  const Guard *failed = firstFailed(call, variant, rows.total);
+  refused = failed ? "expected " + describe(call.desc(), *failed) + ", got " +
+                         got(call, *failed, rows.total)
+                   : "";
+  return MLAFIX_OK;
+}
+
+Traffic mlafix::runtime::countTraffic(const Call &call) {
+  double read = 0, written = 0;
+  for (size_t i = 0; i < call.desc().args.size(); ++i) {
+    const ArgDesc &desc = call.desc().args[i];
+    double bytes = elementBytes(desc, call.args[i]);
+    if (desc.access != MLAFIX_WRITE)
+      read += bytes;
+    if (desc.isWritten())
+      written += bytes;
+  }
+  return {static_cast<uint64_t>(read), static_cast<uint64_t>(written)};
+}
+
+mlafix_status mlafix::runtime::logPlan(const Call &call,
+                                       const PreparedKernel &prepared,
+                                       const Plan &plan) {
+  if (!isLogged(MLAFIX_LOG_DEBUG))
+    return MLAFIX_OK;
+  const char *kernel = call.desc().name.c_str();
+  const TargetCode &code = *prepared.code;
+  for (uint32_t v = 0; v < plan.index; ++v) {
+    std::string refused;
+    MLAFIX_TRY(explainVersion(call, code.variants[v], refused));
+    log(MLAFIX_LOG_DEBUG, "kernel \"%s\": %s does not take the call: %s",
+        kernel, code.variants[v].entry.c_str(), refused.c_str());
+  }
+  char grid[64] = "", time[96] = "";
+  if (!code.isCpu())
+    std::snprintf(grid, sizeof(grid), " in %u blocks of %u threads", plan.grid,
+                  plan.threads);
+  Traffic traffic = countTraffic(call);
+  if (auto rate = static_cast<double>(prepared.bandwidth); rate > 0)
+    std::snprintf(
+        time, sizeof(time), ", which the memory moves in %.2f us at %.0f GB/s",
+        static_cast<double>(traffic.read + traffic.written) / rate * 1e6,
+        rate / 1e9);
+  log(MLAFIX_LOG_DEBUG,
+      "kernel \"%s\" [%s]: %s, of %zu code versions for %s, takes the call: "
+      "%lld rows%s, %llu bytes read, %llu written%s",
+      kernel, call.desc().bindingsText.c_str(), plan.variant->entry.c_str(),
+      code.variants.size(), code.target.c_str(),
+      static_cast<long long>(plan.rows), grid,
+      static_cast<unsigned long long>(traffic.read),
+      static_cast<unsigned long long>(traffic.written), time);
+  return MLAFIX_OK;
 }
 
 bool mlafix::runtime::isDependent(const Plan &plan, uint32_t flags) {

@@ -158,10 +158,15 @@ mlafix_status mlafix::runtime::prefixError(mlafix_status status,
   return status;
 }
 
+bool mlafix::runtime::isLogged(mlafix_log_level level) {
+  return level >= environment().logLevel ||
+         sink.wanted.load(std::memory_order_relaxed);
+}
+
 void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
-  bool toStderr = level >= environment().logLevel;
-  if (!toStderr && !sink.wanted.load(std::memory_order_relaxed))
+  if (!isLogged(level))
     return;
+  bool toStderr = level >= environment().logLevel;
   char message[messageCapacity];
   va_list arguments;
   va_start(arguments, format);

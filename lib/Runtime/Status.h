@@ -38,6 +38,9 @@ size_t wholeLength(const char *text, size_t length);
 void log(mlafix_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/// True if messages of this level go anywhere.
+bool isLogged(mlafix_log_level level);
+
 /// Runs `body` (which returns a mlafix_status) so that no exception leaves.
 template <typename Body> mlafix_status guarded(Body &&body) noexcept {
   try {

@@ -55,6 +55,7 @@ struct PreparedKernel {
   /// One per code version: a CUkernel, or a CpuEntry.
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
+  int64_t bandwidth = 0; ///< of the memory, bytes a second; 0: unknown
   /// Kernels are const to those who launch them; what they remember is not.
   mutable CallMemo memo;
 };

@@ -5,6 +5,7 @@ Everything public is re-exported here; nothing is defined here.
 
 from . import ops
 from ._debug import DebugReport, Fault, Printed
+from ._explanation import CallExplanation, CodeVersion
 from ._kernel import Kernel
 from ._runtime import PeerGroup, PeerTensors, Unit, __version__
 from ._unit import UnitKernel
@@ -28,6 +29,8 @@ __all__ = [
     "Availability",
     "Base",
     "CacheWarning",
+    "CallExplanation",
+    "CodeVersion",
     "CompileError",
     "CompileKey",
     "CompileWarning",

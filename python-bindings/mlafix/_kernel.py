@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
+from . import _debug, _diagnostics, _env, _remarks, _runtime, _toolchain, cache
 from ._debug import DebugReport
 from ._forks import cached_property
 from ._frames import without_frames
 from ._launcher import Launcher, text_of
+from ._report import Report
 from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
@@ -146,24 +147,23 @@ class Kernel(Launcher):
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
-    def report(self, /, **bindings: object) -> dict[str, Any]:
-        """The compiler's proofs about the kernel (docs/Proofs.md).
+    def report(self, /, **bindings: object) -> Report:
+        """The compiler's proofs about the kernel (docs/Proofs.md). ``print(kernel.report())`` prints them as a table.
 
         Args:
             bindings: values of the kernel's names; generic if nothing is bound.
 
         Returns:
-            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
-            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
-            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
-            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
-            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+            A dict {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of
+            "args": {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved
+            has its "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be
+            in bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a
+            unit has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
 
         Raises:
             CompileError: the source is wrong.
         """
-        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
-        return made
+        return Report(json.loads(self._emit("report", [], bindings)))
 
     def _warn(self, bindings: Bindings) -> None:
         """Give the warnings of a kernel that is compiled."""
@@ -180,8 +180,12 @@ class Kernel(Launcher):
         return self.ir("ptx", target, **bindings)
 
     def remarks(self, target: str | None = None, **bindings: object) -> str:
-        """The compiler's decisions for this kernel, and their reasons: code versions and the calls that they are for, layouts, prefetches;
-        and what it did not do ("missed"). Each with the line that it is about.
+        """The compiler's decisions for this kernel, and the reasons. Each names its line of the source.
+
+        First come remarks about the whole kernel, then those about each code version, in the order in which a call asks
+        them. A version's remarks that an earlier one has too are left out. "remark (matters)" marks what the compiler did
+        not do in code that calls use; the last of several versions only takes calls that all others refuse.
+        ``kernel.explain_call(…)`` says which version a call takes; docs/Troubleshooting.md explains the names in brackets.
 
         Args:
             target: "sm_90", "x86-64-v3"; by default what this machine has.
@@ -190,14 +194,16 @@ class Kernel(Launcher):
         Raises:
             CompileError: the kernel does not compile so.
         """
-        found = _toolchain.compiler().remarks(
+        return _remarks.as_text(self._remark_messages(_target(target), bindings), self.source, self.file)
+
+    def _remark_messages(self, target: str, bindings: Bindings) -> Any:
+        return _toolchain.compiler().remarks(
             self.source,
             self.file,
             kernel=self.name,
             bindings=self.bindings(bindings),
-            target=_target(target),
+            target=target,
         )
-        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
 
     # -- Compiling it ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 
 from . import _fake, _recording, _runtime
+from ._explanation import CallExplanation
 from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
 from ._recording import recorders, taker
@@ -229,6 +230,30 @@ class Launcher:
         except Error as error:
             self._name_numbers(error)
             raise
+
+    @without_frames
+    def explain_call(self, /, *args: object, **kwargs: object) -> CallExplanation:
+        """Why a call with these arguments runs the code that it runs. Nothing is launched.
+
+        ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which they are asked, what refused
+        each ("expected stride 2048 in dim 0 of "x", got 4096"), the grid, the bytes, and the time in which the GPU's memory
+        moves them. ``MLAFIX_LOG=debug`` writes the same of every call to stderr.
+
+        Args:
+            args, kwargs: as for a call.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+            CompileError, UnitError, DriverError: there is no code for these arguments.
+        """
+        ordered = self._order(args, kwargs)
+        try:
+            info = self._dispatch.bind(ordered).launch_info
+            bindings = self._dispatch.prepare(ordered).bindings
+        except Error as error:
+            self._name_numbers(error)
+            raise
+        return CallExplanation.of(self.name, bindings, info)
 
     def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
                held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:

@@ -166,6 +166,17 @@ nb::typed<nb::dict, nb::str, nb::any> Bound::launchInfo() const {
   for (uint32_t i = 0; i < info.num_slots; ++i)
     slots.append(info.slots[i]);
   out["slots"] = slots;
+  out["bytes_read"] = info.bytes_read;
+  out["bytes_written"] = info.bytes_written;
+  out["bandwidth"] = info.bandwidth;
+  out["target"] = info.target;
+  nb::list versions;
+  for (uint32_t i = 0; i < info.num_variants; ++i) {
+    mlafix_variant_info version = MLAFIX_VARIANT_INFO_INIT;
+    check(mlafix_bound_variant_info(handle.get(), i, &version));
+    versions.append(nb::make_tuple(version.entry, version.refused));
+  }
+  out["versions"] = versions;
   return out;
 }
 
@@ -208,5 +219,9 @@ void mlafix::python::bindBound(nb::module_ &module) {
       .def_prop_ro("launch_info", &Bound::launchInfo,
                    "What a launch hands to the driver: entry, variant, rows, "
                    "grid, block, dependent, num_params, function, "
-                   "kernel_params, slots.");
+                   "kernel_params, slots; bytes_read, bytes_written, and the "
+                   "memory's bandwidth in bytes a second (0: unknown); "
+                   "target: of the code; versions: the entry of each code "
+                   "version, and why it does "
+                   "not take the call (\"\" if it does).");
 }

@@ -60,7 +60,11 @@ static int device_get(int *device, int ordinal) {
   return ordinal < 2 ? SUCCESS : INVALID_DEVICE;
 }
 static int device_attribute(int *value, int attribute, int device) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : multiprocessors;
+  *value = attribute == 75   ? 9
+           : attribute == 76 ? 0
+           : attribute == 36 ? 2619000 // kHz of the memory
+           : attribute == 37 ? 5120    // bits of its bus
+                             : multiprocessors;
   return device < 2 ? SUCCESS : INVALID_DEVICE;
 }
 static int retain(void **context, int device) {

@@ -130,3 +130,24 @@ else:
 """,
         tmp_path,
     )
+
+
+def test_a_call_is_explained_without_a_launch(driver: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run(
+        driver,
+        f"""
+kernel = mlafix.Kernel.load({str(HERE.parents[1] / "kernels" / "merge_attn_states.mlir")!r})
+found = kernel.explain_call(*args)
+assert found.target == "sm_90" and found.versions[0].chosen and found.blocks > 0 and found.threads > 0
+assert found.bandwidth == 2 * 2619000000 * 5120 // 8
+assert found.least_us == (found.bytes_read + found.bytes_written) / found.bandwidth * 1e6
+suffix = Framework((3, 32, 128), 0)
+suffix.managed.tensor.shape[1] = 16
+print(kernel.explain_call(*args[:4], suffix, *args[5:]))
+assert launches() == []
+""",
+        tmp_path,
+    )
+    text = capfd.readouterr().out
+    assert 'merge_attn_states_dense  expected stride 2048 in dim 0 of "suffix", got 4096\n' in text
+    assert "merge_attn_states_fast   chosen\n" in text and " at 3,352 GB/s" in text

@@ -52,3 +52,18 @@ def test_remarks_depend_on_the_target() -> None:
 def test_a_kernel_that_does_not_compile_raises() -> None:
     with pytest.raises(mlafix.CompileError, match="expected a size for dim 'D'"):
         merges.remarks("sm_90", T="bf16")
+
+
+def test_remarks_are_grouped_by_code_version_and_mark_what_calls_pay_for() -> None:
+    text = merges.remarks("sm_90", D=100, T="bf16")
+    heads = [line for line in text.splitlines() if line.startswith("-- ")]
+    assert heads[0].startswith("-- merges_dense, asked first: ") and heads[-1].startswith("-- merges_any, asked last: ")
+    first, last = text.partition(heads[0])[2].partition(heads[1])[0], text.partition(heads[-1])[2]
+    assert "remark (matters): merges_dense on sm_90: rows of out, a, b are moved 8 bytes at a time" in first
+    assert "narrow-access" in last and "matters" not in last, "no call that another version takes pays for it"
+
+
+def test_remarks_say_once_what_versions_share() -> None:
+    text = merges.remarks("sm_90", D=128, T="bf16")
+    assert text.count("16 lanes hold up to 1 pack each") == 1
+    assert text.count("def merges(") == 1

@@ -117,22 +117,54 @@ typedef struct mlafix_launch_info {
    * slots for what has a value of each rank. Both arrays belong to the bound
    * and change with it. */
   const uint64_t *slots;
-  int64_t rows;       /**< 0: nothing is to be launched */
-  uint32_t grid_x;    /**< CUDA: blocks; the other dims are 1 */
-  uint32_t block_x;   /**< CUDA: threads of a block */
-  uint32_t variant;   /**< which of the code versions was chosen */
-  int32_t dependent;  /**< 1: the code waits for its predecessor, so that
-                           programmatic stream serialization is safe */
-  const char *entry;  /**< name of the entry point */
-  uint32_t num_slots; /**< of `slots`: at least `num_params` */
+  int64_t rows;          /**< 0: nothing is to be launched */
+  uint32_t grid_x;       /**< CUDA: blocks; the other dims are 1 */
+  uint32_t block_x;      /**< CUDA: threads of a block */
+  uint32_t variant;      /**< which of the code versions was chosen */
+  int32_t dependent;     /**< 1: the code waits for its predecessor, so that
+                              programmatic stream serialization is safe */
+  const char *entry;     /**< name of the entry point */
+  uint32_t num_slots;    /**< of `slots`: at least `num_params` */
+  uint32_t num_variants; /**< code versions of which `variant` is one */
+  /** Bytes of the arguments that are read, and of those that are written, if
+   * each of their elements is moved once. */
+  uint64_t bytes_read, bytes_written;
+  /** CUDA: bytes a second of the device's memory, from its clock and its width;
+   * 0 where the driver does not tell, and on the CPU. */
+  int64_t bandwidth;
+  const char *target; /**< of the code: "sm_90", "x86-64-v3" */
 } mlafix_launch_info;
 
 #define MLAFIX_LAUNCH_INFO_INIT                                                \
-  { sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0 }
+  {                                                                            \
+    sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0,   \
+        0, 0, 0, 0, NULL                                                       \
+  }
 
 /** Fill in `info` (the caller sets struct_size). */
 MLAFIX_API mlafix_status mlafix_bound_launch_info(
     const mlafix_bound *bound, mlafix_launch_info *info) MLAFIX_NOEXCEPT;
+
+/** One of the code versions that a bound call is offered. They are asked in
+ * order, and the first that takes the call is chosen. */
+typedef struct mlafix_variant_info {
+  uint32_t struct_size;
+  int32_t is_chosen; /**< 1 for the one that a launch runs */
+  const char *entry; /**< name of the entry point */
+  /** What the first guard that does not hold expected and got: `expected stride
+   * 2048 in dim 0 of "suffix", got 4096`. Empty if this one takes the call.
+   * Valid until the thread asks again. */
+  const char *refused;
+} mlafix_variant_info;
+
+#define MLAFIX_VARIANT_INFO_INIT                                               \
+  { sizeof(mlafix_variant_info), 0, NULL, NULL }
+
+/** Fill in `info` (the caller sets struct_size) of code version `index`, of
+ * mlafix_launch_info::num_variants. */
+MLAFIX_API mlafix_status
+mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
+                          mlafix_variant_info *info) MLAFIX_NOEXCEPT;
 
 #ifdef __cplusplus
 } /* extern "C" */

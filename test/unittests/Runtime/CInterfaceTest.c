@@ -29,6 +29,7 @@ int main(void) {
   mlafix_arg_info arg = MLAFIX_ARG_INFO_INIT;
   mlafix_code_info code = MLAFIX_CODE_INFO_INIT;
   mlafix_launch_info launch = MLAFIX_LAUNCH_INFO_INIT;
+  mlafix_variant_info variant = MLAFIX_VARIANT_INFO_INIT;
   mlafix_unit *unit = NULL;
   char buffer[256] = "";
 
@@ -36,6 +37,7 @@ int main(void) {
          arg.struct_size == sizeof(arg));
   EXPECT(code.struct_size == sizeof(code));
   EXPECT(launch.struct_size == sizeof(launch));
+  EXPECT(variant.struct_size == sizeof(variant));
   EXPECT(mlafix_abi_version() == MLAFIX_ABI_VERSION);
   EXPECT(strcmp(mlafix_dtype_name(MLAFIX_BF16), "bf16") == 0);
   EXPECT(strcmp(mlafix_last_error(), "") == 0);
@@ -45,6 +47,8 @@ int main(void) {
   EXPECT(unit == NULL);
   EXPECT(strstr(buffer, "/no/such.mlafix") != NULL);
   EXPECT(strcmp(buffer, mlafix_last_error()) == 0);
+  EXPECT(mlafix_bound_variant_info(NULL, 0, &variant) ==
+         MLAFIX_INVALID_ARGUMENT);
   mlafix_unit_destroy(unit);
   return 0;
 }

@@ -91,6 +91,12 @@ CUresult fakeDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   case cuda::attributeMultiprocessorCount:
     *value = fake().multiprocessors;
     return cuda::success;
+  case cuda::attributeMemoryClockRate:
+    *value = 2619000;
+    return cuda::success;
+  case cuda::attributeMemoryBusWidth:
+    *value = 5120;
+    return cuda::success;
   default:
     return cuda::errorInvalidValue;
   }

@@ -326,6 +326,54 @@ TEST_F(Plan, guards_of_an_omitted_argument_hold) {
   EXPECT_EQ(info().variant, 0u);
 }
 
+TEST_F(Plan, a_refused_variant_says_what_its_guard_expected_and_got) {
+  auto refused = [&](json guard) {
+    variant()["guards"] = json::array({std::move(guard)});
+    EXPECT_EQ(info().variant, 1u);
+    EXPECT_EQ(info().num_variants, 2u);
+    EXPECT_STREQ(bound->variant(1).refused, "");
+    EXPECT_EQ(bound->variant(1).is_chosen, 1);
+    mlafix_variant_info first = bound->variant(0);
+    EXPECT_EQ(first.is_chosen, 0);
+    return std::string(first.refused);
+  };
+  json both = json::array({0, 1});
+  EXPECT_EQ(refused({{"kind", "max_rows"}, {"value", 19}}),
+            "expected a grid of at most 19 rows, got 20");
+  EXPECT_EQ(refused({{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 5}}),
+            "expected stride 5 in dim 0 of \"in\", got 4");
+  EXPECT_EQ(
+      refused({{"kind", "beyond_cache"}, {"args", both}})
+          .rfind("expected more bytes in \"out\", \"in\" than half of the "
+                 "last cache holds, got 640 bytes, and a cache of ",
+                 0),
+      0u);
+  std::vector<float> wide(7 * 20 + 1);
+  call.args[1] =
+      Tensor::strided(wide.data() + 1, MLAFIX_F32, {20, 4}, {7, 1}, cuda(0));
+  EXPECT_EQ(refused({{"kind", "same_strides"}, {"args", both}}),
+            "expected identical strides of \"out\", \"in\", got [4, 1] of "
+            "\"out\", [7, 1] of \"in\"");
+  EXPECT_EQ(
+      refused({{"kind", "align"}, {"args", json::array({1})}, {"bytes", 4096}}),
+      "expected rows of \"in\" at multiples of 4096 bytes, got \"in\" at "
+      "multiples of 4");
+  call.args[1] = call.args[0];
+  EXPECT_EQ(
+      refused({{"kind", "distinct"}, {"args", both}}),
+      "expected different addresses for \"out\", \"in\", got one address");
+  expectError(MLAFIX_INVALID_ARGUMENT, {"one of 2 code versions", "got 2"},
+              [&] { bound->variant(2); });
+}
+
+TEST_F(Plan, a_plan_counts_each_element_once) {
+  mlafix_launch_info out = info();
+  EXPECT_EQ(out.bytes_read, 20u * 4 * 4 * 2);
+  EXPECT_EQ(out.bytes_written, 20u * 4 * 4);
+  // 2619 MHz, two words a cycle of 5120 bits.
+  EXPECT_EQ(out.bandwidth, int64_t(2) * 2619000000 * 5120 / 8);
+}
+
 TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
   json guard = {{"kind", "max_rows"}, {"value", 0}};
   variant(0)["guards"] = json::array({guard});

@@ -1,0 +1,81 @@
+"""Why a call runs the code that it runs: the code versions it was offered, and what the chosen one does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class CodeVersion:
+    """One code version that a call was offered.
+
+    Attributes:
+        entry: the name of its entry point.
+        refused: what the first guard that does not hold expected and got; "" if the version takes the call.
+        chosen: whether it is the one that a launch runs: the first that takes the call.
+    """
+
+    entry: str
+    refused: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class CallExplanation:
+    """What :meth:`Kernel.explain_call` says of a call. Printed, it is a table.
+
+    Attributes:
+        kernel: the kernel's name.
+        bindings: what its code was compiled for: {"D": "128", …}.
+        target: of the code: "sm_90", "x86-64-v3".
+        versions: the code versions, in the order in which they are asked.
+        rows: rows of the grid; without the inner ones where the grid is ragged. 0: nothing is launched.
+        blocks, threads: the launch's blocks, and the threads of one; 0 on a CPU.
+        bytes_read, bytes_written: of the arguments that are read and written, if each of their elements is moved once.
+        bandwidth: of the GPU's memory, in bytes a second; 0 on a CPU, or if the driver does not tell.
+    """
+
+    kernel: str
+    bindings: Mapping[str, str]
+    target: str
+    versions: tuple[CodeVersion, ...]
+    rows: int
+    blocks: int
+    threads: int
+    bytes_read: int
+    bytes_written: int
+    bandwidth: int
+
+    @property
+    def least_us(self) -> float | None:
+        """The time in which the GPU's memory moves the bytes, in microseconds; None if its bandwidth is unknown."""
+        return (self.bytes_read + self.bytes_written) / self.bandwidth * 1e6 if self.bandwidth else None
+
+    @classmethod
+    def of(cls, kernel: str, bindings: Mapping[str, str], info: Mapping[str, Any]) -> CallExplanation:
+        """What a bound call's launch_info says."""
+        versions = tuple(
+            CodeVersion(entry, refused, number == info["variant"])
+            for number, (entry, refused) in enumerate(info["versions"])
+        )
+        return cls(
+            kernel, dict(bindings), info["target"], versions, info["rows"], info["grid"], info["block"],
+            info["bytes_read"], info["bytes_written"], info["bandwidth"],
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        bound = ", ".join(f"{name}={value}" for name, value in self.bindings.items())
+        lines = [f'kernel "{self.kernel}" [{bound}] on {self.target}']
+        width = max(len(version.entry) for version in self.versions)
+        for version in self.versions:
+            verdict = "chosen" if version.chosen else version.refused or "takes the call, and comes later"
+            lines.append(f"  {version.entry:{width}}  {verdict}")
+        grid = f" in {self.blocks:,} blocks of {self.threads} threads" if self.blocks else ""
+        least = ""
+        if self.least_us is not None:
+            least = f"; the memory moves them in {self.least_us:.2f} us, at {self.bandwidth / 1e9:,.0f} GB/s"
+        lines.append(f"  {self.rows:,} rows{grid}")
+        lines.append(f"  {self.bytes_read:,} bytes read, {self.bytes_written:,} written{least}")
+        return "\n".join(lines)

@@ -1,0 +1,78 @@
+"""The compiler's remarks about a kernel: by code version, with those marked that cost calls time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ._diagnostics import Message, render
+
+_REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One remark.
+
+    Attributes:
+        message: as the compiler gave it.
+        subject: the entry of the code version that it is about, or the kernel's name if it is about all of them.
+        text: what it says.
+        kind: "passed" (done), "missed" (not done) or "analysis" (a choice).
+        name: to search for in docs/Troubleshooting.md: "narrow-access".
+        matters: whether something was missed in code that calls use: not in the last of several code versions, which
+            takes what the others refuse.
+    """
+
+    message: Message
+    subject: str
+    text: str
+    kind: str
+    name: str
+    matters: bool = False
+
+
+def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]]:
+    """The remarks, in the compiler's order, and the entries of the code versions, in the order in which they are asked."""
+    found = []
+    for fields in messages:
+        message = Message(*fields)  # type: ignore[arg-type]
+        if match := _REMARK.fullmatch(message.text):
+            found.append(Remark(message, match[1], match[2], match[3], match[4]))
+    versions = [remark.subject for remark in found if remark.name == "code-version"]
+    last = versions[-1] if len(versions) > 1 else ""
+    marked = [
+        Remark(one.message, one.subject, one.text, one.kind, one.name, one.kind == "missed" and one.subject != last)
+        for one in found
+    ]
+    return marked, versions
+
+
+def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str:
+    """The remarks as :meth:`Kernel.remarks` returns them."""
+    remarks, versions = parse(messages)
+    shown: set[tuple[str, int, int]] = set()
+    said: set[tuple[str, int, int, str]] = set()
+
+    def lines(subject: str) -> list[str]:
+        texts = []
+        for remark in remarks:
+            place = (remark.message.file, remark.message.line, remark.message.column)
+            if remark.subject != subject or remark.name == "code-version" or (*place, remark.text) in said:
+                continue
+            said.add((*place, remark.text))
+            message = remark.message._replace(severity="remark (matters)" if remark.matters else "remark")
+            text = render(message, source, file)
+            # The line of the source once is enough.
+            texts.append(text.partition("\n")[0] if place in shown else text)
+            shown.add(place)
+        return texts
+
+    parts = [line for subject in dict.fromkeys(one.subject for one in remarks) if subject not in versions for line in lines(subject)]
+    for number, version in enumerate(versions):
+        guards = next(one.text for one in remarks if one.subject == version and one.name == "code-version")
+        order = "asked first" if number == 0 else "asked last" if number == len(versions) - 1 else "asked next"
+        parts.append(f"-- {version}, {order}: {guards} [analysis: code-version]")
+        parts += lines(version)
+    return "\n".join(parts)
