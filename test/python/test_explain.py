@@ -165,6 +165,37 @@ def test_source_is_that_of_the_kernel_alone(tmp_path: Path) -> None:
     assert lines[0].startswith("!vec") and lines[-1] == "}"
 
 
+NARROW = """from mlafix.dsl import In, Out, bf16, f32, grid, kernel
+
+
+@kernel
+def widen(y: Out[f32, "n D"], x: In[bf16, "n D"]):
+    for t in grid("n"):
+        row = x[t]
+        y[t] = row * 2.0
+"""
+
+
+def test_a_narrow_access_is_said_beside_its_line(tmp_path: Path) -> None:
+    from mlafix.__main__ import find_kernel
+
+    (tmp_path / "widen.py").write_text(NARROW)
+    page = explain.write_page(explain.facts_of_kernel(find_kernel(f"{tmp_path / 'widen.py'}:widen"), {"D": "128"}, "sm_90"))
+    advice = "rows of x are moved 8 bytes at a time, where the target has accesses of 16 bytes"
+    beside = re.search(r'<div class="l" data-s="7"><b>   7 </b>        row = x\[t\]</div><div class="r costs">(.*?)</div>', page)
+    assert beside and advice in beside[1] and "narrow-access" in beside[1]
+    load = next(row for row in page.split("<tr>") if "<code>x[i, :]</code>" in row)
+    assert 'class="part"' in load and advice in load, "coalesced, and yet narrow"
+
+
+def test_what_is_not_proved_comes_first(tmp_path: Path, facts: explain.Facts) -> None:
+    assert "All of it is proved, for all sizes" in explain.write_page(facts)
+    (tmp_path / "gather.mlir").write_text(GUARDED)
+    page = explain.write_page(explain.facts_of_kernel(mlafix.Kernel.load(tmp_path / "gather.mlir"), {}, "x86-64"))
+    proofs = page.partition("<h2>Proofs</h2>")[2]
+    assert re.match(r"<p>\d+ of \d+ answers are proved", proofs) and proofs.index(">unknown<") < proofs.index(">proved<")
+
+
 def test_stages_and_questions_are_explained(facts: explain.Facts) -> None:
     page = explain.write_page(facts)
     assert all(re.search(f'<button data-stage="{re.escape(explain.page.escape(name))}" title="[^"]+"', page) for name in facts.stages)
@@ -298,25 +329,31 @@ document.querySelectorAll('.l[data-s]').forEach(line => {
 });
 document.querySelectorAll('button')[1].click();
 seen.stages = [...document.querySelectorAll('.pane')[1].querySelectorAll('.code')].map(code => code.hidden);
+seen.scrolled = [...document.querySelectorAll('.pane')].map(pane => pane.querySelector('.code:not([hidden])').scrollTop > 0);
+seen.wraps = [...document.querySelectorAll('.code:not([hidden])')].every(code => code.scrollWidth <= code.clientWidth);
+const light = color => color.match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
+seen.dark = light(getComputedStyle(document.body).backgroundColor) < light(getComputedStyle(document.body).color);
 seen.drawn = document.querySelector('svg.layout').getBoundingClientRect().height > 50;
 seen.wide = document.documentElement.scrollWidth <= window.innerWidth;
 document.title = JSON.stringify(seen);
 </script></body>"""
 
 
-def test_hovering_links_the_panes_in_a_browser(facts: explain.Facts, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width, dark", [(1500, False), (400, True)], ids=["desk", "narrow and dark"])
+def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: bool, tmp_path: Path) -> None:
     browser = shutil.which("chromium")
     if not browser:
         pytest.skip("needs Debian's chromium, and none is on the PATH")
     load = line_of("load_state(prefix")
     page = tmp_path / "page.html"
     page.write_text(explain.write_page(facts).replace("</body>", PROBE.replace("LINE", str(load))))
-    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--window-size=1500,1000",
-               "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", f"--window-size={width},1000",
+               f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
     # Libraries that the tests load into Python, as under a sanitizer, are not for a browser.
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     dom = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, env=environment).stdout
     seen: dict[str, Any] = json.loads(dom[dom.index("<title>") + 7 : dom.index("</title>")])
     assert seen["pane0"] == 1 and seen["pane1"] > 0 and seen["pane2"] > 0 and seen["others"] == 0
     assert seen["stages"] == [True, False, True]
-    assert seen["drawn"] and seen["wide"]
+    assert seen["scrolled"] == [False, True, True], "expected panes that open on the kernel's body"
+    assert seen["drawn"] and seen["wide"] and seen["wraps"] and seen["dark"] == dark

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _env, _toolchain
 from .._kernel import Kernel
+from .._remarks import Remark, parse
 from ..errors import ArgumentError, CompileError, UnitError
 from .lines import Line, located_file, mlir_lines, ptx_lines, source_lines
 
@@ -41,6 +42,8 @@ class Facts:
     """The output of ``--emit=report``, or the part that the unit has; empty if it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)
     """Published numbers of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
+    remarks: list[Remark] = field(default_factory=list)
+    """What the compiler says of the kernel and of its code versions; none of a unit."""
     notes: list[str] = field(default_factory=list)
     """The facts that are unknown, and why."""
 
@@ -80,6 +83,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
         facts.stages["one row's program"] = facts.stages.pop("one thread's program")
         facts.stages["LLVM dialect"] = mlir_lines(emit("mlir", [target], line_info=True), facts.file)
     facts.proofs = json.loads(emit("report"))
+    facts.remarks, _ = parse(kernel._remark_messages(target, bindings))
     return facts
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from .._remarks import Remark
 from .facts import Facts
 from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, check_names, coalescing, find_accesses, pack_of, plan_grid
 from .lines import Line, around
@@ -33,7 +35,7 @@ def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwid
     body = "".join([
         f"<h1>{escape(title)}</h1><p>{escape(_bindings(facts))}</p>",
         "".join(f"<p>{escape(note)}</p>" for note in facts.notes),
-        _panes(facts),
+        _panes(facts, accesses),
         _layouts(facts, launches[0], accesses),
         _accesses(facts, launches[0], accesses),
         _versions(facts),
@@ -58,17 +60,20 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequenc
         return "".join(f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>" for i, text in enumerate(texts))
 
     lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<table><tr>{cells('th', heads)}</tr>{lines}</table>"
+    return f"<div class=wide><table><tr>{cells('th', heads)}</tr>{lines}</table></div>"
 
 
 # -- Source, IR, code ------------------------------------------------------------------------------------------------
 
 
-def _code(lines: Sequence[Line], stage: str, hidden: bool, numbered: bool = False) -> str:
+def _code(lines: Sequence[Line], stage: str, hidden: bool, notes: Mapping[int, Sequence[str]] | None = None) -> str:
+    """The lines of a stage; with `notes`, HTML by line, those of the source, which are numbered."""
+
     def one(line: Line) -> str:
-        number = f"<b>{line.source:4} </b>" if numbered else ""
+        number = f"<b>{line.source:4} </b>" if notes is not None else ""
         link = f' data-s="{line.source}"' if line.source else ""
-        return f'<div class="l"{link}>{number}{escape(line.text) or " "}</div>'
+        below = "".join((notes or {}).get(line.source, ()))
+        return f'<div class="l"{link}>{number}{escape(line.text) or " "}</div>{below}'
 
     return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
 
@@ -92,8 +97,43 @@ def _pane(stages: Mapping[str, Sequence[Line]], shown: str) -> str:
     return f'<div class="pane"><header>{buttons}</header>{"".join(_code(v, k, k != shown) for k, v in stages.items())}</div>'
 
 
-def _panes(facts: Facts) -> str:
-    """The source, trimmed to the kernel; the stages before the last; the last one."""
+# Remarks that other parts of the page say.
+_ELSEWHERE = frozenset({"code-version", "layout", "block"})
+_NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
+
+
+def _narrow(facts: Facts) -> dict[str, Remark]:
+    """The remark about each argument whose rows the first code version moves in narrow accesses."""
+    found: dict[str, Remark] = {}
+    for remark in facts.remarks:
+        if remark.subject == facts.versions[0]["entry"] and (match := _NARROW.match(remark.text)):
+            found.update(dict.fromkeys(match[1].split(", "), remark))
+    return found
+
+
+def _notes(facts: Facts, accesses: Sequence[Access]) -> dict[int, list[str]]:
+    """By line of the source, what the compiler says of it: of all code versions and of the first one. What costs time comes
+    first; a narrow access is said beside each line that makes it."""
+    narrow = _narrow(facts)
+    said: dict[int, dict[Remark, None]] = {}
+    for access in accesses:
+        if access.whole_row and (remark := narrow.get(facts.args[access.argument]["name"])):
+            said.setdefault(access.source, {})[remark] = None
+    placed = {remark for remarks in said.values() for remark in remarks}
+    for remark in facts.remarks:
+        if remark.subject in (facts.kernel, facts.versions[0]["entry"]) and remark.name not in _ELSEWHERE and remark not in placed:
+            said.setdefault(remark.message.line, {})[remark] = None
+    notes = {}
+    for line, remarks in said.items():
+        ordered = sorted(remarks, key=lambda remark: not remark.matters)
+        notes[line] = [
+            f'<div class="r{" costs" if one.matters else ""}"><span>{escape(one.name)}</span> {escape(one.text)}</div>' for one in ordered
+        ]
+    return notes
+
+
+def _panes(facts: Facts, accesses: Sequence[Access]) -> str:
+    """The source, trimmed to the kernel, with remarks below its lines; the stages before the last; the last one."""
     if not facts.stages:
         return ""
     *between, last = facts.stages
@@ -101,12 +141,16 @@ def _panes(facts: Facts) -> str:
     if facts.source:
         lines = around(facts.source, {line.source for stage in facts.stages.values() for line in stage if line.source})
         name = escape(facts.file.rsplit("/", 1)[-1])
-        parts.append(f'<div class="pane"><header>{name}</header>{_code(lines, "source", False, numbered=True)}</div>')
+        parts.append(f'<div class="pane"><header>{name}</header>{_code(lines, "source", False, _notes(facts, accesses))}</div>')
     if between:
         parts.append(_pane({name: facts.stages[name] for name in between}, between[0]))
     parts.append(_pane({last: facts.stages[last]}, last))
-    hint = "A line under the pointer marks what comes of it; a click keeps the mark and scrolls to it." if facts.source else ""
-    return f'<h2>From the source to code</h2><p>{hint}</p><div class="panes">{"".join(parts)}</div>'
+    head = next((remark.message.line for remark in facts.remarks if remark.name == "code-version"), 0)
+    hint = ""
+    if facts.source:
+        hint = "A line under the pointer marks what comes of it. A click keeps the mark and scrolls to it. Below a line stands what "
+        hint += "the compiler says of it; what it did not do, and what that costs, is marked."
+    return f'<h2>From the source to code</h2><p>{hint}</p><div class="panes" data-head="{head}">{"".join(parts)}</div>'
 
 
 # -- Layout and accesses ---------------------------------------------------------------------------------------------
@@ -151,6 +195,7 @@ def _accesses(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
     if not accesses or not facts.target.startswith("sm_"):
         return ""
     rows = []
+    narrow = _narrow(facts)
     for access in accesses:
         seen = coalescing(sizes, access, facts.versions[0])
         where = f'<a href="#" data-s="{access.source}">line {access.source}</a>' if access.source else ""
@@ -161,6 +206,9 @@ def _accesses(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
         style, word = ("yes", "coalesced") if seen.share > 0.99 else ("part", f"{seen.share:.0%} of the sectors' bytes are used")
         if None in access.indices or facts.versions[0]["geometry"]["kind"] != "rows":
             word += " within a row"
+        name = facts.args[access.argument]["name"]
+        if access.whole_row and name in narrow:
+            style, word = "part", f"{word}, but {escape(narrow[name].text)}"
         bar = f'<span class="bar"><i style="width:{seen.share * 90:.0f}px"></i></span>'
         rows.append([f"<code>{escape(access.text)}</code>", direction, where, f"{seen.bytes}", f"{seen.sectors}",
                      f'{bar}<span class="{style}">{word}</span>'])  # fmt: skip
@@ -248,7 +296,8 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
     if accesses:
         text += "Bytes: if each element of the arguments that are accessed is moved once. "
         roof = f"{speed:,.0f} GB/s"
-        text += f"The roof: the time in which memory of {roof} moves them." if speed else "The memory's bandwidth is unknown."
+        whose = "--bandwidth" if bandwidth else "a common chip of the target; --bandwidth names another"
+        text += f"The roof: the time in which memory of {roof} ({whose}) moves them." if speed else "The memory's bandwidth is unknown."
     return f"<h2>Launches</h2><p>{text}</p>{_table(heads, rows, range(1, 7))}"
 
 
@@ -286,7 +335,13 @@ def _proofs(facts: Facts) -> str:
     warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
     asked = dict.fromkeys(row[1] for row in rows)
     legend = "".join(f"<li><b>{question}</b>: {_QUESTIONS[question]}</li>" for question in _QUESTIONS if question in asked)
-    text = "Proved for all sizes, all scalars and whatever memory holds."
+    # What is not proved comes first.
+    rows.sort(key=lambda row: ">proved<" in row[2])
+    proved = sum(">proved<" in row[2] for row in rows)
+    text = "All of it is proved" if proved == len(rows) else f"{proved} of {len(rows)} answers are proved"
+    text += ", for all sizes, all scalars and whatever memory holds."
+    if proved < len(rows):
+        text += " The first rows are not: where an access is guarded, the code checks its index."
     notes = f"<ul>{warnings}</ul>" if warnings else ""
     return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 

@@ -25,7 +25,7 @@ def draw_row(layout: Mapping[str, int], size: int, width: int, on_gpu: bool) -> 
     pack = pack_of(layout, size)
     rows = max(1, min(_MOST_ROWS, layout["rows"], WARP // layout["lanes"] if layout["lanes"] < WARP else 1)) if on_gpu else 1
     height = rows * _STEP + 34
-    parts = [f'<svg class="layout" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="layout of a row of {size} elements">']
+    parts = [f'<div class="wide"><svg class="layout" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="layout of a row of {size} elements">']
     scale = (_WIDTH - _LEFT - 16) / size
     for row in range(rows):
         top = row * _STEP + 4
@@ -34,7 +34,7 @@ def draw_row(layout: Mapping[str, int], size: int, width: int, on_gpu: bool) -> 
             thread = row * layout["lanes"] + number % layout["lanes"]
             parts.append(_pack(number * pack, min(pack, size - number * pack), thread, scale, top, width, on_gpu, row))
     parts.append(_axis(size, width, scale, rows * _STEP + 8))
-    return "".join(parts) + "</svg>"
+    return "".join(parts) + "</svg></div>"
 
 
 def _pack(first: int, count: int, thread: int, scale: float, top: int, width: int, on_gpu: bool, row: int) -> str:
