@@ -75,7 +75,7 @@ def test_what_is_compiled_is_said(emit: str, said: str, file: Path, tmp_path: Pa
 
 def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     root = KERNELS.parent
-    text = (root / "docs" / "Python.md").read_text(encoding="utf-8")
+    text = (root / "docs" / "language" / "tools.md").read_text(encoding="utf-8")
     shapes = tmp_path / "shapes.txt"
     shapes.write_text(next(block for block in text.split("```") if block.startswith("\n# KERNEL")))
     monkeypatch.chdir(root)

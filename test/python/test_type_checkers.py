@@ -1,7 +1,7 @@
 """Type checkers and linters on what users write: README.md, the cookbook, and a program that names every public function.
 
-mypy reads them with --strict and ruff with the one setting of docs/Python.md; basedpyright, which is pyright without a
-download, reads the program: pyright parses the dims of annotations, which are text, as types (docs/Python.md).
+mypy reads them with --strict and ruff with the one setting of docs/language/tools.md; basedpyright, which is pyright without a
+download, reads the program: pyright parses the dims of annotations, which are text, as types (docs/language/tools.md).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def test_pyright_accepts_every_public_name(folder: Path) -> None:
 
 
 def test_ruff_accepts_kernels_with_the_setting_of_the_page(folder: Path) -> None:
-    (setting,) = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs/Python.md").read_text(encoding="utf-8"), re.M | re.S)
+    (setting,) = re.findall(r"^```toml\n(.*?)^```$", (ROOT / "docs/language/tools.md").read_text(encoding="utf-8"), re.M | re.S)
     (folder / "pyproject.toml").write_text(f'{setting}select = ["E4", "E7", "E9", "F"]\n')  # what ruff has by default, less styles
     (kernels,) = (block for block in blocks("README.md") if "@mlafix.kernel" in block)
     (folder / "kernels.py").write_text(kernels)
