@@ -46,6 +46,9 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Reads `kv_lens`, and writes H (D E + 4) bytes a token of a sequence without keys, with E bytes an element of T.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -149,6 +152,9 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Reads the offsets, and writes 4 H bytes a token of a request without context.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -174,6 +180,9 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
         context_start_loc: `[B + 1]` i32 or i64, likewise.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the offsets, and writes H (D E + 4) bytes a token of a request without context, with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -203,6 +212,9 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Writes H (D E + 4) bytes a token of padding, with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

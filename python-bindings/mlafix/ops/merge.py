@@ -94,12 +94,16 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         suffix_base: the base of `suffix_lse`. None: that of all.
         out_base: the base of `out_lse`. None: that of all. An lse of another base than this is converted when it is read: one
             product, rounded to f32.
-        copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
+        copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
+
+    Cost:
+        Reads 2 n H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T; with a format, what it writes. Tokens at
+        or past `context_rows` read the suffix alone. In place, out being the suffix, they read their lse and write nothing.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -176,6 +180,9 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         other_base: of `s_other`, which is converted. None: that of `s`.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        For each token that the mask selects, reads 2 H (D E + 4) bytes and writes H (D E + 4), with E bytes an element of T.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -218,6 +225,9 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 
     Returns:
         `(out, out_stats)`: the arrays given, or new ones.
+
+    Cost:
+        Reads 2 n H (D E + 8) bytes and writes n H (D E + 8), with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -270,6 +280,10 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones, whose rows of no sequence hold anything.
+
+    Cost:
+        Reads 2 n H (D E + 4) bytes, less the prefix of sequences without keys, and writes the result in its format and n H 4 bytes
+        of lse. Three launches would also write the blanked prefix, and write and read the merged rows.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -325,6 +339,9 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
+
+    Cost:
+        Reads and writes n H (D E + 4) bytes each, with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -97,6 +97,10 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
 
+    Cost:
+        Reads n K H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T. A chain of K - 1 merges of two reads
+        2 (K - 1) rows and writes K - 1 for each.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -159,6 +163,9 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
 
+    Cost:
+        Reads nnz H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -208,6 +215,9 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
+
+    Cost:
+        With K states, reads K n H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -313,6 +323,9 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
 
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
+
+    Cost:
+        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes an element of `partial` and F of `out`.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -64,6 +64,10 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Reads H (D E + 4) bytes a part that a group names and writes H (D F + 4) a group, with E bytes an element of `parts` and F
+        of `out`.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 

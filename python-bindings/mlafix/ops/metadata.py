@@ -38,6 +38,9 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
         live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Writes one byte a request of padding.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -65,6 +68,9 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
         live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Writes n bytes, and reads two integers a live request.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -90,6 +96,9 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
 
     Returns:
         `[padded] bool`: computed < prompt for the live requests, False for the others.
+
+    Cost:
+        Writes one byte an entry, and reads two integers a live request.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -128,6 +137,9 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
     Returns:
         `[num_decodes, max_decode_len] i32`, contiguous: a view of `buffer`.
+
+    Cost:
+        Reads one integer a live request, and writes 4 num_decodes max_decode_len bytes.
 
     Raises:
         ArgumentError: the buffer is too small, or an argument does not fit; nothing was launched then.

@@ -44,6 +44,9 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
     Returns:
         `out`.
 
+    Cost:
+        Reads E bytes and writes 1 an element, with E bytes an element of T.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -77,6 +80,9 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
     Returns:
         `out`.
 
+    Cost:
+        Reads E bytes an element of T, and writes the elements and the scales of the format.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -109,6 +115,9 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
     Returns:
         `out`.
 
+    Cost:
+        Reads and writes n D E bytes each, with E bytes an element of T.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -134,6 +143,9 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
 
     Returns:
         `out`.
+
+    Cost:
+        Reads and writes n D E bytes each, with E bytes an element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

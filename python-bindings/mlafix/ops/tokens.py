@@ -54,6 +54,9 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         ids: `[n] i64` or `i32`, on the caches' device.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Writes the bytes of the blocks that are cleared, and reads the ids.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -103,6 +106,9 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
 
     Returns:
         `out`.
+
+    Cost:
+        Reads the rows that are packed, and writes all of `out`.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -160,6 +166,9 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
     Returns:
         `out`.
 
+    Cost:
+        Reads and writes the rows that belong to a sequence.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -191,6 +200,9 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         table: `[m, 2, D / 2]`, or `[m, D]` with the cosines before the sines as engines keep it; T or f32.
         interleaved: whether pairs are neighbours.
         stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads and writes x, and reads D elements of the table a token.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
