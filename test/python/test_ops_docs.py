@@ -11,7 +11,7 @@ import pytest
 from mlafix import compat, ops
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = [*sorted((DOCS / "ops").glob("*.md")), DOCS / "Migration.md"]
+PAGES = [*sorted((DOCS / "ops").glob("*.md")), DOCS / "Migration.md", DOCS / "Recipes.md"]
 BLOCK = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -73,8 +73,8 @@ def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
 def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any, Any]:
     """Merges runs of states, base 2 (`flashinfer.triton.cascade.variable_length_merge_states`).
 
-    Differences from FlashInfer: an empty run's S is -inf (N1; there -50000); `indptr` must be i32 already; and as for
-    `merge_state`.
+    Differences from FlashInfer: an empty run's S is -inf (N1; there -50000 before flashinfer-ai/flashinfer#4401, August 2026);
+    `indptr` must be i32 already; and as for `merge_state`.
 
     Args:
         v: `[nnz, H, D]` bf16, f16, f32.
