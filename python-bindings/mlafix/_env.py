@@ -7,7 +7,7 @@ MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlaf
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
-MLAFIX_DEBUG           1: kernels that are called are watched (Kernel.debug); what is wrong is a DebugWarning
+MLAFIX_DEBUG           1: calls of kernels are watched (Kernel.debug), and each fault is a DebugWarning
 MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise

@@ -286,12 +286,12 @@ class Kernel(Launcher):
 
     @without_frames
     def debug(self, /, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
-        """The faults of a call with these arguments (docs/Proofs.md). Nothing that is passed is written.
+        """The faults of a call with these arguments (docs/Proofs.md). The arguments are not written.
 
-        The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
-        that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel
-        is launched twice, where the tensors are, into copies of the outputs that hold something else each time: elements
-        that come back so are unwritten. This waits for the device.
+        The rows are followed on the host, operation by operation. That finds accesses out of bounds, elements that two rows write,
+        elements that a row reads while another writes them, and elements that it reads before writing them. Then the kernel is
+        launched twice, where the tensors are, into copies of the outputs with two different contents. Elements that are unchanged
+        both times are unwritten. This waits for the device.
 
         Args:
             args, kwargs, stream: as for a call. Tensors, those of lists too, are numpy arrays or torch tensors.

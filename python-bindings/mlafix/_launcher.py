@@ -235,9 +235,9 @@ class Launcher:
     def explain_call(self, /, *args: object, **kwargs: object) -> CallExplanation:
         """Why a call with these arguments runs the code that it runs. Nothing is launched.
 
-        ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which they are asked, what refused
-        each ("expected stride 2048 in dim 0 of "x", got 4096"), the grid, the bytes, and the time in which the GPU's memory
-        moves them. ``MLAFIX_LOG=debug`` writes the same of every call to stderr.
+        ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which they are asked, and what refused each:
+        ``expected stride 2048 in dim 0 of "x", got 4096``. It also prints the grid, the bytes, and the time in which the GPU's
+        memory moves them. ``MLAFIX_LOG=debug`` writes the same for each new call to stderr.
 
         Args:
             args, kwargs: as for a call.

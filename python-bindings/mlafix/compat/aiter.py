@@ -23,8 +23,8 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
     tile is the row q behind each of these, and the final row q behind reduce_final_map[i, 0]. As there, a tile of fewer than
     two partials is left alone: its writer has written the final rows. A row whose partials are all empty gets an lse of +inf,
     and here a payload of 0. Differences from AITER: a partial of -inf or +inf is empty and is never multiplied (N1, N2,
-    N5), where it makes NaN there; any number of heads, splits and any head dim; no entry of a map leads out of bounds; queries
-    of a tile past `max_seqlen_q` are left alone, where AITER, which sizes a launch by it, reduces them, too.
+    N5); there it makes NaN. Heads, splits and head dim are arbitrary. No entry of a map leads out of bounds. Queries of a tile
+    past `max_seqlen_q` are left alone; AITER sizes a launch by it, and reduces them too.
 
     For `max_seqlen_q` of 1 this is one launch. For more the maps are written out query by query first, on the device.
 

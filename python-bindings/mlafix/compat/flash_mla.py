@@ -20,8 +20,8 @@ def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: 
     Request i has the splits num_splits[i] … num_splits[i + 1] - 1. As there, a request of one split is left alone: the
     attention kernel has written its rows. A row that is empty in every split gets 0 and an lse of +inf. A sink takes part in
     `out` alone; `lse` is without it. Differences from FlashMLA: a split of -inf or +inf is empty and never multiplied (N2,
-    N5); any number of splits and heads and any head dim (there 160 and 512); a sink of +inf is none (N2), where it makes the
-    row 0 there; a request without splits, which the scheduler makes none of, is left alone.
+    N5). Splits, heads and head dim are arbitrary (there 160 splits, and 512). A sink of +inf is ignored (N2); there it makes the
+    row 0. A request without splits is left alone; the scheduler makes none.
 
     Args:
         o_accum: `[splits, s_q, H, D] f32` (bf16 and f16, too).

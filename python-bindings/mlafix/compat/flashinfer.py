@@ -15,9 +15,9 @@ from ..ops import Array
 def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array) -> tuple[Any, Any]:
     """Merges two states, base 2 (`flashinfer.merge_state`; `mlafix.ops.merge_attn_states`).
 
-    Differences from FlashInfer: a state of +inf is empty (N2; there the lse becomes NaN); a state without weight is never
-    multiplied, so its NaN stays out (N5); S must be f32 already, nothing is converted implicitly; any number of
-    heads and any head dim (there 128 x 128 fails).
+    Differences from FlashInfer: a state of +inf is empty (N2); there the lse becomes NaN. A state without weight is never
+    multiplied, so its NaN stays out (N5). S must be f32: nothing is converted implicitly. The number of heads and the head
+    dim are arbitrary; there 128 x 128 fails.
 
     Args:
         v_a: `[N, H, D]` bf16, f16, f32.
@@ -73,8 +73,8 @@ def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
 def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any, Any]:
     """Merges runs of states, base 2 (`flashinfer.triton.cascade.variable_length_merge_states`).
 
-    Differences from FlashInfer: an empty run's S is -inf (N1; there -50000 before flashinfer-ai/flashinfer#4401, August 2026);
-    `indptr` must be i32 already; and as for `merge_state`.
+    Differences from FlashInfer: those of `merge_state`. An empty run's S is -inf (N1); there it is -50000 before
+    flashinfer-ai/flashinfer#4401 (August 2026). `indptr` must be i32.
 
     Args:
         v: `[nnz, H, D]` bf16, f16, f32.

@@ -16,8 +16,8 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
                        slice_: Any = None) -> tuple[Any, Any]:
     """Merges the attention over one more block of keys into an accumulator, which is kept and summed in f32.
 
-    Differences from ring attention: the accumulator is updated in place, also without `slice_`; a block or an accumulator
-    without keys (an lse of -inf or +inf) contributes nothing, where it makes NaN there (N1, N2, N5).
+    Differences from ring attention: the accumulator is updated in place, also without `slice_`. A block or an accumulator
+    without keys (an lse of -inf or +inf) contributes nothing (N1, N2, N5); there it makes NaN.
 
     Args:
         out: `[B, S, H, D]` or `[T, H, D]` f32, updated; None begins with this block.

@@ -15,7 +15,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     """Merges the outputs of cp ranks (`torch.ops.trtllm.helix_post_process`).
 
     Differences from TensorRT-LLM: a rank without keys (a sum of 0, or an infinite max) contributes nothing, whatever its rows
-    hold (N5); the scale is applied before the result is rounded to its dtype; f32 is legal, and so are any strides.
+    hold (N5). The scale is applied before the result is rounded to its dtype. f32 and any strides are legal.
 
     Args:
         gathered_o: `[cp, T, H * D]` bf16, f16, f32; the last dim is contiguous.

@@ -21,8 +21,8 @@ def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array, *, inplace: bool
                 enable_pdl: bool = False) -> tuple[Any, Any]:
     """Merges two states (`tokenspeed_kernel.thirdparty.cuda.merge_state`; `mlafix.ops.merge_attn_states`).
 
-    Differences from tokenspeed: a state of -inf or +inf is empty and is never multiplied (N1, N2, N5); nothing need be
-    contiguous; f32 payloads, too; the lse is in base e or 2, and any other scale is an error.
+    Differences from tokenspeed: a state of -inf or +inf is empty and is never multiplied (N1, N2, N5). Nothing need be
+    contiguous. Payloads may be f32. The lse is in base e or 2; any other scale is an error.
 
     Args:
         v_a: `[N, H, D]` bf16, f16, f32.

@@ -30,7 +30,7 @@ def kernel(function: Function | None = None, *, bounds: str = "guard", allow: Co
         function: the function; ``@kernel(bounds=…)`` has none yet.
         bounds: what becomes of an access that is not proved to be in bounds: "guard" makes it safe, "prove" makes it an
             error (docs/Proofs.md).
-        allow: what the author knows of, so that the compiler does not warn of it: "races" (rows that may write one
+        allow: what the author allows, so that the compiler does not warn of it: "races" (rows that may write one
             element, or read what another writes; also those that are refused otherwise), "bounds" (accesses that are out
             of bounds for some sizes), "nan" (NaN that empty rows make).
 
