@@ -381,6 +381,8 @@ mlafix_bound_launch_info(const mlafix_bound *bound,
     out.bytes_written = traffic.written;
     out.bandwidth = bound->prepared->bandwidth;
     out.target = bound->prepared->code->target.c_str();
+    out.kernel = bound->call.desc().name.c_str();
+    out.bindings = bound->call.desc().bindingsText.c_str();
     uint32_t size = info->struct_size;
     std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
     info->struct_size = size;

@@ -54,14 +54,15 @@ class CallExplanation:
         return (self.bytes_read + self.bytes_written) / self.bandwidth * 1e6 if self.bandwidth else None
 
     @classmethod
-    def of(cls, kernel: str, bindings: Mapping[str, str], info: Mapping[str, Any]) -> CallExplanation:
+    def of(cls, info: Mapping[str, Any]) -> CallExplanation:
         """What a bound call's launch_info says."""
         versions = tuple(
             CodeVersion(entry, refused, number == info["variant"])
             for number, (entry, refused) in enumerate(info["versions"])
         )
+        bindings = dict(binding.split("=") for binding in info["bindings"].split(",") if binding)
         return cls(
-            kernel, dict(bindings), info["target"], versions, info["rows"], info["grid"], info["block"],
+            info["kernel"], bindings, info["target"], versions, info["rows"], info["grid"], info["block"],
             info["bytes_read"], info["bytes_written"], info["bandwidth"],
         )  # fmt: skip
 

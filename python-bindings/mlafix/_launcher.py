@@ -248,12 +248,11 @@ class Launcher:
         """
         ordered = self._order(args, kwargs)
         try:
-            info = self._dispatch.bind(ordered).launch_info
-            bindings = self._dispatch.prepare(ordered).bindings
+            found: CallExplanation = self._dispatch.bind(ordered).explain()
         except Error as error:
             self._name_numbers(error)
             raise
-        return CallExplanation.of(self.name, bindings, info)
+        return found
 
     def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
                held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:

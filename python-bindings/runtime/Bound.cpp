@@ -170,6 +170,8 @@ nb::typed<nb::dict, nb::str, nb::any> Bound::launchInfo() const {
   out["bytes_written"] = info.bytes_written;
   out["bandwidth"] = info.bandwidth;
   out["target"] = info.target;
+  out["kernel"] = info.kernel;
+  out["bindings"] = info.bindings;
   nb::list versions;
   for (uint32_t i = 0; i < info.num_variants; ++i) {
     mlafix_variant_info version = MLAFIX_VARIANT_INFO_INIT;
@@ -223,5 +225,15 @@ void mlafix::python::bindBound(nb::module_ &module) {
                    "memory's bandwidth in bytes a second (0: unknown); "
                    "target: of the code; versions: the entry of each code "
                    "version, and why it does "
-                   "not take the call (\"\" if it does).");
+                   "not take the call (\"\" if it does).")
+      .def(
+          "explain",
+          [](const Bound &bound) {
+            return nb::module_::import_("mlafix._explanation")
+                .attr("CallExplanation")
+                .attr("of")(bound.launchInfo());
+          },
+          nb::sig("def explain(self) -> typing.Any"),
+          "Why a launch runs the code that it runs, a CallExplanation: code "
+          "versions, grid, bytes.");
 }

@@ -18,6 +18,10 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 T = DType("T")
 
 
+def _float8() -> np.dtype:
+    return np.dtype(pytest.importorskip("ml_dtypes").float8_e4m3fn)
+
+
 @mlafix.kernel
 def double(y: Out[T, "n H D"], x: In[T, "n H D"]):
     for t, h in grid("n", "H"):
@@ -67,11 +71,11 @@ double(numpy.zeros_like(x), x)
 
 def test_the_text_lists_versions_grid_bytes_and_time() -> None:
     info = {
-        "target": "sm_90", "variant": 1, "rows": 4096, "grid": 512, "block": 128, "bytes_read": 2_000_000,
+        "kernel": "f", "bindings": "D=128", "target": "sm_90", "variant": 1, "rows": 4096, "grid": 512, "block": 128, "bytes_read": 2_000_000,
         "bytes_written": 1_000_000, "bandwidth": 3_000_000_000_000,
         "versions": [("f_dense", 'expected stride 2048 in dim 0 of "x", got 4096'), ("f_fast", ""), ("f_any", "")],
     }  # fmt: skip
-    assert str(mlafix.CallExplanation.of("f", {"D": "128"}, info)).splitlines() == [
+    assert str(mlafix.CallExplanation.of(info)).splitlines() == [
         'kernel "f" [D=128] on sm_90',
         '  f_dense  expected stride 2048 in dim 0 of "x", got 4096',
         "  f_fast   chosen",
@@ -87,3 +91,15 @@ def test_the_report_prints_as_a_table() -> None:
     assert lines[:2] == ['kernel "double"', "argument  question      answer"]
     assert "y         coverage      proved" in lines
     assert report["args"][0]["name"] == "y", "it stays a dict"
+
+
+def test_a_bound_call_of_an_operation_is_explained() -> None:
+    x = np.ones((5, 64), np.float32)
+    found = mlafix.ops.softmax.bind(x, out=np.empty_like(x)).explain()
+    assert found.kernel == "softmax" and found.rows == 5 and found.bytes_read == x.nbytes
+    scales, halves = np.zeros((128, 4), np.uint8), np.ones((3, 2, 64), np.float32)
+    out_format = mlafix.ops.MxFp8(scales, tiles="128x4")  # whose padding a second launch clears
+    lse = np.zeros((2, 3), np.float32)
+    out = np.empty((3, 2, 64), _float8())
+    bound = mlafix.ops.merge_attn_states.bind(halves, lse, halves, lse, out=out, return_lse=False, out_format=out_format)
+    assert bound.explain().rows == 6

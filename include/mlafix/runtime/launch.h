@@ -132,13 +132,15 @@ typedef struct mlafix_launch_info {
   /** CUDA: bytes a second of the device's memory, from its clock and its width;
    * 0 where the driver does not tell, and on the CPU. */
   int64_t bandwidth;
-  const char *target; /**< of the code: "sm_90", "x86-64-v3" */
+  const char *target;   /**< of the code: "sm_90", "x86-64-v3" */
+  const char *kernel;   /**< its name */
+  const char *bindings; /**< what it was compiled for: "D=128,T=bf16" */
 } mlafix_launch_info;
 
 #define MLAFIX_LAUNCH_INFO_INIT                                                \
   {                                                                            \
     sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0,   \
-        0, 0, 0, 0, NULL                                                       \
+        0, 0, 0, 0, NULL, NULL, NULL                                           \
   }
 
 /** Fill in `info` (the caller sets struct_size). */

@@ -7,6 +7,7 @@ from typing import Any
 
 from .._arguments import renames, wrong
 from .._arrays import is_torch
+from .._explanation import CallExplanation
 from ..dsl import bf16, f16, f32
 from ..kernels import merge, merge_many, merge_mapped
 from ..kernels import rows as row_kernels
@@ -106,6 +107,9 @@ class _Both:
     @property
     def launch_info(self) -> Any:
         return self._call.launch_info  # type: ignore[attr-defined]
+
+    def explain(self) -> CallExplanation:
+        return self._call.explain()
 
     def set_pointers(self, args: Any) -> None:
         self._call.set_pointers(args)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
 
+from .._explanation import CallExplanation
+
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -43,11 +45,14 @@ stream where the arrays are torch's, else the default stream. Nothing is waited 
 
 
 class Bound(Protocol):
-    """A call with its arguments checked and packed: `bound(stream)` launches it again, and `set_pointers` gives it new memory."""
+    """A call with its arguments checked and packed: `bound(stream)` launches it again, `set_pointers` gives it new memory, and `explain`
+    says which code versions it was offered, and why it takes the one that it takes."""
 
     def __call__(self, stream: Any = None) -> None: ...
 
     def set_pointers(self, args: Any) -> None: ...
+
+    def explain(self) -> CallExplanation: ...
 
 
 class Launch(Protocol):
