@@ -258,7 +258,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _audit_parser() -> argparse.ArgumentParser:
-    """Of the one command that needs torch, which is imported for it alone. Raises ArgumentError where there is none."""
+    """The parser of the one command that needs torch, which it imports. Raises ArgumentError if torch is missing."""
     try:
         from .audit import command
     except ImportError as error:

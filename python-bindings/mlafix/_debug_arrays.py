@@ -125,7 +125,7 @@ class _Tiles(DebugArray):
         return self._like(numpy.lib.stride_tricks.as_strided(memory, self.value.shape, self.value.strides))
 
     def _in_order(self, memory: Any) -> Any:
-        """Of what is in the order of memory, a numpy array, the elements in theirs."""
+        """The elements, in the order of their indices, of a numpy array in the order of memory."""
         import numpy
 
         rows = self.sizes[0]

@@ -24,7 +24,7 @@ class CodeVersion:
 
 @dataclass(frozen=True)
 class CallExplanation:
-    """What :meth:`Kernel.explain_call` says of a call. Printed, it is a table.
+    """The code versions that a call was offered, and what the chosen one does. Printed, it is a table.
 
     Attributes:
         kernel: the kernel's name.
@@ -55,7 +55,7 @@ class CallExplanation:
 
     @classmethod
     def of(cls, info: Mapping[str, Any]) -> CallExplanation:
-        """What a bound call's launch_info says."""
+        """The explanation that a bound call's launch_info gives."""
         versions = tuple(
             CodeVersion(entry, refused, number == info["variant"])
             for number, (entry, refused) in enumerate(info["versions"])

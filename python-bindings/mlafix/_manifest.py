@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of the Python function that it was made of, or ""."""
+        """The digest of the Python function that it was made of, or ""."""
         return str(self.declaration.get("digest", ""))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Report(dict[str, Any]):
-    """What :meth:`Kernel.report` returns: a dict, whose text is a table of arguments, questions and answers."""
+    """The result of :meth:`Kernel.report`: a dict, whose text is a table of arguments, questions and answers."""
 
     def __str__(self) -> str:
         rows = [("argument", "question", "answer", "")]

@@ -82,7 +82,7 @@ def compiler_facts() -> tuple[str, ...]:
 
 
 def assembler_facts() -> tuple[str, ...]:
-    """Which assemblers of PTX the compiler may use here."""
+    """The assemblers of PTX that the compiler may use here."""
     return (*_env.assemblers(), _ptxas_on(os.environ.get("PATH", "")))
 
 

@@ -121,7 +121,7 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
 
 
 def file_name(report: Report) -> str:
-    """Of the backend's name and the device, what a file may be called."""
+    """A file name made of the backend's name and the device."""
     words = f"{report.backend} {report.machine.get('gpu', 'cpu')}"
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 

@@ -1,4 +1,4 @@
-"""Which rows of the merged state each rank receives."""
+"""The rows of the merged state that each rank receives."""
 
 from __future__ import annotations
 

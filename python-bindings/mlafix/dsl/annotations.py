@@ -44,12 +44,12 @@ def expression(source: Source, node: ast.expr) -> ast.expr:
 
 
 def holds_arguments(record: object) -> bool:
-    """Whether a record that an argument is declared with declares any."""
+    """True if a record in an annotation declares arguments."""
     return any(is_argument(value) for value in _fields(record)) or holds_tensors(record)
 
 
 def holds_tensors(record: object) -> bool:
-    """Whether a field of a record declares a tensor, or is a record that does."""
+    """True if a field of a record declares a tensor, or is a record that does."""
     return any(isinstance(value, TensorType) or (is_record(value) and holds_tensors(value)) for value in _fields(record))
 
 

@@ -72,7 +72,7 @@ class PythonKernel(Kernel):
 
     @property
     def digest(self) -> str:
-        """Of what the function says. Raises CompileError where its text cannot be read, or a name that it takes from outside
+        """The digest of what the function says. Raises CompileError where its text cannot be read, or a name that it takes from outside
         stands for something else than when the kernel was first used."""
         self._outside.check()
         return self._outside.digest

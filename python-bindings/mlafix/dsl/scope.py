@@ -1,4 +1,4 @@
-"""Which names statements assign: what loops carry and branches yield; and which are of outside."""
+"""The names that statements assign, which loops carry and branches yield, and the names from outside."""
 
 from __future__ import annotations
 

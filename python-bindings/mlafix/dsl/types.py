@@ -333,7 +333,7 @@ List: Any = _List()
 
 
 def is_argument(annotation: object) -> bool:
-    """Whether an annotation declares one argument of a kernel."""
+    """True if an annotation declares one argument of a kernel."""
     return isinstance(annotation, TensorType) or (isinstance(annotation, ScalarType) and annotation.name in _SCALARS)
 
 

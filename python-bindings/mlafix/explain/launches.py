@@ -53,7 +53,7 @@ class Coalescing:
 
     @property
     def share(self) -> float:
-        """Of the sectors' bytes, those that are used."""
+        """The share of the sectors' bytes that is used."""
         return self.bytes / (self.sectors * SECTOR) if self.sectors else 0.0
 
 
@@ -84,7 +84,7 @@ class Sizes:
         return int(math.prod(self.shape(argument)) * ELEMENT_BYTES[self.facts.args[argument]["dtype"]])
 
     def strides(self, argument: int) -> list[int]:
-        """Of a tensor without gaps, in elements."""
+        """The strides of a tensor without gaps, in elements."""
         shape = self.shape(argument)
         return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
 

@@ -91,7 +91,7 @@ def has_keys(token, of):
 
 @inline
 def source_of(block, token, parts, tokens, requests):
-    """Of a block's row: which part holds the state of `token`, and whether there is one."""
+    """The part of a block's row that holds the state of `token`, and whether there is one."""
     return min(block, parts - 1), token < tokens and has_keys(token, requests)
 
 

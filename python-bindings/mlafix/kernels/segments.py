@@ -1,4 +1,4 @@
-"""Which sequence, or request, the row of a token belongs to, found in kernels by where each begins."""
+"""Finds in kernels the sequence, or request, that a token belongs to, from the places where each begins."""
 
 from __future__ import annotations
 
