@@ -325,7 +325,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes an element of `partial` and F of `out`.
+        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes an element of `partial` and F of `out`. With
+        `seq_lens` only the splits that a row has are read; `partial_sum` is 4 bytes more a row of a split.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -206,6 +206,9 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
         pad_block: what an entry of padding becomes: 0, a block that is there.
         stream: the CUDA stream; None is torch's current one.
 
+    Cost:
+        Reads `seq_lens`, and writes the entries of padding and negative lengths.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -247,6 +250,9 @@ def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Arr
     Returns:
         `out`.
 
+    Cost:
+        Writes `out`; each entry reads the lengths before it, which the caches serve.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
@@ -281,6 +287,9 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
 
     Returns:
         `out`.
+
+    Cost:
+        Reads one integer a live request, and writes one an entry of `out`.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -323,6 +332,9 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
         pad_page: what an entry without tokens becomes.
         live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is n.
         stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads one entry of `token_table` a page, and writes all of `out`.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -67,6 +67,11 @@ def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Ar
     Returns:
         `(out, out_lse)`: the arrays given, or new ones.
 
+    Cost:
+        Reads S n H (D E + 4) bytes and R elements of the table a token, and writes n H (D F + 4), with E bytes an element of
+        `partial` and F of `out`; with a format, what it writes. A rotation of its own would read and write R elements of each
+        row again, and a quantisation of its own the whole row.
+
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
 
