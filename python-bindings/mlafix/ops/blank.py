@@ -141,9 +141,9 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         for every b with context_start_loc[b + 1] <= context_start_loc[b]:
             lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
 
-    A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows
-    are part of [0, n]. Offsets of 64 bits, which a cumulative sum of lengths gives, are read where they are; of
-    query_start_loc's the low 32 bits, so none may be 2^31 or more, or below -2^31, in entries that are not used either.
+    A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows are
+    part of [0, n]. Offsets may have 64 bits, as a cumulative sum of lengths gives them. Only the low 32 bits of query_start_loc are
+    read, so no entry, even an unused one, may be 2^31 or more, or below -2^31.
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
@@ -202,8 +202,8 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
                   stream: Stream = None) -> None:
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
 
-    With the count on the device a replayed graph follows it. No other row is written: the buffer may come from `empty`
-    and needs no fill of its whole (vLLM #38359).
+    With the count on the device, a replayed graph follows it. No other row is written: the buffer may come from `empty`, and need
+    not be filled (vLLM #38359).
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows at or past `live_rows` are written, no others.

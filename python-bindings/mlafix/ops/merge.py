@@ -5,9 +5,9 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-**Past the threshold.** A token at or past `context_rows` takes the suffix's state: where its lse is +inf the row is empty and
-becomes 0, -inf (N2, N3). With `copy_past_context=True` it is a copy of the suffix, payload and lse bit for bit, NaN and an lse
-of +inf included, and the payload does not wait for the lse. A result with a format then holds the payload in it whatever the lse is.
+**Past the threshold.** A token at or past `context_rows` takes the suffix's state. If its lse is +inf, the row is empty and becomes 0, -inf
+(N2, N3). With `copy_past_context=True` it is a copy of the suffix. Payload and lse keep their bits, including NaN and an lse of
++inf, and the payload does not wait for the lse. A result with a format then holds the payload in it, whatever the lse is.
 
     >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
     >>> lse, endless = np.zeros((1, 3), np.float32), np.full((1, 3), np.inf, np.float32)
@@ -74,9 +74,9 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         lse = log(exp(prefix_lse) + exp(suffix_lse))
         out = exp(prefix_lse - lse) * prefix + exp(suffix_lse - lse) * suffix
 
-    An empty side (lse of -inf or +inf: N1, N2) contributes nothing whatever its payload holds (N5); with one side empty
-    the other is copied bit for bit (N4), with both the row becomes 0, -inf (N3). NaN in a live lse propagates (N6). Weights
-    and sums are f32 (N7); the error is at most 1 ulp of bf16 or f16, 4e-6 in f32 (N10).
+    An empty side (lse of -inf or +inf: N1, N2) contributes nothing, whatever its payload holds (N5). If one side is empty, the
+    other is copied bit for bit (N4). If both are, the row becomes 0, -inf (N3). NaN in a live lse propagates (N6). Weights and
+    sums are f32 (N7). The error is at most 1 ulp of bf16 or f16, 4e-6 in f32 (N10).
 
     Args:
         prefix: `[n, H, D] T`, T of bf16, f16, f32. Rows at or past `context_rows` are not read.
@@ -256,10 +256,11 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
                          suffix_base: Base | None = None, out_base: Base | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """In one launch what the fixup of rows without keys (`mlafix.ops.blank`), a merge and a quantisation are in three.
 
-    Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. Where kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
-    and its lse hold, and the row is the suffix (N4, N5); elsewhere the merge is that of `merge_attn_states`. The mask is a condition
-    of the loads: nothing is blanked, and the prefix is only read. Rows of no sequence, before cu_seqlens[0] or from cu_seqlens[-1]
-    on, keep what `out`, `out_lse` and the scales hold. Nothing that `cu_seqlens` holds reads or writes out of bounds.
+    Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
+    and its lse hold, and the row is the suffix (N4, N5). Otherwise the merge is that of `merge_attn_states`. The mask is a
+    condition of the loads: nothing is blanked, and the prefix is only read. Rows before cu_seqlens[0] or from cu_seqlens[-1] on
+    belong to no sequence, and keep what `out`, `out_lse` and the scales hold. No content of `cu_seqlens` reads or writes out of
+    bounds.
 
     Args:
         prefix: `[n, H, D] T`, T of bf16, f16, f32.
@@ -318,10 +319,10 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
 
         out = v / (1 + exp(sink - s));  out_lse = log(exp(s) + exp(sink))
 
-    It is the softmax of gpt-oss (OpenAI, 2025), with a learned logit per head beside the scores, after the attention was computed
-    without it. A merge of a row and a sink, so: a sink of -inf or +inf is none (N2) and copies the row (N4). An empty row (s of -inf
-    or +inf) becomes zeros, whatever its payload holds (N5), and its lse that of the sink alone, the logit; without a sink, -inf (N3).
-    NaN in s or in a sink propagates (N6). A sink counts once: give it to the merge of all pieces, or to one of them.
+    This is the softmax of gpt-oss (OpenAI, 2025), which has a learned logit per head beside the scores. The attention was computed
+    without it. It is a merge of a row and a sink. A sink of -inf or +inf is ignored (N2), and the row is copied (N4). An empty row
+    (s of -inf or +inf) becomes zeros, whatever its payload holds (N5). Its lse becomes the logit, or -inf without a sink (N3). NaN
+    in s or in a sink propagates (N6). A sink counts once: give it to the merge of all pieces, or to one of them.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32.

@@ -37,10 +37,10 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
 
     One read of each part, f32 accumulation in the order of j (N9), one normalisation (N7). A part that is empty contributes
-    nothing whatever its payload (N1, N2, N5). Rows that no group names are left as they are. Nothing that the maps hold reads
-    or writes out of bounds: a group whose row is negative or past the end is left out, and so is one without an entry in
-    `row_map`; a part whose row is negative or past the end, or that has no entry in `part_map`, is empty; a group that is not
-    0 <= indptr[g] <= indptr[g + 1] has no parts. No two groups may name one row.
+    nothing whatever its payload (N1, N2, N5). Rows that no group names are left as they are. No content of the maps reads or writes out of bounds:
+    a group is left out if its row is negative or past the end, or if it has no entry in `row_map`. A part is empty if its row is
+    negative or past the end, or if it has no entry in `part_map`. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no
+    parts. No two groups may name one row.
 
     Args:
         out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says; the rows that groups name are written.

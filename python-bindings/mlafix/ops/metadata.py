@@ -124,8 +124,8 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
         lens[i, j] = max(seq_lens[i] - max_decode_len + 1 + j, 0) for i < live_rows, else 0
 
-    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address. The capacity is
-    checked, and a length is never negative: read as unsigned, one hung a kernel (vLLM #42135).
+    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address. The capacity
+    is checked. A length is never negative: read as unsigned, one hung a kernel (vLLM #42135).
 
     Args:
         buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries; no others are written.
@@ -189,10 +189,10 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
         slots[t] = pad_slot                      for t >= live_tokens
         block_table[i, :] = pad_block            for i >= live_rows
 
-    So attention of a padded batch reads no keys and writes to no slot for the padding: no length is negative, which a kernel that
-    reads it as unsigned takes for 2^32 - 1 (vLLM #51593), and no offset behind the last request's end is left of a former batch
-    (torchtitan #3709). Entries of live requests and tokens are as they were, but for negative lengths. Arrays that are not given are
-    not padded.
+    So attention of a padded batch reads no keys and writes to no slot for the padding. No length is negative: a kernel that reads
+    it as unsigned takes -1 for 2^32 - 1 (vLLM #51593). No offset of a former batch is left after the last request's end
+    (torchtitan #3709). Entries of live requests and tokens keep their values, except negative lengths. Arrays that are not given
+    are not padded.
 
     Args:
         seq_lens: `[r]` i32 or i64; updated.

@@ -41,9 +41,10 @@ def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Ar
         a, b = a * cos - b * sin, b * cos + a * sin    for each pair of row[..., D - R :]; with `inverse` -sin for sin
         out = row, in the format
 
-    DeepSeek-V4's attention turns its output back before the projection, which reads it in fp8. Arithmetic is f32 throughout, and the
-    row is rounded once, when it is stored, or with `quantize_from="output"` before it is quantised. One split makes it what follows attention that is not split. Empty splits contribute nothing, whatever they hold (N1, N2, N5), and a row
-    without any is 0, -inf (N3). NaN in a live lse or in a sink propagates (N6).
+    DeepSeek-V4's attention turns its output back before the projection, which reads it in fp8. Arithmetic is f32 throughout. The row
+    is rounded once, when it is stored, or with `quantize_from="output"` before it is quantised. Pass one split for attention that is
+    not split. Empty splits contribute nothing, whatever they hold (N1, N2, N5). A row without any is 0, -inf (N3). NaN in a
+    live lse or in a sink propagates (N6).
 
     Args:
         partial: `[S, n, H, D] T`, T of f32, bf16, f16.
