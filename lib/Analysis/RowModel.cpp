@@ -424,9 +424,8 @@ RowModel::RowModel(KernelOp kernel, bool followsWraps)
     : kernel(kernel), followsWraps(followsWraps) {
   SmallVector<MemoryAccess> found = collectAccesses(kernel);
   // A lane's own buffer holds nothing that others see.
-  llvm::erase_if(found, [](const MemoryAccess &access) {
-    return !access.getArgument();
-  });
+  llvm::erase_if(
+      found, [](const MemoryAccess &access) { return !access.getArgument(); });
   for (const MemoryAccess &access : found)
     if (access.isPart())
       parted.insert(access.getProduct());
