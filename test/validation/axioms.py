@@ -11,12 +11,17 @@ from bitwuzla import Kind
 
 
 class Approximations:
-    """Applications of approximate functions, and the facts that hold for them."""
+    """Applications of approximate functions on one path, and the facts that hold for them."""
 
     def __init__(self, floats) -> None:  # floats: solver.Floats
         self.floats = floats
         self.seen: dict[str, list[tuple[object, object]]] = {}
         self.facts: list[object] = []
+
+    def copy(self) -> Approximations:
+        other = Approximations(self.floats)
+        other.seen, other.facts = {function: list(known) for function, known in self.seen.items()}, list(self.facts)
+        return other
 
     def apply(self, function: str, operand: object) -> object:
         for known, result in self.seen.setdefault(function, []):

@@ -14,6 +14,16 @@ from symbolic import Machine, Path
 _FAR = 200.0
 
 
+def call_names(call: Call) -> dict[tuple[str, int], str]:
+    """The names of the states' payloads and lse, by tensor and offset in bytes."""
+    same = dict(call.same)
+    names = {}
+    for i, ((payload, first), (lse, at)) in enumerate(call.states):
+        names[same.get(lse, lse), 4 * at] = f"lse {i}"
+        names.update({(same.get(payload, payload), 4 * (first + j)): f"payload {i}[{j}]" for j in range(128)})
+    return names
+
+
 @dataclass
 class Query:
     name: str
@@ -22,13 +32,12 @@ class Query:
 
 
 class Row:
-    """The states of a call before and after, as terms."""
+    """The states of a call before and after, as terms. `call_names` gives what they hold the same names in all kernels."""
 
     def __init__(self, floats: Floats, call: Call, path: Path) -> None:
-        same = dict(call.same)
         self.floats = floats
-        self.payloads = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for (name, at), _ in call.states]
-        self.lses = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for _, (name, at) in call.states]
+        self.inputs = {name: floats.fresh(name) for i in range(len(call.states)) for name in (f"payload {i}[0]", f"lse {i}")}
+        self.payloads, self.lses = list(self.inputs.values())[::2], list(self.inputs.values())[1::2]
         # Elements that are not written stay, which is only right in place.
         self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
         self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
@@ -74,23 +83,28 @@ class Answer:
 
 
 def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300) -> Answer:
+    """The solver's answer; a formula that it has proved for `floats` before, of another kernel, is not proved again."""
+    formula = frozenset([*path.conditions, *path.approximations.facts, *query.given, floats.negate(query.claim)])
+    if formula in floats.proved:
+        return Answer(query.name, True, {})
     options = Options()
     options.set(Option.PRODUCE_MODELS, True)
     options.set(Option.TIME_LIMIT_PER, int(1000 * seconds))
     solver = Bitwuzla(floats.manager, options)
-    for term in [*path.conditions, *floats.approximations.facts, *query.given, floats.negate(query.claim)]:
+    for term in formula:
         solver.assert_formula(term)
     result = solver.check_sat()
+    if result == Result.UNSAT:
+        floats.proved.add(formula)
     if result != Result.SAT:
         return Answer(query.name, True if result == Result.UNSAT else None, {})
-    terms = {**floats.inputs, "the result": row.out, "its lse": row.lse}
+    terms = {**row.inputs, "the result": row.out, "its lse": row.lse}
     return Answer(query.name, False, {name: str(solver.get_value(term)) for name, term in terms.items()})
 
 
-def answers(call: Call, program: Program, floats: Floats | None = None, only: str = "", seconds: float = 300) -> Iterator[Answer]:
+def answers(call: Call, program: Program, floats: Floats, only: str = "", seconds: float = 300) -> Iterator[Answer]:
     """The answers for each path of the program; `only` names queries by how they begin ("N4")."""
-    floats = floats or Floats()
-    machine = Machine(program.function, floats, program.registers, program.integers)
+    machine = Machine(program.function, floats, program.registers, program.integers, call_names(call))
     for path in list(machine.run(program.arguments)):
         row = Row(floats, call, path)
         for query in [*row.queries(), row.finite()] if only == "finite" else row.queries():

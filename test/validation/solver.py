@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 
-from axioms import Approximations
 from bitwuzla import Kind, RoundingMode, TermManager
 
 FORMATS = {"float": (8, 24), "half": (5, 11)}
@@ -19,7 +18,7 @@ class Floats:
         self.sorts["float"] = self.manager.mk_fp_sort(exponent, significand)
         self.nearest = self.manager.mk_rm_value(RoundingMode.RNE)
         self.inputs: dict[str, object] = {}
-        self.approximations = Approximations(self)
+        self.proved: set[frozenset[object]] = set()  # sets of terms that no floats satisfy
 
     def term(self, kind: Kind, *operands: object, rounds: bool = False) -> object:
         return self.manager.mk_term(kind, [self.nearest, *operands] if rounds else list(operands))

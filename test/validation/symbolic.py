@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import llvm_ir
+from axioms import Approximations
 from bitwuzla import Kind
 from llvm_ir import Function, Instruction, Type, drop_attributes, float_bits, split, take_type
 from solver import FORMATS, Floats
@@ -34,9 +35,10 @@ class Path:
     values: dict[str, Any] = field(default_factory=dict)
     conditions: list[object] = field(default_factory=list)
     stores: dict[tuple[str, int], object] = field(default_factory=dict)
+    approximations: Approximations = field(kw_only=True)
 
     def fork(self, block: str, condition: object) -> Path:
-        return Path(block, self.block, dict(self.values), [*self.conditions, condition], dict(self.stores))
+        return Path(block, self.block, dict(self.values), [*self.conditions, condition], dict(self.stores), approximations=self.approximations.copy())
 
 
 _SIGNED = {"sgt": lambda a, b: a > b, "sge": lambda a, b: a >= b, "slt": lambda a, b: a < b, "sle": lambda a, b: a <= b}
@@ -57,14 +59,18 @@ _COMPARE = {"eq": Kind.FP_EQUAL, "gt": Kind.FP_GT, "ge": Kind.FP_GEQ, "lt": Kind
 class Machine:
     """Runs a function for the thread that `registers` describes ("tid.x", "ctaid.x", ...).
 
-    `integers` are the elements of integer tensors, by tensor and offset in bytes.
+    `integers` are the elements of integer tensors, and `names` what some elements of float tensors are called, by tensor and
+    offset in bytes.
     """
 
-    def __init__(self, function: Function, floats: Floats, registers: dict[str, int], integers: dict[tuple[str, int], int]) -> None:
-        self.function, self.floats, self.registers, self.integers = function, floats, registers, integers
+    def __init__(
+        self, function: Function, floats: Floats, registers: dict[str, int], integers: dict[tuple[str, int], int], names: dict[tuple[str, int], str]
+    ) -> None:
+        self.function, self.floats, self.registers, self.integers, self.names = function, floats, registers, integers, names
 
     def run(self, arguments: list[Any]) -> Iterator[Path]:
-        pending = [Path(self.function.entry, values=dict(zip(self.function.params, arguments, strict=True)))]
+        values = dict(zip(self.function.params, arguments, strict=True))
+        pending = [Path(self.function.entry, values=values, approximations=Approximations(self.floats))]
         while pending:
             path = pending.pop()
             while path is not None:
@@ -321,7 +327,9 @@ class Machine:
     def _element(self, path: Path, place: tuple[str, int], type_: str) -> Any:
         if place in path.stores:
             return path.stores[place]
-        return self.floats.fresh(f"{place[0]}[{place[1]}]", type_) if type_ in FORMATS else self.integers[place]
+        if type_ not in FORMATS:
+            return self.integers[place]
+        return self.floats.fresh(self.names.get(place, f"{place[0]}[{place[1]}]"), type_)
 
     def _do_store(self, path: Path, rest: str) -> None:
         value, target = split(rest)[:2]
@@ -349,9 +357,9 @@ class Machine:
             loaded = self._load(path, type_, pointer) if any(m is not False for m in mask) else other
             return self._each(type_, self._choose, mask, loaded, other)
         types = [type_ for type_, _ in values]
-        return self._each(types[0], lambda *x: self._function(name, *x), *[value for _, value in values])
+        return self._each(types[0], lambda *x: self._function(path, name, *x), *[value for _, value in values])
 
-    def _function(self, name: str, *x: object) -> object:
+    def _function(self, path: Path, name: str, *x: object) -> object:
         extremum = _EXTREMA.get(name.rsplit(".", 1)[0])
         if extremum:
             return self._extremum(extremum, int(name.rsplit(".i", 1)[1]), *x)
@@ -367,7 +375,7 @@ class Machine:
             return f.maxnum(*x)
         for function in ("ex2", "lg2", "rcp"):
             if name.startswith(f"llvm.nvvm.{function}.approx"):
-                return f.approximations.apply(function, x[0])
+                return path.approximations.apply(function, x[0])
         raise ValueError(f"expected a function that the contract describes, got '{name}'")
 
 

@@ -18,9 +18,15 @@ _COMPILER = os.environ.get("MLAFIX_OPT", "mlafix-opt")
 _SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="takes minutes: MLAFIX_SLOW_PROOFS=1 runs it")
 
 
+@pytest.fixture(scope="module")
+def floats() -> Floats:
+    """Formulas that several kernels have in common are proved once."""
+    return Floats()
+
+
 @pytest.mark.parametrize("call", [pytest.param(call, id=str(call), marks=[_SLOW] if call.is_slow else []) for call in CALLS])
-def test_contract(call: Call) -> None:
-    found = list(answers(call, program(_COMPILER, call)))
+def test_contract(floats: Floats, call: Call) -> None:
+    found = list(answers(call, program(_COMPILER, call), floats))
     assert found
     assert [answer for answer in found if not answer.proved] == []
 
@@ -43,12 +49,12 @@ _BROKEN = {
 
 
 @pytest.mark.parametrize("fault", _BROKEN)
-def test_broken_lowering_is_refuted(fault: str) -> None:
+def test_broken_lowering_is_refuted(floats: Floats, fault: str) -> None:
     pattern, replacement, rule = _BROKEN[fault]
     call = CALLS[0]
     text, count = re.subn(pattern, replacement, compiled(_COMPILER, call.kernel, call.bindings)[0])
     assert count
-    found = list(answers(call, program(_COMPILER, call, text), only=rule))
+    found = list(answers(call, program(_COMPILER, call, text), floats, only=rule))
     refuted = [answer for answer in found if answer.proved is False]
     assert refuted, found
     assert refuted[0].inputs
