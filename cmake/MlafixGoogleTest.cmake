@@ -1,7 +1,8 @@
 # Finds GoogleTest for every suite below test/: the installed package, else its sources (Debian and Ubuntu keep them in
 # /usr/src/googletest), and defines
-#   mlafix_unittest(NAME src... LINK libs...)   a test program whose tests ctest sees one by one
-#   mlafix_test_program(NAME)                   a precompiled header, and little optimisation: most of the time is the compiler's
+#   mlafix_unittest(NAME src... LINK libs... [APART src...])   a test program whose tests ctest sees one by one
+#   mlafix_test_program(NAME [APART src...])                   headers are parsed once, and little is optimised: most of the
+#                                                              time is the compiler's (APART: see mlafix_unity)
 set(MLAFIX_GTEST_SOURCE "" CACHE PATH "Sources of GoogleTest, used where find_package does not find it")
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
@@ -26,14 +27,20 @@ endif()
 include(GoogleTest)
 
 function(mlafix_test_program name)
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <algorithm> <functional> <map> <memory> <string> <thread> <vector>)
+  cmake_parse_arguments(ARG "" "" "APART" ${ARGN})
+  get_target_property(_sources ${name} SOURCES)
+  list(LENGTH _sources _count)
+  if(NOT MLAFIX_UNITY OR _count GREATER 12) # else it would serve one file
+    target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <algorithm> <functional> <map> <memory> <string> <thread> <vector>)
+  endif()
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  mlafix_unity(${name} APART ${ARG_APART})
 endfunction()
 
 function(mlafix_unittest name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "LINK;APART" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
-  mlafix_test_program(${name})
+  mlafix_test_program(${name} APART ${ARG_APART})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()
