@@ -14,25 +14,26 @@ using namespace conformance;
 
 namespace {
 
-using Parameters = std::tuple<HeadShape, Float, bool>;
+using Parameters = std::tuple<HeadCase, bool>;
 
 class FixupTable : public testing::TestWithParam<Parameters> {
 protected:
   FixupSetup setup() const {
     FixupSetup S;
-    S.H = std::get<0>(GetParam()).H;
-    S.D = std::get<0>(GetParam()).D;
-    S.Type = std::get<1>(GetParam());
-    S.LseRowsFirst = std::get<2>(GetParam());
+    const auto &[Case, LseRowsFirst] = GetParam();
+    S.H = Case.Shape.H;
+    S.D = Case.Shape.D;
+    S.Type = Case.Type;
+    S.LseRowsFirst = LseRowsFirst;
     return S;
   }
 };
 
 std::string parameterName(const testing::TestParamInfo<Parameters> &Info) {
-  HeadShape Shape = std::get<0>(Info.param);
-  return "H" + std::to_string(Shape.H) + "_D" + std::to_string(Shape.D) + "_" +
-         spelling(std::get<1>(Info.param)) +
-         (std::get<2>(Info.param) ? "_lse_nH" : "_lse_Hn");
+  const auto &[Case, LseRowsFirst] = Info.param;
+  return "H" + std::to_string(Case.Shape.H) + "_D" +
+         std::to_string(Case.Shape.D) + "_" + spelling(Case.Type) +
+         (LseRowsFirst ? "_lse_nH" : "_lse_Hn");
 }
 
 /// Decode rows of 16 x 128 bf16 with these segments.
@@ -83,12 +84,10 @@ TEST_P(FixupTable, every_layout_and_mix_of_segments) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, FixupTable,
-    testing::Combine(testing::ValuesIn(headShapes()),
-                     testing::Values(Float::BF16, Float::F16, Float::F32),
-                     testing::Bool()),
-    parameterName);
+INSTANTIATE_TEST_SUITE_P(All, FixupTable,
+                         testing::Combine(testing::ValuesIn(headCases()),
+                                          testing::Bool()),
+                         parameterName);
 
 TEST(Fixup, no_rows_or_no_segments_do_nothing) {
   EXPECT_TRUE(fixes(segments({}, {0}, 4)));

@@ -45,12 +45,14 @@ mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
   return kernel(Name, bindings(H, D, Type));
 }
 
-const std::vector<HeadShape> &conformance::headShapes() {
-  static const std::vector<HeadShape> Shapes = {
-#define MLAFIX_HEAD_SHAPE(H, D) {H, D},
+const std::vector<HeadCase> &conformance::headCases() {
+  static const std::vector<HeadCase> Cases = {
+#define MLAFIX_HEAD_SHAPE(H, D)                                                \
+  {{H, D}, Float::BF16}, {{H, D}, Float::F16}, {{H, D}, Float::F32},
+#define MLAFIX_HEAD_COUNT(H, D) {{H, D}, Float::BF16},
 #include "HeadShapes.def"
   };
-  return Shapes;
+  return Cases;
 }
 
 int main(int Argc, char **Argv) {

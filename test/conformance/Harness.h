@@ -51,8 +51,14 @@ struct HeadShape {
   int64_t H, D;
 };
 
-/// Every shape in the units, from Specializations.cmake.
-const std::vector<HeadShape> &headShapes();
+/// A specialisation of the kernels that have HeadShapes.def.
+struct HeadCase {
+  HeadShape Shape;
+  Float Type;
+};
+
+/// All of them.
+const std::vector<HeadCase> &headCases();
 
 /// Flags of every launch here: the runtime asks the driver about pointers.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;

@@ -309,8 +309,11 @@ TEST(MergeMany, code_for_exactly_one_to_eight_states) {
   StateCase Cases[] = {{{6, 3}, Float::F16, false},
                        {{16, 128}, Float::BF16, false},
                        {{1, 576}, Float::F32, false}};
+  // 4 to 7 states are code of one kind: once is enough.
   for (const StateCase &Case : Cases)
     for (int64_t Count = 1; Count <= 8; ++Count) {
+      if (Case.Shape.D != 128 && Count > 3 && Count < 8)
+        continue;
       SCOPED_TRACE(Case.bindings() + exactly(Count));
       for (Spread How : AllSpreads) {
         Outcome Exact = mergeList(Case, 5, Count, How, -1, exactly(Count));
@@ -326,7 +329,7 @@ TEST(MergeMany, code_for_exactly_one_to_eight_states) {
 
 TEST(MergeMany, code_for_exactly_so_many_states_and_no_lse) {
   StateCase Case{{16, 128}, Float::BF16, false};
-  for (int64_t Count = 1; Count <= 8; ++Count)
+  for (int64_t Count : {1, 2, 3, 8})
     ASSERT_TRUE(mergeList(Case, 5, Count, Spread::Gaps, -1,
                           exactly(Count, false), false)
                     .Good)

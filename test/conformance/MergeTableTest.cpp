@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The whole table: every head shape x {bf16, f16, f32} x both lse layouts x
-// every style of strides and alignment x N x threshold, each with all kinds of
-// rows mixed (N1-N7, N10, N12).
+// The whole table: every case of HeadShapes.def x both lse layouts x every
+// style of strides and alignment x N x threshold, each with all kinds of rows
+// mixed (N1-N7, N10, N12).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,16 +17,17 @@ using namespace conformance;
 
 namespace {
 
-using Parameters = std::tuple<HeadShape, Float, bool>;
+using Parameters = std::tuple<HeadCase, bool>;
 
 class MergeTable : public testing::TestWithParam<Parameters> {
 protected:
   MergeSetup setup() const {
     MergeSetup S;
-    S.H = std::get<0>(GetParam()).H;
-    S.D = std::get<0>(GetParam()).D;
-    S.Type = std::get<1>(GetParam());
-    S.LseRowsFirst = std::get<2>(GetParam());
+    const auto &[Case, LseRowsFirst] = GetParam();
+    S.H = Case.Shape.H;
+    S.D = Case.Shape.D;
+    S.Type = Case.Type;
+    S.LseRowsFirst = LseRowsFirst;
     return S;
   }
 
@@ -41,10 +42,10 @@ protected:
 };
 
 std::string parameterName(const testing::TestParamInfo<Parameters> &Info) {
-  HeadShape Shape = std::get<0>(Info.param);
-  return "H" + std::to_string(Shape.H) + "_D" + std::to_string(Shape.D) + "_" +
-         spelling(std::get<1>(Info.param)) +
-         (std::get<2>(Info.param) ? "_lse_nH" : "_lse_Hn");
+  const auto &[Case, LseRowsFirst] = Info.param;
+  return "H" + std::to_string(Case.Shape.H) + "_D" +
+         std::to_string(Case.Shape.D) + "_" + spelling(Case.Type) +
+         (LseRowsFirst ? "_lse_nH" : "_lse_Hn");
 }
 
 constexpr Style Styles[] = {Style::Contiguous, Style::Misaligned, Style::Padded,
@@ -142,9 +143,7 @@ TEST_P(MergeTable, a_rows_bits_depend_on_that_row_alone) { // N9
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, MergeTable,
-    testing::Combine(testing::ValuesIn(headShapes()),
-                     testing::Values(Float::BF16, Float::F16, Float::F32),
-                     testing::Bool()),
-    parameterName);
+INSTANTIATE_TEST_SUITE_P(All, MergeTable,
+                         testing::Combine(testing::ValuesIn(headCases()),
+                                          testing::Bool()),
+                         parameterName);
