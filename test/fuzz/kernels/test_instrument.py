@@ -388,10 +388,21 @@ def worker() -> Iterator[workers.Worker]:
     made.stop()
 
 
+# Where the search for a kernel that shows a planted fault begins, so that few are run before one does.
+_BEGIN = {
+    "add": 100002, "mul": 100006, "div": 100013, "floordiv": 100096, "shl": 100038, "shr": 100125, "and": 100023, "xor": 100108,
+    "min": 100012, "max": 100006, "abs": 100016, "log": 100522, "sqrt": 100261, "rsqrt": 100182, "tanh": 100261, "floor": 100503,
+    "ceil": 100611, "sin": 100161, "erf": 100350, "round": 100117, "bf16": 100110, "f16": 100475, "f8e4m3fn": 100465, "f8e5m2": 100846,
+    "f8e8m0": 100518, "not": 100015, "fma": 100052, "compare": 100012, "ifexp": 100004, "reduce": 100016, "load": 100004,
+    "load-bool": 100006, "shape": 100012, "splat": 100376, "merge": 100012, "mask": 100032, "make_state": 100006, "load_state": 100012,
+    "store-where": 100009, "for-step": 100037, "if": 100013,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("kind", plant.KINDS)
 def test_a_planted_fault_is_seen(worker: workers.Worker, kind: str) -> None:
     """Some of the kernels that have such an operation give other results once it is spoiled."""
-    have_it = (seed for seed in range(100000, 104000) if plant.plant(generated(seed), kind, seed) is not None)
+    have_it = (seed for seed in range(_BEGIN.get(kind, 100000), 104000) if plant.plant(generated(seed), kind, seed) is not None)
     for seed in itertools.islice(have_it, 120):
         if workers.ask(worker, {"seed": seed, "plant": kind})["kind"] in ("wrong", "crash"):
             return
