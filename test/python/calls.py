@@ -96,6 +96,8 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "quantize_groups": lambda r: dict(x=r.rows(), out_format=ops.Fp8Groups(r.out(N, H, 1)), out=r.out(dtype=E4M3)),
     "rmsnorm": lambda r: dict(x=r.rows(N, D), weight=r.rows(D), out=r.out(N, D)),
     "softmax": lambda r: dict(x=r.rows(N, D), out=r.out(N, D)),
+    "mix_depth": lambda r: dict(prefix=r.rows(N, D), bank=r.rows(N, 2, D), score_weight=r.rows(D), out_weight=r.rows(D), snapshot=r.out(N, D),
+                                out=r.out(N, D)),
     "zero_blocks": lambda r: dict(cache=r.out(), ids=r.ints(1, -1, 3)),
     "zero_blocks_of_shapes": lambda r: dict(cache=[r.out(), r.out(3, 2, D)], ids=r.ints(1, -1, 3)),
     "pad_metadata": lambda r: dict(seq_lens=r.ints(3, -1, 2), live_rows=2, cu_seqlens=r.ints(0, 1, 2, 9), slots=r.ints(5, 4, 3, dtype=np.int64),

@@ -148,6 +148,7 @@ PROGRAMS = {
     "quantize_groups": Program(_grouped, lambda n, H, D: (r(n, H, D),)),
     "rmsnorm": Program(lambda *x: ops.rmsnorm(*x), lambda n, H, D: (r(n, D), r(D))),
     "softmax": Program(lambda x: ops.softmax(x, 0.5), lambda n, H, D: (r(n, D),)),
+    "mix_depth": Program(lambda *x: ops.mix_depth(*x), lambda n, H, D: (r(n, D), r(n, 3, D), r(D))),
     "zero_blocks": Program(_updated(lambda *x: ops.zero_blocks(*x), 0), lambda n, H, D: (r(n, 2, 3, H, D), ints(1, -1, 3))),
     "pack_rows": Program(lambda x, s: ops.pack_rows(x, s, 3, pad=0.5), lambda n, H, D: (r(n, H, D), ints(0, 2, n))),
     "unpack_rows": Program(lambda p, s: ops.unpack_rows(p, s, out=p.new_zeros((4, *p.shape[2:]))), lambda n, H, D: (r(2, 3, H, D), ints(0, 2, 4))),
@@ -159,6 +160,9 @@ PROGRAMS = {
         lambda *x: cache_dit.fused_merge_attn_states(*x), lambda n, H, D: (r(2, n, H, D), r(2, n, H, 1), r(2, n, H, D), r(2, n, H, 1))),
     "sglang.correct_attn_out": Program(lambda *x: sglang.correct_attn_out(*x, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
     "sglang.dcp_lse_combine_triton": Program(lambda *x: sglang.dcp_lse_combine_triton(*x, False, True), lambda n, H, D: (r(3, n, H, D), r(3, n, H))),
+    "sglang.attn_res_fused_tma": Program(
+        _updated(lambda out, bank, prefix, cw, ow: sglang.attn_res_fused_tma(prefix, bank, cw, ow, out, 2, 1e-5, write_prefix=True), 0, 1),
+        lambda n, H, D: (r(n, D), r(n, 4, D), r(n, D), r(D), r(D))),
     "sglang.dcp_mla_reduce": Program(
         lambda *x: sglang.dcp_mla_reduce(*x, 4, torch.float32), lambda n, H, D: (r(n, H, 3, D), r(n, H, 3), r(n, H, 3), ints(*range(1, n + 1)))),
     "vllm.merge_mla_segments_triton": Program(

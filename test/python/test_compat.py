@@ -58,6 +58,7 @@ SIGNATURES = [
     (sglang, "dcp_lse_combine_triton", "(recv_output, recv_lse, is_lse_base_on_e=True, return_lse=False)"),
     *((module, name, "(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype)")
       for module, name in ((sglang, "dcp_mla_reduce"), (vllm, "merge_mla_segments_triton"))),
+    (sglang, "attn_res_fused_tma", "(prefix_sum, bank, cw, ow, out, nvb, eps, *, write_prefix=False)"),
     (sglang, "dcp_pack_a2a_send", "(cp_attn_out, cp_attn_lse, send_output, send_lse)"),
     (vllm, "DirectDCPQGatherWorkspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype='bf16', num_ubatches=1, "
                                         "padded_num_heads=None)"),

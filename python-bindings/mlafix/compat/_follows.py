@@ -25,6 +25,7 @@ FOLLOWS: dict[str, str] = {
     "sglang.merge_state_v1": "sgl-project/sglang 0.5 (`sgl_kernel.merge_state`, which later releases no longer have)",
     "sglang.merge_state": "sgl-project/sglang of 2026-08-22: python/sglang/kernels/ops/attention/merge_state.py",
     "sglang.fixup_zero_kv_rows": "sgl-project/sglang of 2026-08-22: python/sglang/kernels/ops/attention/fixup_zero_kv.py",
+    "sglang.attn_res_fused_tma": "sgl-project/sglang cb18e9384eb3: python/sglang/kernels/ops/attention/attn_res.py",
     **dict.fromkeys(("sglang.cp_lse_ag_out_rs_mha", "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "sglang.dcp_pack_a2a_send"), _SGLANG_DCP),
     **dict.fromkeys(("sglang.correct_attn_out", "sglang.dcp_lse_combine_triton", "sglang.dcp_mla_reduce"), _SGLANG_PARTS),
     **dict.fromkeys(("flashinfer.merge_state", "flashinfer.merge_state_in_place", "flashinfer.merge_states"), _FLASHINFER),

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from .. import ops
-from .._arguments import renames
+from .._arguments import check_integer, renames, wrong
 from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import pack_heads, weigh_rank
@@ -100,6 +100,37 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
             launched then.
     """
     ops.fixup_zero_kv_rows(out, lse, kv_lens, cum_seq_lens, lse_layout="nh")
+
+
+# -- Attention residuals: sglang.kernels.ops.attention.attn_res ----------------------------------------------------------
+
+
+@renames(prefix="prefix_sum", score_weight="cw", out_weight="ow", epsilon="eps", out_epsilon="eps", snapshot="bank")
+def attn_res_fused_tma(prefix_sum: Array, bank: Array, cw: Array, ow: Array, out: Array, nvb: int, eps: float, *,
+                       write_prefix: bool = False) -> None:
+    """Mixes a token's rows of former layers by their scores, with a norm behind it (`mlafix.ops.mix_depth`).
+
+    Differences from SGLang: any GPU and any D (there SM100 and 7168); any number of rows (there 1 to 8).
+
+    Args:
+        prefix_sum: `[T, D]` bf16, f16, f32.
+        bank: `[T, NB, D]`; its first `nvb` rows are read.
+        cw: `[D]` bf16, f16 or f32: the product of the score's norm weight and its projection.
+        ow: `[D]` likewise: the weight of the output's norm.
+        out: `[T, D]`; written.
+        nvb: rows that count, 0 to NB.
+        eps: of both norms.
+        write_prefix: `bank[:, nvb]` takes the prefix bit for bit.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    rows: Any = bank
+    check_integer("nvb", nvb)
+    room = rows_of(rows, "bank", ("T", "NB", "D"))[1] - (1 if write_prefix else 0)
+    if not 0 <= nvb <= room:
+        raise wrong("nvb", f"0 to {room} rows", nvb)
+    ops.mix_depth(prefix_sum, rows[:, :nvb], cw, out_weight=ow, epsilon=eps, snapshot=rows[:, nvb] if write_prefix else None, out=out)
 
 
 # -- Decode context parallelism: sglang.srt.layers.dcp.comm ------------------------------------------------------------

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlafix.dsl import DType, In, InOut, Out, exp, f8e4m3fn, f32, grid, index, kernel, rsqrt, shape, u8
+from mlafix.dsl import (
+    DType,
+    In,
+    InOut,
+    Out,
+    exp,
+    f8e4m3fn,
+    f32,
+    grid,
+    index,
+    inline,
+    kernel,
+    make_state,
+    merge,
+    payload,
+    present,
+    rsqrt,
+    shape,
+    u8,
+)
 from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
+# Of weights.
+W, V = DType("W", default=f32), DType("V", default=f32)
 
 
 @kernel
@@ -38,6 +59,39 @@ def softmax(y: Out[T, "n D"], x: In[T, "n D"], scale: f32):
         v = x[t]
         weights = exp((v - max(v)) * scale)
         y[t] = weights / sum(weights)
+
+
+@inline
+def score_of(row, weight, epsilon):
+    """The dot of a weight and a row's RMSNorm."""
+    return sum(row * weight) * rsqrt(sum(row * row) / f32(shape("D")) + epsilon)
+
+
+@kernel
+def mix_depth(out: Out[T, "n D"], snapshot: InOut[T, "n D"] | None, prefix: In[T, "n D"], bank: In[T, "n k D"], score_weight: In[W, "D"],
+              out_weight: In[V, "D"] | None, epsilon: f32, out_epsilon: f32):  # fmt: skip
+    """Attention residuals: a row of the prefix and of k former layers, mixed by the softmax of their scores, then RMSNorm.
+
+      out          [n, D]    T  written
+      snapshot     [n, D]    T  written with the prefix, bit for bit; optional
+      prefix       [n, D]    T
+      bank         [n, k, D] T  each row is read once
+      score_weight [D]          f32, bf16 or f16
+      out_weight   [D]          likewise; without it there is no norm; optional
+      epsilon, out_epsilon f32
+    """
+    for t in grid("n"):
+        weight, own = score_weight[:], prefix[t]
+        snapshot[t] = own
+        merged = make_state(own, score_of(own, weight, epsilon), base="e")
+        for i in range(shape("k")):
+            row = bank[t, i]
+            merged = merge(merged, make_state(row, score_of(row, weight, epsilon), base="e"))
+        mixed = payload(merged)
+        if present(out_weight):
+            out[t] = mixed * rsqrt(sum(mixed * mixed) / f32(shape("D")) + out_epsilon) * out_weight[:]
+        else:
+            out[t] = mixed
 
 
 @kernel

@@ -116,6 +116,7 @@ _PASSED = {
     "OutFormat | None": _FORMAT,
     "bool": _as("bool"),
     "float": _as("Scalar"),
+    "float | None": _as("Scalar?"),
     "int": _as("SymInt"),
     "int | None": _as("SymInt?"),
     "LseLayout": _as("str"),

@@ -1,7 +1,7 @@
 """Row kernels beyond attention states: the same language carries them.
 
 In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`, but for
-`quantize_groups`, which compiles when it is first called, as a merge with an `out_format` does.
+`quantize_groups` and `mix_depth`, which compile when they are first called, as a merge with an `out_format` does.
 
 The examples begin with:
 
@@ -11,18 +11,21 @@ The examples begin with:
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from .. import library
 from .._arguments import wrong
-from .._arrays import check_dtype, empty_rows, one_element, viewed
+from .._arrays import check_dtype, empty_rows, one_element, rows_of, viewed
 from ._bases import Bases
 from ._families import PLAIN, KernelDispatchers
-from ._launch import launch, operation
+from ._launch import launch, launch_kernel, operation
 from ._outputs import launch_in
 from ._types import Array, Stream
 from .formats import Fp8, OutFormat, check_format
+from .merge_many import bound_count
 
-__all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax"]
+__all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax", "mix_depth"]
 
 _QUANTIZE = KernelDispatchers("quantize_fp8_static")
 _RMSNORM = KernelDispatchers("rmsnorm")
@@ -160,6 +163,62 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         out = empty_rows(x, "x", ("n", "D"))
     launch(_SOFTMAX, PLAIN, (out, x, scale), stream)
     return out
+
+
+@operation(writes=("snapshot",), out="")
+def mix_depth(prefix: Array, bank: Array, score_weight: Array, *, out_weight: Array | None = None, epsilon: float = 1e-6,
+              out_epsilon: float | None = None, snapshot: Array | None = None, out: Array | None = None, stream: Stream = None) -> Any:
+    """Attention residuals over depth: a token's row of the running prefix and those of K former layers, mixed by their scores.
+
+        score_i = sum(x_i * score_weight) / sqrt(mean(x_i^2) + epsilon)    of the rows bank[t, 0] … bank[t, K - 1] and prefix[t]
+        mixed = sum_i softmax(score)_i * x_i
+        out = mixed / sqrt(mean(mixed^2) + out_epsilon) * out_weight
+
+    It is the aggregation of Kimi-K3 (SGLang #33599): an attention over layers with scores that are computed where the rows are read,
+    once each. The merge is that of `merge_states`: NaN in a row propagates (N6).
+
+    Args:
+        prefix: `[n, D] T`, T of bf16, f16, f32.
+        bank: `[n, K, D] T`, any strides but the last dim's; K may be 0. Pass the rows that count: `bank[:, :K]`.
+        score_weight: `[D]`, f32, bf16 or f16: the product of the norm's weight and the projection's.
+        out_weight: `[D]` likewise. None: `out` is `mixed`.
+        epsilon: added to the mean squares of scores.
+        out_epsilon: added to that of the output's norm. None: `epsilon`.
+        snapshot: `[n, D] T`: takes the prefix bit for bit, `bank[:, K]` as a rule. None: nothing is kept.
+        out: `[n, D] T`. Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Cost:
+        Reads n (K + 1) D E bytes and writes n D E, with E bytes an element of T, and as many again with a `snapshot`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> prefix, bank = np.full((1, 4), 2, np.float32), np.full((1, 1, 4), 6, np.float32)
+        >>> ops.mix_depth(prefix, bank, np.zeros(4, np.float32)).tolist()  # equal scores
+        [[4.0, 4.0, 4.0, 4.0]]
+    """
+    check_dtype(prefix, "prefix")
+    check_dtype(score_weight, "score_weight")
+    if out_weight is not None:
+        check_dtype(out_weight, "out_weight")
+    if out is None:
+        out = empty_rows(prefix, "prefix", ("n", "D"))
+    count = rows_of(bank, "bank", ("n", "K", "D"))[1]
+    kernel = library.kernel("mix_depth")
+    if bound_count(count):
+        kernel = _bound_to(count)
+    launch_kernel(kernel, (out, snapshot, prefix, bank, score_weight, out_weight, epsilon, epsilon if out_epsilon is None else out_epsilon), stream)
+    return out
+
+
+@functools.lru_cache(maxsize=None)
+def _bound_to(count: int) -> Any:
+    return library.kernel("mix_depth").specialize(k=count)
 
 
 def _quantised(x: Any, out_format: OutFormat, out: Any, stream: Any) -> Any:
