@@ -111,6 +111,25 @@ def test_sequences_of_several_tokens_share_their_length(device: Device, rng: np.
     assert (device.get(out)[0][[0, 7]] == 0).all() and np.isneginf(device.get(lse)[0][[0, 7]]).all()
 
 
+@pytest.mark.parametrize("normalised", [True, False])
+def test_flashinfer_verify_of_a_draft_beside_an_empty_prefix(normalised: bool, device: Device, rng: np.random.Generator) -> None:
+    """Speculation: the splits of a prefix and the draft's own block. With every split empty the row was NaN there; it is the draft's state."""
+    lengths = [90, 0, 33]
+    parts = Parts(rng, [valid(length, split_len=32) for length in lengths])
+    draft, draft_lse = rng.normal(0, 1, (3, 1, H, D)).astype(np.float32).astype(BF16), rng.normal(0, 1, (3, 1, H)).astype(np.float32)
+    arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima, parts.sums)]
+    how = dict(partial_sum=None if normalised else arrays[2], seq_lens=device.put(np.array(lengths, np.int32)), split_len=32)
+    out, lse = ops.combine_split_kv(*arrays[:2], **how, beside=device.put(draft), beside_lse=device.put(draft_lse))  # type: ignore[arg-type]
+    prefix, prefix_lse = ops.combine_split_kv(*arrays[:2], **how)  # type: ignore[arg-type]
+    wide = device.put(draft.astype(np.float32)[:, 0])
+    want, total = ops.merge_attn_states(prefix[:, 0], prefix_lse[:, 0], wide, device.put(draft_lse[:, 0]), lse_layout="nh")
+    np.testing.assert_allclose(device.get(out)[:, 0], device.get(want), rtol=0, atol=4e-6)
+    np.testing.assert_allclose(device.get(lse)[:, 0], device.get(total), rtol=4e-7, atol=4e-6)
+    assert same_bits(device.get(out)[1], draft[1].astype(np.float32)) and same_bits(device.get(lse)[1], draft_lse[1])
+    with pytest.raises(mlafix.ArgumentError, match='argument "beside_lse": expected an array exactly where beside is one, got one of both'):
+        ops.combine_split_kv(*arrays[:2], beside=device.put(draft))
+
+
 def test_nan_in_a_split_that_counts_propagates_and_no_other(device: Device, rng: np.random.Generator) -> None:
     parts = Parts(rng, [S, S, S])
     parts.maxima[2, 0, 0], parts.sums[1, 2, 1] = np.nan, np.nan

@@ -314,6 +314,7 @@ def merge_ragged_states(scaling: Scaling, in_one_base: bool = True) -> Any:
 # -- Splits that are counted, or not normalised -------------------------------------------------------------------------
 
 I = DType("I", default=i32)  # noqa: E741
+M = DType("M", default=f32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -326,10 +327,13 @@ class Splits:
         split_len, tile_len: keys of a split, or where this is 0, of a tile: each split has as many tiles.
         halvings: see `segment_of`.
         to_log2: what makes the maxima those of base 2.
+        beside, beside_lse: a state that is normalised, and merged with them.
     """
 
     partial: Any
     lses: Any
+    beside: Any
+    beside_lse: Any = In[f32, "b l H"] | None
     sums: Any = In[f32, "s b l H"] | None
     lens: Any = In[I, "q"] | None
     starts: Any = In[i32, "q1"] | None
@@ -341,7 +345,7 @@ class Splits:
 
 def splits_of(dtype: Any, row: str) -> Splits:
     """The declaration of splits with such rows."""
-    return Splits(In[dtype, f"s b l H {row}"], In[f32, "s b l H"])
+    return Splits(In[dtype, f"s b l H {row}"], In[f32, "s b l H"], In[M, f"b l H {row}"] | None)
 
 
 @inline
@@ -405,12 +409,13 @@ def counted(i, j, h, of, row):
     else:
         for k in range(shape("s")):
             merged = merge(merged, load_state(of.partial[k, i, j, h], of.lses[k, i, j, h], where=k < count, base=B))
-    return rebase(merged, RESULT)
+    return rebase(merge(merged, load_state(of.beside[i, j, h], of.beside_lse[i, j, h], base=B)), RESULT)
 
 
 @kernel
 def combine_split_kv_counted(out: Out[O, "b l H D"], out_lse: Out[f32, "b l H"] | None, of: splits_of(P, "D")):
-    """combine_split_kv of splits that are counted by lengths on the device, or not normalised; what does not count is not read."""
+    """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside them; what does
+    not count is not read."""
     for i, j, h in grid("b", "l", "H"):
         store_state(counted(i, j, h, of, "D"), out[i, j, h], out_lse[i, j, h])
 

@@ -20,6 +20,14 @@ The examples begin with:
 
 A merge needs such a threshold from the host, not buffers that are zeroed first (vLLM #36540).
 
+**Bases.** Prefix, suffix and result may each have a base of their own, as where FlashInfer's prefix, in base 2, meets FlashAttention's
+suffix: taken for one base, the prefix has a wrong weight (SGLang #40903). Kernels for several bases are compiled in no package:
+`mlafix.warmup` of a call compiles its code ahead.
+
+    >>> out, out_lse = ops.merge_attn_states(prefix, lse + np.float32(np.log2(3)), suffix, lse, prefix_base="log2")
+    >>> out[0, 0, 0].item(), round(out_lse[0, 0].item(), 4)  # three fourths of 2 and one of 4; ln 4
+    (2.5, 1.3863)
+
 **Formats.** With an `out_format` the result is fp8 or fp4, with one static scale or with a scale for each group, which the merge writes
 (`mlafix.ops.formats`):
 

@@ -13,6 +13,9 @@ Each length of a list has code of its own, compiled when it is first met, unless
 
 Without the bindings of optional arguments the code takes any length, and reaches a fifth less bandwidth where half of the
 arguments are omitted.
+
+A result whose lse is in a base of its own, and splits that are counted, not normalised or beside a state, have kernels that are
+compiled in no package: `mlafix.warmup` of a call compiles its code ahead.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from typing import Any, Sequence
 
 from .. import _toolchain
 from .._arguments import check_integer, wrong
-from .._arrays import check_integers, dtype_name, rows_of
+from .._arrays import check_dtype, check_integers, dtype_name, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._bases import TO_LOG2, Bases, bases_of, layout_of, spelled_key
@@ -279,7 +282,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 @calls_operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None = None, seq_lens: Array | None = None,
                      split_len: int | None = None, tile_len: int | None = None, cu_seqlens: Array | None = None,
-                     out: Array | None = None, out_lse: Array | None = None,
+                     beside: Array | None = None, beside_lse: Array | None = None, out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                      lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
                      stream: Stream = None) -> tuple[Any, Any]:
@@ -300,6 +303,9 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
     `split_len` these are ceil(length / split_len); with `tile_len` all S splits cover a request, each with as many whole tiles,
     ceil(length / (S * tile_len)). A length of 0 or less has none, and the row becomes 0, -inf.
 
+    **Beside.** A state `beside` is merged with the splits in the same launch: of the draft's own tokens beside the splits of their prefix,
+    say, when speculation is verified. It counts whatever the lengths say, and with no valid split the row is its copy (N4).
+
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32` (or `[S, B, H, L]`, by `lse_layout`), any strides.
@@ -309,6 +315,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         split_len: keys of a split. 1: `seq_lens` counts splits.
         tile_len: keys of a tile, in place of `split_len`.
         cu_seqlens: `[q + 1] i32`, there too: the tokens of each sequence, which are numbered over B and L. None: a row of B is one.
+        beside: `[B, L, H, D]`, f32, bf16 or f16. None: there is none.
+        beside_lse: `[B, L, H] f32`, as `partial_lse` in layout and base; with `beside`.
         out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
@@ -326,7 +334,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
 
     Cost:
         Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes an element of `partial` and F of `out`. With
-        `seq_lens` only the splits that a row has are read; `partial_sum` is 4 bytes more a row of a split.
+        `seq_lens` only the splits that a row has are read; `partial_sum` is 4 bytes more a row of a split,
+        and `beside` a row more.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -342,19 +351,19 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is None and lse_layout == "nh":
+    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is None and lse_layout == "nh":
         spelled = base if lse_base is None else lse_base
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     return _combine_split_kv(partial, partial_lse, partial_sum=partial_sum, seq_lens=seq_lens, split_len=split_len, tile_len=tile_len,
-                             cu_seqlens=cu_seqlens, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
+                             cu_seqlens=cu_seqlens, beside=beside, beside_lse=beside_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
                              lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, stream=stream)
 
 
 @operation({"lses": "partial_lse", "sums": "partial_sum", "lens": "seq_lens", "starts": "cu_seqlens"}, out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None, seq_lens: Array | None, split_len: int | None,
-                      tile_len: int | None, cu_seqlens: Array | None, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
+                      tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
                       return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
                       out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
@@ -366,10 +375,14 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     if name is not None and type(out_format) is Fp8 and name != "f8e4m3fn":
         raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
-    lses = turned((out_lse, partial_lse, partial_sum), layout, "nh")
+    lses = turned((out_lse, partial_lse, beside_lse, partial_sum), layout, "nh")
     counts = _counts(seq_lens, split_len, tile_len, cu_seqlens)
-    if partial_sum is not None or seq_lens is not None:
-        counted = lses[0], partial, *lses[1:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
+    if (beside is None) != (beside_lse is None):
+        raise wrong("beside_lse", "an array exactly where beside is one", "one of both")
+    if partial_sum is not None or seq_lens is not None or beside is not None:
+        if beside is not None:
+            check_dtype(beside, "beside")
+        counted = lses[0], partial, lses[1], beside, *lses[2:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
         if out_format is None:
             bound = ("s",) if bound_count(shape[0]) else ()
             chosen = (f"ResultBase={bases.result}",) if bases.result != "e" else ()
