@@ -18,7 +18,7 @@ from .blocks import block_size, blocks_in
 ExchangeName = Literal["auto", "pull", "push"]
 
 # By compute capability: the sizes of blocks, in bytes, that are stored faster than they are read, from the first number to the second.
-# (9, 0): all that were measured on two H200s (docs/Distributed.md), a guess for other GPUs of that kind and for more ranks.
+# (9, 0): all that were measured on two and four H100s and H200s (docs/Distributed.md), a guess for more ranks.
 EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
