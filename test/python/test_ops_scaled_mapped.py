@@ -163,7 +163,7 @@ def groups_in(shape: tuple[int, ...], **more: Any) -> ops.Fp8Groups:
     (dict(out=None), 'argument "out": expected an array, got NoneType'),
     (dict(parts=np.ones((7, 64), F32)), r'argument "parts": expected 3 dims \[p, H, D\], got 2'),
     (dict(part_map=np.ones(3, np.int64)), 'argument "part_map": expected dtype i32.*got i64'),
-    (dict(base="x"), "argument \"base\": expected 'e' or '2', got 'x'"),
+    (dict(base="x"), "argument \"base\": expected 'e', 'ln', '2' or 'log2', got 'x'"),
     (dict(out_format=ops.NvFp4(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], two elements'),
 ])  # fmt: skip
 def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
