@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import linecache
 import os
@@ -90,13 +91,19 @@ def _tokenized(lines: list[str]) -> list[str]:
 def _is_in_its_file(function: types.FunctionType) -> bool:
     """True if the text of a function's file makes its code. The whole file is compiled: imports in it bear on the code."""
     code = function.__code__
+    return _facts(code) in _facts_inside("".join(_lines(function)), code.co_filename)
+
+
+@functools.lru_cache(maxsize=4)
+def _facts_inside(text: str, file: str) -> list[tuple[object, ...]]:
+    """Of every function in a file; a kernel asks for each function of the file that it calls."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given when the file was imported
-            made = compile("".join(_lines(function)), code.co_filename, "exec", dont_inherit=True)
+            made = compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
-        return False
-    return any(_facts(one) == _facts(code) for one in _inside(made))
+        return []
+    return [_facts(one) for one in _inside(made)]
 
 
 def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
