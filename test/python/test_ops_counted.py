@@ -139,6 +139,28 @@ def test_nan_in_a_split_that_counts_propagates_and_no_other(device: Device, rng:
     assert (np.isnan(device.get(lse)[:, 0]) == faulty).all() and (np.isnan(device.get(out)[:, 0]).all(axis=-1) == faulty).all()
 
 
+@pytest.mark.parametrize("how", [dict(split_len=32), dict(tile_len=16), dict(split_len=2**62), dict(tile_len=2**62)], ids=str)
+def test_lengths_near_2_to_the_63(how: dict[str, int], device: Device, rng: np.random.Generator) -> None:
+    lengths = [2**63 - 1, 2**63 - 9, 2**62 + 1, -(2**63), 1]
+    parts = Parts(rng, [valid(length, **how) for length in lengths])
+    out, lse = ops.combine_split_kv(
+        device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]),
+        seq_lens=device.put(np.array(lengths, np.int64)), **how)  # type: ignore[arg-type]
+    check(parts, device.get(out)[:, 0], device.get(lse)[:, 0], "e")
+
+
+def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Generator) -> None:
+    """One that is inf, and two that are together; also of groups through maps."""
+    parts = Parts(rng, [S, S, S])
+    parts.sums[1, 0], parts.sums[:2, 1], parts.maxima[:2, 1], parts.maxima[:, 0] = np.inf, 3e38, 9, 0
+    out, lse = ops.combine_split_kv(device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]))
+    flat = [device.put(np.ascontiguousarray(x.swapaxes(0, 1)).reshape(-1, *x.shape[2:])) for x in (parts.rows, parts.maxima, parts.sums)]
+    mapped, mapped_lse = device.put(poison((3, H, D), F32)), device.put(poison((3, H), F32))
+    ops.merge_states_mapped(mapped, flat[0], flat[1], device.put(np.arange(4, dtype=np.int32) * S), part_sums=flat[2], out_lse=mapped_lse)
+    for rows, total in ((device.get(out)[:, 0], device.get(lse)[:, 0]), (device.get(mapped), device.get(mapped_lse))):
+        assert np.isnan(total[:2]).all() and np.isnan(rows[:2]).all() and np.isfinite(rows[2]).all() and np.isfinite(total[2]).all()
+
+
 @pytest.mark.parametrize("form", ["static", "groups"])
 def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, device: Device, rng: np.random.Generator) -> None:
     if form == "groups" and device.name == "ptx":

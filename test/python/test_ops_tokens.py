@@ -226,6 +226,7 @@ def test_heads_are_turned(device: Device, rng: np.random.Generator, dtype: np.dt
     table = np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(table_dtype or dtype)
     whole = rng.standard_normal((n, heads, dim + rest)).astype(dtype)
     positions = np.array([3, 0, 19, 20, -1])
+    whole[3, 0, :dim], whole[4, :, :dim] = np.inf, np.nan
     for kind, given in ((np.int64, table), (np.int32, table.reshape(20, 2, dim // 2))):
         x = device.put(whole.copy())
         ops.apply_rope(x[..., :dim], device.put(positions.astype(kind)), device.put(given), interleaved=interleaved)

@@ -77,6 +77,30 @@ def test_rows_are_merged_and_their_last_elements_turned(splits: int, dim: int, t
     assert (widen(device.get(out))[2, 1] == 0).all() and (widen(device.get(out))[3:5, :, dim - turned :] == 0).all()
 
 
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_positions_that_are_none_give_zeros_whatever_rows_hold(interleaved: bool, device: Device, rng: np.random.Generator) -> None:
+    v, s = rng.normal(0, 1, (2, N, H, 32)).astype(np.float32), rng.normal(0, 1, (2, N, H)).astype(np.float32)
+    v[0, 2:4], v[:, 4, 1], s[0, 5, 0] = np.nan, np.inf, np.nan
+    positions = np.array([0, 7, -1, 8, 2**62, -(2**63)])
+    out, _ = ops.combine_rope(*(device.put(x) for x in (v, s, positions, tables(rng, 8))), interleaved=interleaved)
+    got = device.get(out)
+    assert (got[2:, :, 24:] == 0).all() and np.isnan(got[2:4, :, :24]).all() and np.isfinite(got[:2]).all()
+
+
+@pytest.mark.parametrize("base", ["e", "2"])
+def test_a_sink_beside_lses_of_any_size(base: Any, device: Device, rng: np.random.Generator) -> None:
+    """The sink far above the lses, both far below 0, and one or the other near the ends of f32; the lse is without it."""
+    sinks = np.array([90, -3e38, 3e38, 3e38, -2e38, 0], np.float32)
+    lses = np.array([0, -3e38, 0, 2e38, 2e38, -np.inf], np.float32)
+    rows = np.full((1, 1, len(sinks), 8), 1e36, np.float32) * np.float32([1, 1e-36, 1, 1, 1, 1])[:, None]
+    quarter = np.array([[1.0, 0.0]], np.float32)
+    out, lse = ops.combine_rope(*(device.put(x) for x in (rows, lses[None, None], np.zeros(1, np.int64), quarter)), sinks=device.put(sinks), base=base)
+    with np.errstate(over="ignore"):
+        weights = 1 / (1 + np.exp(sinks.astype(np.float64) - lses * np.log(BASE[base])))
+    np.testing.assert_allclose(device.get(out)[0], rows[0, 0] * weights[:, None], rtol=2e-5)
+    assert same_bits(device.get(lse), lses[None])
+
+
 @pytest.mark.parametrize("source", ["f32", "output"])
 @pytest.mark.parametrize(("dim", "turned", "scales"), [
     (512, 64, "words"), (192, 64, "column-major"), (256, 64, "e8m0"), (96, 32, "static")])  # fmt: skip

@@ -362,14 +362,19 @@ def length_of(i, j, of):
 
 
 @inline
+def ceiling(length, each):
+    """How many steps of `each` cover a length, without a sum that may pass 2^63; 0 for a length of 0 or less."""
+    return (length - 1) // max(each, 1) + 1 if length > 0 else 0
+
+
+@inline
 def count_of(i, j, of):
     """How many splits of a row count."""
     count = i64(shape("s"))
     if present(of.lens):
-        length = length_of(i, j, of)
-        tiles = max((length + count * i64(of.tile_len) - 1) // max(count * i64(of.tile_len), 1), 1)
-        each = i64(of.split_len) if of.split_len > 0 else tiles * i64(of.tile_len)
-        count = min(max((length + each - 1) // max(each, 1), 0), count)
+        tiles = ceiling(length_of(i, j, of), i64(of.split_len) if of.split_len > 0 else i64(of.tile_len))
+        each = 1 if of.split_len > 0 else ceiling(tiles, count)
+        count = min(ceiling(tiles, each), count)
     return count
 
 
@@ -395,7 +400,7 @@ def summed(i, j, h, count, of, row):
         rows = rows + load(of.partial[k, i, j, h], where=counts) * weight
         total = total + load(of.sums[k, i, j, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else total
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows is no empty row's
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / of.to_log2, base=B)
 
 

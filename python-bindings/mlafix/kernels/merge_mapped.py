@@ -155,7 +155,7 @@ def summed_parts(group, bounds, of, beside, h, row):
         rows = rows + load(of.parts[i, h], where=counts) * weight
         total = total + load(beside.sums[i, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else total
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows is no empty row's
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / beside.to_log2, base=B)
 
 

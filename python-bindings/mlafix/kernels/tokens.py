@@ -97,8 +97,9 @@ def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"
 def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
     """Each pair (x[i], x[K + i]) of a head turned by its angle; a position beyond the table gives zeros."""
     for t, h in grid("n", "H"):
+        known = 0 <= positions[t] < shape("m")
         c, s = table[positions[t], 0], table[positions[t], 1]
-        a, b = x[t, h, 0], x[t, h, 1]
+        a, b = load(x[t, h, 0], where=known), load(x[t, h, 1], where=known)
         x[t, h, 0] = a * c - b * s
         x[t, h, 1] = b * c + a * s
 
@@ -107,7 +108,8 @@ def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m 
 def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
     """The same of each pair (x[2 * i], x[2 * i + 1])."""
     for t, h in grid("n", "H"):
+        known = 0 <= positions[t] < shape("m")
         c, s = table[positions[t], 0], table[positions[t], 1]
-        a, b = x[t, h, :, 0], x[t, h, :, 1]
+        a, b = load(x[t, h, :, 0], where=known), load(x[t, h, :, 1], where=known)
         x[t, h, :, 0] = a * c - b * s
         x[t, h, :, 1] = b * c + a * s

@@ -32,6 +32,8 @@ I = DType("I", default="i64")  # noqa: E741
 
 # log2(e), in f32.
 LOG2_E = float.fromhex("0x1.715476p+0")
+# The largest f32.
+LARGEST = float.fromhex("0x1.fffffep+127")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,21 +118,34 @@ def store_lse(t, h, largest, total, out_lse, to_log2):
 
 
 @inline
-def divisor_of(h, largest, total, of, to_log2):
-    """What rows are divided by: the sum of weights, with the sink's."""
-    whole = total
+def sink_of(h, of, to_log2):
+    """The logit of a head's sink in the base of the lses; -inf without one."""
+    logit = of.sinks[h]
+    own = logit
+    if to_log2 != LOG2_E:
+        own = min(logit * LOG2_E, LARGEST)
+    return -math.inf if abs(logit) == math.inf else own
+
+
+@inline
+def shares_of(h, largest, total, of, to_log2):
+    """What rows are multiplied by, and then divided by: beside a sink, weights are those beside the larger of it and the largest lse."""
+    share, whole = 1.0, total
     if present(of.sinks):
-        logit = of.sinks[h]
-        beside = 0.0 if abs(logit) == math.inf else exp2(min(logit * LOG2_E - largest * to_log2, 120.0))
-        whole = total + beside
-    return 1.0 if whole == 0.0 else whole
+        logit = sink_of(h, of, to_log2)
+        top = max(largest, logit)
+        share = 0.0 if largest == -math.inf else exp2((largest - top) * to_log2)
+        whole = total * share + (0.0 if logit == -math.inf else exp2((logit - top) * to_log2))
+    return share, 1.0 if whole == 0.0 else whole
 
 
 @inline
 def turned(a, b, t, by):
     """Pairs turned by the angle of a row's position; a position that is none gives zeros."""
-    c, s = by.table[by.positions[t], 0], by.table[by.positions[t], 1] * by.sign
-    return a * c - b * s, b * c + a * s
+    position = by.positions[t]
+    known = 0 <= position < shape("m")
+    c, s = by.table[position, 0], by.table[position, 1] * by.sign
+    return a * c - b * s if known else 0.0, b * c + a * s if known else 0.0
 
 
 @inline
@@ -162,8 +177,7 @@ def _made(scaling: Scaling | None, in_base_2: bool = False, halves: bool = False
     how = scaling or Scaling()
     is_plain, to_log2 = scaling is None, 1.0 if in_base_2 else LOG2_E
 
-    # The pieces of a row are apart; and what divides is finite and not 0, by cases that proofs do not tell apart.
-    @kernel(allow={"races", "bounds", "nan"})
+    @kernel(allow={"nan"})  # what divides is finite and not 0, by cases that proofs do not tell apart
     def combine_and_turn(
         to: stored(how, is_plain, halves, has_rest),
         out_lse: InOut[f32, "n H"] | None,
@@ -185,11 +199,11 @@ def _made(scaling: Scaling | None, in_base_2: bool = False, halves: bool = False
                 if has_rest:
                     others = others + load(source.rest[k, t, h], where=weight != 0.0) * weight
             store_lse(t, h, largest, total, out_lse, to_log2)
-            divisor = divisor_of(h, largest, total, of, to_log2)
-            a, b = turned(a / divisor, b / divisor, t, by)
-            rows, a, b = how.rounding(rows / divisor), how.rounding(a), how.rounding(b)
+            share, divisor = shares_of(h, largest, total, of, to_log2)
+            a, b = turned(a * share / divisor, b * share / divisor, t, by)
+            rows, a, b = how.rounding(rows * share / divisor), how.rounding(a), how.rounding(b)
             if has_rest:
-                others = how.rounding(others / divisor)
+                others = how.rounding(others * share / divisor)
             if is_plain or how.is_static:
                 factor = 1.0
                 if how.is_static:
