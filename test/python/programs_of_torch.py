@@ -93,6 +93,13 @@ def _grouped(x: torch.Tensor) -> Any:
     return ops.quantize_groups(x, ops.Fp8Groups(scales)).view(U8), scales
 
 
+def _rope_in_formats(*x: torch.Tensor) -> Any:
+    """Rows, rows with one scale, and rows with scales of two groups a head, the last of which holds more than the pairs."""
+    scales = x[0].new_empty((*x[0].shape[1:3], 2))
+    static, (grouped, _) = ops.combine_rope(*x, out_format=ops.Fp8(0.1))[0], ops.combine_rope(*x, out_format=ops.Fp8Groups(scales))
+    return *ops.combine_rope(*x), static.view(U8), grouped.view(U8), scales
+
+
 def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
     memory = scales.clone()
     out, _ = ops.merge_states(x[:, None], x.new_zeros((x.shape[0], 1, x.shape[1])), out_format=ops.NvFp4(memory, 2.0, tiles="128x4"))
@@ -123,7 +130,7 @@ PROGRAMS = {
     "merge_states_mapped": Program(_updated(lambda *x: ops.merge_states_mapped(*x), 0), _mapped),
     "merge_states_list": Program(lambda a, b, c, d: ops.merge_states_list([a, c], [b, d]), _two),
     "combine_split_kv": Program(lambda *x: ops.combine_split_kv(*x), lambda n, H, D: (r(3, 1, n, H, D), r(3, 1, n, H))),
-    "combine_rope": Program(lambda *x: ops.combine_rope(*x), lambda n, H, D: (r(3, n, H, D), r(3, n, H), torch.arange(n), r(9, D // 2))),
+    "combine_rope": Program(_rope_in_formats, lambda n, H, D: (r(3, n, H, D), r(3, n, H), torch.arange(n), r(9, D // 4))),
     "fixup_zero_kv_rows": Program(_updated(lambda *x: ops.fixup_zero_kv_rows(*x), 0, 1),
                                   lambda n, H, D: (r(n, H, D), r(H, n), ints(0, 1), ints(0, 2, n))),
     "mask_empty_context_lse": Program(_updated(lambda *x: ops.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),

@@ -144,6 +144,16 @@ def test_vllm_refuses_a_rank_that_is_not_there(device: Device) -> None:
         vllm.correct_attn_out(device.put(np.zeros((1, 1, 4), np.float32)), device.put(np.zeros((2, 1, 1), np.float32)), 2, None)
 
 
+@pytest.mark.parametrize("correct", [sglang.correct_attn_out, vllm.correct_attn_out])
+def test_no_rank_and_no_lses_are_errors_that_say_so(correct: Any, device: Device) -> None:
+    out, lses = device.put(np.zeros((1, 1, 4), np.float32)), device.put(np.zeros((2, 1, 1), np.float32))
+    with pytest.raises(mlafix.ArgumentError, match='"cp_rank": expected an integer, got None'):
+        correct(out, lses, None, None)
+    for wrong, held in ((None, "an array, got NoneType"), (lses[0], r"3 dims \[N, B, H\], got 2")):
+        with pytest.raises(mlafix.ArgumentError, match=f'"lses": expected {held}'):
+            correct(out, wrong, 0, None)
+
+
 def test_groups_of_one_rank_return_what_they_get() -> None:
     one: Any = SimpleNamespace(world_size=1, rank_in_group=0)
     out, lse = np.zeros((2, 1, 4), np.float32), np.zeros((2, 1), np.float32)

@@ -70,26 +70,25 @@ def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple
 
 @pytest.mark.parametrize(("form", "bases"), [("static", SIDES[0]), ("groups", SIDES[1])], ids=["static", "groups"])
 def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str, str, str], device: Device, rng: np.random.Generator) -> None:
-    """The bits are those of the merge with all lses in one base, but for what the conversion rounds: here nothing, at lses of 0."""
+    """The bits are those of the same merge without a format, quantised."""
     if form == "groups" and device.name == "ptx":
         pytest.skip("formats with scales take arrays of numpy's or torch's")
-    v = rng.normal(0, 1, (2, N, H, D)).astype(np.float32)
-    zeros = device.put(np.zeros((N, H), np.float32))
-    inputs = [device.put(v[0]), zeros, device.put(v[1]), zeros]
-
-    def merged(merge: Callable[..., Any], more: tuple[Any, ...], **how: Any) -> tuple[np.ndarray, np.ndarray]:
-        scales = device.put(poison((N, H, 2), F32))
-        out_format = ops.Fp8(device.put(np.full(1, 0.5, np.float32))) if form == "static" else ops.Fp8Groups(scales)
-        out, lse = merge(*inputs, *more, out_format=out_format, lse_layout="nh", **how)
-        return device.get(out), device.get(lse)
-
+    v, s = rng.normal(0, 1, (2, N, H, D)).astype(np.float32), rng.normal(0, 2, (2, N, H)).astype(np.float32)
+    inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
-    sides = dict(zip(("prefix_base", "suffix_base", "out_base"), bases))
-    for merge, more in ((ops.merge_attn_states, ()), (ops.fixup_merge_quantize, (lens, starts))):
-        plain, total = merged(merge, more)
-        out, lse = merged(merge, more, **sides)
-        assert same_bits(out, plain) and out.dtype == E4M3
-        np.testing.assert_allclose(lse, total / np.log(BASE[bases[2]]), rtol=2e-7)
+    sides: Any = dict(zip(("prefix_base", "suffix_base", "out_base"), bases))
+    for merge, more, context in ((ops.merge_attn_states, (), N), (ops.fixup_merge_quantize, (lens, starts), 4)):
+        plain, total = ops.merge_attn_states(*inputs, context_rows=context, lse_layout="nh", **sides)
+        scales, others = (device.put(poison((N, H, 2), F32)) for _ in range(2))
+        scale = device.put(np.full(1, 0.5, np.float32))
+        out, lse = merge(*inputs, *more, out_format=ops.Fp8(scale) if form == "static" else ops.Fp8Groups(scales), lse_layout="nh", **sides)  # type: ignore[operator]
+        if form == "static":
+            want = ops.quantize_fp8_static(plain.reshape((N, H * D)), scale).reshape((N, H, D))
+        else:
+            want = ops.quantize_groups(plain, ops.Fp8Groups(others))
+            assert same_bits(device.get(scales), device.get(others))
+        assert same_bits(device.get(out), device.get(want)) and device.get(out).dtype == E4M3
+        assert same_bits(device.get(lse), device.get(total))
 
 
 MANY: dict[str, Callable[..., Any]] = {

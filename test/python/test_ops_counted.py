@@ -167,7 +167,7 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, devi
         pytest.skip("formats with scales take arrays of numpy's or torch's")
     parts = Parts(rng, [4, 2, 0, 1])
     arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima, parts.sums)]
-    how = dict(partial_sum=arrays[2], seq_lens=device.put(parts.counts.astype(np.int32)), split_len=1)
+    how = dict(partial_sum=arrays[2], seq_lens=device.put(parts.counts.astype(np.int32)), split_len=1, base="2", out_base="e")
     plain, lse = ops.combine_split_kv(*arrays[:2], **how)  # type: ignore[arg-type]
     if form == "static":
         scale = device.put(np.full(1, 0.25, np.float32))
@@ -201,12 +201,14 @@ def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.
     scale = device.put(np.full(1, 0.5, np.float32))
     quantised = device.put(poison((5, H, D), E4M3))
     plain = device.put(poison((5, H, D), F32))
-    for target, out_format in ((plain, None), (quantised, ops.Fp8(scale))):
+    totals = [device.put(poison((5, H), F32)) for _ in range(2)]
+    for target, total, out_format in ((plain, totals[0], None), (quantised, totals[1], ops.Fp8(scale))):
         ops.merge_states_mapped(
             target, flat[0], flat[1], device.put(indptr.astype(np.int32)), device.put(np.array(named, np.int32)), device.put(np.array([3, 2, 1, 0], np.int32)),
-            part_sums=flat[2], base=base, out_format=out_format)  # type: ignore[arg-type]
+            part_sums=flat[2], out_lse=total, base=base, out_base=out_base, out_format=out_format)  # type: ignore[arg-type]
     want = ops.quantize_fp8_static(plain.reshape((5, H * D)), scale)
     assert same_bits(device.get(quantised).reshape(5, H * D)[:4], device.get(want)[:4])
+    assert all(same_bits(device.get(total)[:4], device.get(lse)[:4]) for total in totals)
 
 
 def segments(parts: Parts, device: Device) -> list[Any]:
@@ -255,12 +257,37 @@ def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device
     (dict(seq_lens=[1], split_len=1, tile_len=1), 'argument "split_len": expected a number, or one for tile_len, beside seq_lens, got both'),
     (dict(seq_lens=[1], split_len=0), 'argument "split_len": expected 1 or more, got 0'),
     (dict(seq_lens=None, tile_len=4), 'argument "tile_len": expected None without seq_lens, got 4'),
+    (dict(seq_lens=[], split_len=4), 'argument "seq_lens": expected at least 1 entries, got 0'),
     (dict(seq_lens=[1.5], tile_len=4), 'argument "seq_lens": expected dtype i64 or i32, got float64'),
 ])  # fmt: skip
 def test_wrong_arguments(how: dict[str, Any], message: str, device: Device, rng: np.random.Generator) -> None:
     rows, lses = device.put(np.zeros((S, 1, 1, H, D), np.float32)), device.put(np.zeros((S, 1, 1, H), np.float32))
     lens, others = how["seq_lens"], {name: value for name, value in how.items() if name != "seq_lens"}
     with pytest.raises(mlafix.ArgumentError, match=message):
-        ops.combine_split_kv(rows, lses, seq_lens=None if lens is None else device.put(np.array(lens)), **others)
+        ops.combine_split_kv(rows, lses, seq_lens=None if lens is None else device.put(np.array(lens, None if lens else np.int32)), **others)
     with pytest.raises(mlafix.ArgumentError, match='argument "partial_sum": expected size 3 .*got 4'):
         ops.combine_split_kv(rows, lses, partial_sum=device.put(np.zeros((S, 1, 1, H + 1), np.float32)))
+
+
+def test_lengths_are_as_many_as_rows_or_sequences(device: Device, rng: np.random.Generator) -> None:
+    """More are fine, as engines pass them, and change nothing; fewer are refused, also by an engine's name."""
+    parts = Parts(rng, [2, 1, 4])
+    arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima)]
+    lens = [device.put(np.array(x, np.int32)) for x in ([2, 1, 4], [2, 1, 4, 3], [2, 1])]
+    starts = device.put(np.array([0, 1, 2, 3], np.int32))
+    for how in (dict(), dict(cu_seqlens=starts)):
+        want = ops.combine_split_kv(*arrays, seq_lens=lens[0], split_len=1, **how)
+        more = ops.combine_split_kv(*arrays, seq_lens=lens[1], split_len=1, **how)
+        assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(want, more))
+        with pytest.raises(mlafix.ArgumentError, match='argument "seq_lens": expected at least 3 entries, got 2'):
+            ops.combine_split_kv(*arrays, seq_lens=lens[2], split_len=1, **how)
+    with pytest.raises(mlafix.ArgumentError, match='argument "seq_lens": expected at least 3 entries, got 2'):
+        sglang.dcp_mla_reduce(*segments(parts, device), lens[2], 16, "f32")
+
+
+def test_an_lse_beside_alone_is_refused_when_calls_are_warm(device: Device, rng: np.random.Generator) -> None:
+    rows, lses = device.put(rng.normal(0, 1, (2, 1, 1, H, D)).astype(np.float32)), device.put(np.zeros((2, 1, 1, H), np.float32))
+    for _ in range(3):
+        ops.combine_split_kv(rows, lses)
+    with pytest.raises(mlafix.ArgumentError, match='argument "beside_lse": expected an array exactly where beside is one, got one of both'):
+        ops.combine_split_kv(rows, lses, beside_lse=lses[0])

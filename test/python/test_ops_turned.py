@@ -11,7 +11,7 @@ import contract
 import mlafix
 from devices import Device
 from mlafix import ops
-from numerics import BF16, F16, F32, poison, same_bits, widen
+from numerics import BF16, E4M3, F16, F32, poison, same_bits, widen
 from states import EMPTY, EMPTY_FA2, ORDINARY, ZERO, lay_out, make_states
 
 N, H = 6, 3
@@ -111,8 +111,9 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(dim: int, turne
         pytest.skip("formats with scales take arrays of numpy's or torch's")
     states = make_states(rng, 3, N, 4, dim, BF16, faults=False)
     inputs = [device.put(x) for x in (states.v, states.s, rng.integers(0, 8, N), tables(rng, turned))]
-    dtype = "bf16" if source == "output" else "f32"
-    plain, lse = ops.combine_rope(*inputs, inverse=True, out_dtype=dtype)
+    dtype, base = "bf16" if source == "output" else "f32", "2" if scales in ("words", "static") else "e"
+    how: Any = dict(inverse=True, base=base)
+    plain, lse = ops.combine_rope(*inputs, **how, out_dtype=dtype)
 
     def made() -> Any:
         if scales == "words":
@@ -126,12 +127,12 @@ def test_results_in_a_format_have_the_bits_of_a_quantised_result(dim: int, turne
         scale = device.put(np.full(1, 0.02, np.float32))
         if source == "output":
             pytest.skip("one static scale has no such choice")
-        out, total = ops.combine_rope(*inputs, inverse=True, out_format=ops.Fp8(scale))
+        out, total = ops.combine_rope(*inputs, **how, out_format=ops.Fp8(scale))
         expected = ops.quantize_fp8_static(plain.reshape((N, 4 * dim)), scale)
         assert same_bits(device.get(out).reshape(N, 4 * dim), device.get(expected))
     else:
         mine, theirs = made(), made()
-        out, total = ops.combine_rope(*inputs, inverse=True, out_dtype="bf16", out_format=ops.Fp8Groups(mine, quantize_from=source))
+        out, total = ops.combine_rope(*inputs, **how, out_dtype="bf16", out_format=ops.Fp8Groups(mine, quantize_from=source))
         expected = ops.quantize_groups(plain, ops.Fp8Groups(theirs))
         assert same_bits(device.get(out), device.get(expected))
         ours, other = (np.ascontiguousarray(device.get(x)) for x in (mine, theirs))
@@ -178,6 +179,12 @@ def test_vllm_45103_what_deepseek_v4_does_behind_its_attention(device: Device, r
     (dict(partial_lse=np.zeros((3, N, H + 1), np.float32)), 'argument "partial_lse": expected size 3 .*got 4'),
     (dict(out_format=ops.MxFp8(np.zeros((N, H, 1), np.uint8))), 'argument "out_format": expected Fp8, Fp8Groups or None, got MxFp8'),
     (dict(out_format=ops.Fp8Groups(np.zeros((N, H, 8), np.float32))), 'argument "out_format": expected scales for at least 2 groups .*, got 8 groups of 32'),
+    (dict(out=poison((N, H, 32), E4M3)), 'argument "out": expected dtype bf16 or f16 or f32, got float8_e4m3fn'),
+    (dict(out=np.zeros((N, H, 32), np.int32)), 'argument "out": expected dtype bf16 or f16 or f32, got int32'),
+    (dict(out=[1]), 'argument "out": expected an array, got list'),
+    (dict(out=poison((N, H, 32), F32), out_dtype="bf16"), 'argument "out_dtype": expected f32, the dtype of out, or None, got bf16'),
+    (dict(out_dtype="f8e4m3fn"), 'argument "out_dtype": expected dtype bf16 or f16 or f32, got float8_e4m3fn'),
+    (dict(out_dtype="bf16", out_format=ops.Fp8(np.ones(1, np.float32))), 'argument "out_dtype": expected f8e4m3fn or None with Fp8, got bf16'),
     (dict(base="10"), "argument \"base\": expected 'e', 'ln', '2' or 'log2', got '10'"),
 ], ids=lambda x: x if isinstance(x, str) else "")  # fmt: skip
 def test_wrong_arguments(how: dict[str, Any], message: str, device: Device) -> None:

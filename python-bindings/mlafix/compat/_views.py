@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import numpy
 
-from .._arguments import renames, wrong
+from .._arguments import check_integer, renames, wrong
 from .._arrays import is_torch, numpy_dtype, rows_of, torch_dtype, viewed
 
 
@@ -35,9 +35,11 @@ def as_f32(lse: Any) -> Any:
 
 def lses_of_ranks(lses: Any, rank: int) -> Any:
     """The lses of all ranks `[N, B, H]`, of which a dim of 1 may follow N or H, in f32. Raises ArgumentError for a rank that is none."""
+    check_integer("cp_rank", rank)
     shares = as_f32(lses)
-    if len(shares.shape) == 4 and 1 in (shares.shape[1], shares.shape[3]):
-        shares = shares[..., 0] if shares.shape[3] == 1 else shares[:, 0]
+    if len(shape := getattr(shares, "shape", ())) == 4 and 1 in (shape[1], shape[3]):
+        shares = shares[..., 0] if shape[3] == 1 else shares[:, 0]
+    rows_of(shares, "lses", ("N", "B", "H"))
     if not 0 <= rank < shares.shape[0]:
         raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", rank)
     return shares

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arrays import check_dtype, empty, empty_lse, empty_rows, lse_as, rows_of
+from .._arguments import wrong
+from .._arrays import check_dtype, dtype_name, empty, empty_lse, empty_rows, lse_as, rows_of
 from .._forks import whole
 from ._bases import Bases
-from .formats import OutFormat, check_format
+from .formats import Fp8, OutFormat, check_format
 
 ROWS = ("n", "H", "D")
 
@@ -40,6 +41,18 @@ def outputs(like: Any, name: str, out: Any, out_lse: Any, return_lse: bool, out_
             *lead, rows, heads, _ = shape
             out_lse = empty(like, (*lead, heads, rows) if lse_layout == "hn" else (*lead, rows, heads), "f32")
     return out, out_lse
+
+
+def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> str | None:
+    """Our name of a result's dtype, None for None. Raises ArgumentError unless it is that of `out`, or fits the format."""
+    if out_dtype is None:
+        return None
+    name = dtype_name(out_dtype)
+    if out_format is None and out is not None and name != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", name)
+    if type(out_format) is Fp8 and name != "f8e4m3fn":
+        raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
+    return name
 
 
 def launch_in(out_format: OutFormat, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, bases: Bases,

@@ -25,15 +25,15 @@ from typing import Any, Sequence
 
 from .. import _toolchain
 from .._arguments import check_integer, wrong
-from .._arrays import check_dtype, check_integers, dtype_name, rows_of
+from .._arrays import check_dtype, check_integers, dtype_name, is_symbol, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._bases import TO_LOG2, Bases, bases_of, layout_of, spelled_key
 from ._families import KernelDispatchers, Key
 from ._launch import calls_operation, fast_path, launch, operation
-from ._outputs import ROWS, launch_in, outputs, turned
+from ._outputs import ROWS, launch_in, out_dtype_name, outputs, turned
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
-from .formats import Fp8, OutFormat
+from .formats import OutFormat
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
@@ -310,8 +310,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32` (or `[S, B, H, L]`, by `lse_layout`), any strides.
         partial_sum: as `partial_lse`: see above. None: the splits are normalised.
-        seq_lens: `[B]` i32 or i64, on the arrays' device: the keys of each row of B, or with `cu_seqlens` of each sequence. None: all splits
-            count.
+        seq_lens: `[B]` or longer, i32 or i64, on the arrays' device: the keys of each row of B, or with `cu_seqlens` `[q]` or longer, of each
+            sequence. None: all splits count.
         split_len: keys of a split. 1: `seq_lens` counts splits.
         tile_len: keys of a tile, in place of `split_len`.
         cu_seqlens: `[q + 1] i32`, there too: the tokens of each sequence, which are numbered over B and L. None: a row of B is one.
@@ -351,7 +351,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is None and lse_layout == "nh":
+    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is None and lse_layout == "nh":
         spelled = base if lse_base is None else lse_base
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:
@@ -369,14 +369,10 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     """`combine_split_kv`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    name = None if out_dtype is None else dtype_name(out_dtype)
-    if name is not None and out_format is None and out is not None and name != (held := dtype_name(out.dtype)):
-        raise wrong("out_dtype", f"{held}, the dtype of out, or None", name)
-    if name is not None and type(out_format) is Fp8 and name != "f8e4m3fn":
-        raise wrong("out_dtype", "f8e4m3fn or None with Fp8", name)
+    name = out_dtype_name(out_dtype, out, out_format)
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
     lses = turned((out_lse, partial_lse, beside_lse, partial_sum), layout, "nh")
-    counts = _counts(seq_lens, split_len, tile_len, cu_seqlens)
+    counts = _counts(shape[1], seq_lens, split_len, tile_len, cu_seqlens)
     if (beside is None) != (beside_lse is None):
         raise wrong("beside_lse", "an array exactly where beside is one", "one of both")
     if partial_sum is not None or seq_lens is not None or beside is not None:
@@ -398,8 +394,8 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     return out, out_lse
 
 
-def _counts(seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
-    """How splits are counted, as the kernel takes it: the keys of a split, of a tile, and the halvings that find a sequence."""
+def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
+    """How the splits of so many rows of B are counted, as the kernel takes it: the keys of a split, of a tile, and the halvings that find a sequence."""
     if seq_lens is None:
         for name, given in (("split_len", split_len), ("tile_len", tile_len), ("cu_seqlens", cu_seqlens)):
             if given is not None:
@@ -414,4 +410,7 @@ def _counts(seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqle
             if given < 1:
                 raise wrong(name, "1 or more", given)
     sequences = 0 if cu_seqlens is None else rows_of(cu_seqlens, "cu_seqlens", ("q + 1",))[0]
+    lens, needed = rows_of(seq_lens, "seq_lens", ("B",))[0], rows if cu_seqlens is None else sequences - 1
+    if not is_symbol(lens) and not is_symbol(needed) and lens < needed:
+        raise wrong("seq_lens", f"at least {needed} entries", lens)
     return split_len or 0, tile_len or 0, sequences.bit_length() if isinstance(sequences, int) else 0

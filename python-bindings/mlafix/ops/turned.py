@@ -14,11 +14,11 @@ import functools
 from typing import Any
 
 from .._arguments import wrong
-from .._arrays import check_dtype, check_integers, dtype_name, rows_of, viewed
+from .._arrays import check_dtype, check_integers, rows_of, viewed
 from .._forks import whole
 from ._bases import bases_of
 from ._launch import launch_kernel, operation
-from ._outputs import outputs
+from ._outputs import out_dtype_name, outputs
 from ._types import Array, Base, DTypeLike, Stream
 from .formats import Fp8, Fp8Groups, OutFormat, check_format
 from .merge_many import bound_count
@@ -56,8 +56,8 @@ def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Ar
         sinks: `[H] f32`: logits in base e that take part in `out` without a value; `out_lse` is without them.
         out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. With a format it is only what `quantize_from="output"`
-            rounds to.
+        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
+            a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
         return_lse: False: no combined lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
@@ -92,15 +92,19 @@ def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Ar
     turned = halves.shape[2] * 2
     if turned >= dim:
         raise wrong("table", f"rows of fewer than {dim} cosines and sines, the elements of a head", turned)
-    name = None if out_dtype is None else dtype_name(out_dtype)
+    if out is not None:
+        rows_of(out, "out", ("n", "H", "D"))
+    name, named = out_dtype_name(out_dtype, out, out_format), "out_dtype" if out is None else "out"
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=(n, heads, dim), dtype=name)
+    if out_format is None:
+        check_dtype(out, named)
     scaling, scales, groups = _scaling(out_format, (n, heads, dim), partial, out_dtype, turned)
     size = dim // groups if groups else dim - turned
     body = dim - turned if not groups else (groups - 1) * size
     rest = dim - turned - body
     rows, parts = ([array[..., :body], array[..., body : body + rest] if rest else None, array[..., dim - turned :]] for array in (out, partial))
     last = scales[..., -1] if groups else None
-    kernel = _kernel(scaling, bases.prefix == "2", not interleaved, rest > 0, 0 if groups else 1, bound_count(count))
+    kernel = _kernel(scaling, bases.prefix == "2", not interleaved, bool(rest > 0), 0 if groups else 1, bound_count(count))
     sign = -1.0 if inverse else 1.0
     arguments = (*rows, scales[..., :-1] if groups else scales, last, out_lse, *parts, partial_lse, sinks, positions, halves, sign)
     launch_kernel(kernel, arguments, stream)
