@@ -13,7 +13,7 @@ from . import _fake, _recording, _runtime
 from ._explanation import CallExplanation
 from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
-from ._recording import recorders, taker
+from ._recording import recorder_of_thread, recorders
 from .errors import ArgumentError, Error
 
 # torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
@@ -96,18 +96,18 @@ class Launcher:
         """The bindings of a call with these arguments, all of them in order. Raises ArgumentError."""
         bound: dict[str, str] = {}
 
-        def note(names: dict[str, str], device_type: int, ordinal: int) -> Any:
+        def keep(names: dict[str, str], device_type: int, ordinal: int) -> Any:
             bound.update(names)
-            raise _recording.Noted
+            raise _recording.Recorded
 
-        with contextlib.suppress(_recording.Noted):
-            self._dispatcher(note)(args)
+        with contextlib.suppress(_recording.Recorded):
+            self._dispatcher(keep)(args)
         return bound
 
-    def _note_key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+    def _record_key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Follows a call as far as the code that it needs: `_recording`. Raises ArgumentError."""
         try:
-            _recording.note(self._dispatcher(self._resolve), self._order(args, kwargs))
+            _recording.record(self._dispatcher(self._resolve), self._order(args, kwargs))
         except Error as error:
             self._name_numbers(error)
             raise
@@ -144,10 +144,11 @@ class Launcher:
         # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
-        if recorders and taker():
-            return self._note_key(args, kwargs)
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
+        # Not before: torch.compile would trace it, and compile anew where another thread records.
+        if recorders and recorder_of_thread():
+            return self._record_key(args, kwargs)
         try:
             if kwargs or len(args) != len(self._arguments):
                 args = self._order(args, kwargs)
@@ -161,6 +162,8 @@ class Launcher:
 
     def _launch_plain(self, args: tuple[object, ...], stream: object | None = None) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""
+        if recorders and recorder_of_thread():
+            return self._record_key(args, {})
         if self._is_watched:
             self._warn_of_faults(args, stream)
         try:
@@ -176,6 +179,10 @@ class Launcher:
         except ArgumentError as error:
             self._name_numbers(error)
             raise
+        if recorders and recorder_of_thread():
+            with _fake.addressed(args) as addressed:
+                if addressed:
+                    self._record_key(addressed, {})
 
     def _name_numbers(self, error: Error) -> None:
         """Has an error about the tensor that holds an integer name the integer, in whose place the caller passed it."""
@@ -222,9 +229,9 @@ class Launcher:
     @without_frames
     def bind(self, /, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
-        if recorders and taker():
-            self._note_key(args, kwargs)
-            return _recording.Nothing()  # type: ignore[return-value]
+        if recorders and recorder_of_thread():
+            self._record_key(args, kwargs)
+            return _recording.UnlaunchedCall()  # type: ignore[return-value]
         try:
             return self._dispatch.bind(self._order(args, kwargs))
         except Error as error:

@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-Take = Callable[[Any, Mapping[str, str]], None]
+Recorder = Callable[[Any, Mapping[str, str]], None]
 
-recorders: list[Take] = []
+recorders: list[Recorder] = []
 """Of all threads: empty nearly always, so that a launch asks no more than that."""
-_own = threading.local()
 
 
-class Noted(Exception):
-    """Ends a call whose key is noted, before anything is compiled."""
+class _Own(threading.local):
+    """This thread's recorders, the innermost last."""
+
+    def __init__(self) -> None:
+        self.recorders: list[Recorder] = []
 
 
-class Nothing:
-    """In place of a bound call whose key is noted."""
+_own = _Own()
+
+
+def _forget_others() -> None:
+    """In a forked child, which does not have the threads that would remove theirs."""
+    recorders[:] = _own.recorders
+
+
+os.register_at_fork(after_in_child=_forget_others)
+
+
+class Recorded(Exception):
+    """Ends a call whose key is recorded, before anything is compiled."""
+
+
+class UnlaunchedCall:
+    """In place of a bound call whose key is recorded."""
 
     def __call__(self, stream: Any = None) -> None: ...
 
     def set_pointers(self, args: Any) -> None: ...
 
 
-def taker() -> Take | None:
+def recorder_of_thread() -> Recorder | None:
     """What takes the keys of this thread's calls, or None if they are launched."""
-    found: Take | None = getattr(_own, "take", None)
-    return found
+    return _own.recorders[-1] if _own.recorders else None
 
 
 @contextlib.contextmanager
-def recorded(take: Take) -> Iterator[None]:
-    """Calls of this thread hand `take` the compiled specialisations they need (`cache.Variants`, bindings), and launch nothing."""
-    before = taker()
-    recorders.append(take)
-    _own.take = take
+def recording(recorder: Recorder) -> Iterator[None]:
+    """Has calls of this thread hand `recorder` the compiled specialisations they need (`cache.Variants`, bindings).
+
+    They launch nothing. Calls of other threads, and calls that were bound before, are launched.
+    """
+    recorders.append(recorder)
+    _own.recorders.append(recorder)
     try:
         yield
     finally:
-        recorders.remove(take)
-        _own.take = before
+        recorders.remove(recorder)
+        _own.recorders.pop()
 
 
-def note(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
+def record(dispatcher: Any, arguments: tuple[Any, ...]) -> None:
     """Checks a call as a launch would, with a dispatcher that has resolved nothing yet. Raises ArgumentError."""
-    with contextlib.suppress(Noted):
+    with contextlib.suppress(Recorded):
         dispatcher.prepare(arguments)

@@ -16,7 +16,10 @@ from .errors import ArgumentError, Error
 
 
 class CompileKey:
-    """The code that a call needs: a kernel, and what it is compiled for. Keys of the same code are equal.
+    """The code that a call needs: a kernel, and what it is compiled for.
+
+    Keys of calls that the same code serves are equal. A key of bindings equals a call's where neither has optional arguments
+    bound: code that leaves them open serves a call, too.
 
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
@@ -25,8 +28,8 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # A call is served by code that leaves its optional arguments open, too.
-        self._of_call = of_call
+        # Whether code that leaves the optional arguments open will do: not for one who bound them.
+        self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
 
     def _identity(self) -> tuple[object, ...]:
         return (self._variants, self._of_call, *sorted(self.bindings.items()))
@@ -44,7 +47,10 @@ class CompileKey:
         return f"<mlafix compile key {self}>"
 
     def make_ready(self, device: str) -> _runtime.Unit:
-        """The unit of this key, loaded on a device: "cpu" or "cuda:N". Raises CompileError, UnitError or DriverError."""
+        """The unit of this key, loaded on a device: "cpu" or "cuda:N".
+
+        Raises CompileError, UnitError or DriverError.
+        """
         make = self._variants.unit_of_call if self._of_call else self._variants.load
         unit = make(self.bindings, _runtime.device_target(device))
         unit.prepare(device)
@@ -58,15 +64,23 @@ Request = Union[CompileKey, "tuple[str | Kernel | Callable[..., Any], Arguments]
 def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
     """The keys of the code that calls need, each once. Nothing is compiled or launched, and no output is written.
 
-        keys = mlafix.compile_keys([(ops.merge_attn_states, (rows, lse, rows, lse)), (vllm.merge_attn_states, (out, rows, lse, rows, lse))])
+        own = ops.merge_attn_states, (rows, lse, rows, lse)
+        drop_in = vllm.merge_attn_states, (out, rows, lse, rows, lse)
+        keys = mlafix.compile_keys([own, drop_in])
 
-    The arrays of a call are numpy's or torch's, on any device. Their number of tokens does not matter: one will do.
+    The arrays of a call are numpy's or torch's, on any device, meta included. Their number of tokens does not matter: one
+    will do. A call on torch's fake tensors has no key where a size is a symbol.
+
+    Two kinds of calls are launched though a function that is requested makes them: calls that were bound before, and calls
+    of other threads.
 
     Args:
         requests: each is one of
-            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and kernels, and its
-              arguments: a sequence of them, or a mapping by name. It may have several keys, and has none if it would launch nothing;
-            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would be sent is;
+            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and kernels,
+              and its arguments: a sequence of them, or a mapping by name. It may have several keys, and has none if it
+              would launch nothing;
+            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would be
+              sent is;
             - a Kernel and the arguments of a call, a sequence;
             - a Kernel, or the name of a library kernel, and what to bind: {"D": 64, "T": "f16"};
             - a CompileKey.
@@ -90,10 +104,8 @@ def _keys_of(request: Request) -> list[CompileKey]:
     if isinstance(named, str) or not callable(kernel):
         raise ArgumentError(f'argument "requests": expected kernels, names of library kernels with what to bind, or functions, got {request!r}')
     found: list[CompileKey] = []
-    with _recording.recorded(lambda variants, bindings: found.append(CompileKey(variants, bindings, of_call=True))):
-        if isinstance(kernel, Kernel):
-            kernel._note_key(tuple(given), {})
-        elif isinstance(given, Mapping):
+    with _recording.recording(lambda variants, bindings: found.append(CompileKey(variants, bindings, of_call=True))):
+        if isinstance(given, Mapping):
             kernel(**given)
         else:
             kernel(*given)
@@ -109,7 +121,8 @@ def warmup(
 ) -> list[_runtime.Unit]:
     """Make the code of calls ready before they are made: from memory, disk or the compiler, and loaded on the device.
 
-        mlafix.warmup([("merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}), (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
+        merge = "merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}
+        mlafix.warmup([merge, (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
 
     Args:
         requests: as of `compile_keys`.
@@ -121,8 +134,8 @@ def warmup(
         One unit a key, in order. A request for bindings has one key.
 
     Raises:
-        ArgumentError, CompileError, UnitError, DriverError: of the first request that failed; the others are still
-            compiled, and kept.
+        ArgumentError: a request is wrong, or the first call whose arguments do not fit; nothing was compiled then.
+        CompileError, UnitError, DriverError: of the first key that failed; the others are still compiled, and kept.
     """
     place = device or default_device()
     _runtime.device_target(place)  # Raises DriverError before anything is compiled.
@@ -147,15 +160,17 @@ class Availability(NamedTuple):
 
 
 def available(device: str | None = None, requests: Iterable[Request] = ()) -> Availability:
-    """Whether this installation can run kernels on a device, and all of `requests`. It never raises, and compiles nothing.
+    """Whether this installation can run kernels on a device, and all of `requests`.
+
+    It never raises, and compiles nothing.
 
         if not (found := mlafix.available("cuda:0", keys)):
             logger.warning("mlafix is not used: %s", found.reason)
 
     Args:
         device: as of `warmup`.
-        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each must be there
-            already; it is loaded.
+        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each must be
+            there already; it is loaded.
 
     Returns:
         Availability: false with the reason, "" if true.

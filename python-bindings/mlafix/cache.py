@@ -103,9 +103,9 @@ class Variants:
             device_type: DLPack's: 1 for the CPU, 2 for CUDA.
             ordinal: the CUDA device's.
         """
-        if _recording.recorders and (take := _recording.taker()):
-            take(self, bindings)
-            raise _recording.Noted
+        if _recording.recorders and (recorder := _recording.recorder_of_thread()):
+            recorder(self, bindings)
+            raise _recording.Recorded
         return self.unit_of_call(bindings, target_of(device_type, ordinal))
 
     def unit_of_call(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _toolchain, cache, library, ops
+from mlafix import _recording, _toolchain, cache, library, ops
 
 F32 = np.float32
 
@@ -113,6 +114,89 @@ def test_kernels_and_bound_calls_in_a_function_launch_nothing(compiled: list[str
     assert not out.any() and not compiled
 
 
+def within_a_recording(call: Any) -> None:
+    """Calls on another thread while this one records."""
+    thread = Thread(target=call)
+    mlafix.compile_keys([(lambda: (thread.start(), thread.join()), ())])
+
+
+def test_compiled_functions_are_not_compiled_anew_while_keys_are_taken() -> None:
+    torch = pytest.importorskip("torch")
+    x, lse, graphs = torch.ones(2, 3, 40), torch.zeros(3, 2), []
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph
+
+    def kernel(x: Any) -> Any:
+        out = torch.empty_like(x)
+        library.softmax(out, x, 1.0)
+        return out
+
+    for function, arguments in ((ops.merge_attn_states, (x, lse, x, lse)), (kernel, (x[0],))):
+        fast = torch.compile(function, backend=backend, fullgraph=True)
+        function(*arguments)
+        fast(*arguments)
+        before = len(graphs)
+        within_a_recording(lambda: fast(*arguments))
+        assert len(graphs) == before
+    assert len(graphs) == 2
+
+
+def test_compiled_functions_launch_nothing_when_their_keys_are_taken(compiled: list[str]) -> None:
+    torch = pytest.importorskip("torch")
+    out = torch.zeros(2, 40)
+    step = torch.compile(lambda x: library.softmax(out, x, 1.0), backend="eager", fullgraph=True)
+    assert [str(key) for key in mlafix.compile_keys([(step, (torch.ones(2, 40),))])] == ["softmax D=40, T=f32"]
+    assert not out.any() and not compiled
+
+
+def test_tensors_without_memory_have_keys() -> None:
+    torch = pytest.importorskip("torch")
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def requests(n: int, **where: str) -> list[Any]:
+        x, lse = torch.ones(n, 3, 40, dtype=torch.bfloat16, **where), torch.zeros(3, n, **where)
+        return [(ops.merge_attn_states, (x, lse, x, lse)), (ops.softmax, (x[:, 1],)), (library.softmax, (x[:, 1], x[:, 1], 1.0)),
+                (ops.merge_states_list, ([x, x, x], [lse.T, lse.T, lse.T])), (ops.zero_blocks, (x, torch.zeros(n, dtype=torch.int64, **where))),
+                (ops.cumulate_lens, (torch.zeros(n, dtype=torch.int32, **where),))]
+
+    wanted = mlafix.compile_keys(requests(2))
+    assert mlafix.compile_keys(requests(2, device="meta")) == wanted
+    assert mlafix.compile_keys(requests(2**40, device="meta")) == wanted
+    with FakeTensorMode():
+        assert mlafix.compile_keys(requests(2)) == wanted
+
+
+def test_other_tensors_without_memory_are_checked() -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(mlafix.ArgumentError, match='argument "x": expected'):
+        mlafix.compile_keys([(library.softmax, (torch.ones(2, 40, device="meta"), torch.ones(2, 48, device="meta"), 1.0))])
+
+
+def test_calls_bound_before_are_launched() -> None:
+    x, out = np.ones((2, 40), F32), np.zeros((2, 40), F32)
+    assert mlafix.compile_keys([(ops.softmax.bind(x, out=out), ())]) == []
+    assert np.allclose(out, 1 / 40)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_records_for_its_own_thread_alone() -> None:
+    statuses: list[int] = []
+
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            os._exit(len(_recording.recorders))
+        statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    within_a_recording(fork)
+    mlafix.compile_keys([(fork, ())])
+    mlafix.compile_keys([(lambda: mlafix.compile_keys([(fork, ())]), ())])
+    assert statuses == [0, 1, 2] and not _recording.recorders
+
+
 def test_reducers_calls_have_keys(compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from mlafix.distributed import Reducer
@@ -140,8 +224,19 @@ def test_a_wrong_call_has_no_key() -> None:
 
 def test_keys_of_kernels_of_ones_own() -> None:
     x = np.ones((2, 40), F32)
-    of_call, of_names = mlafix.compile_keys([(library.softmax, (x, x, 1.0)), (library.softmax, {"D": 40, "T": "f32"})])
-    assert of_call.bindings == of_names.bindings == {"D": "40", "T": "f32"}
+    (key,) = mlafix.compile_keys([(library.softmax, (x, x, 1.0)), (library.softmax, {"D": 40, "T": "f32"})])
+    assert key.bindings == {"D": "40", "T": "f32"}
+
+
+def test_nothing_is_compiled_if_a_call_is_wrong(compiled: list[str]) -> None:
+    with pytest.raises(mlafix.ArgumentError):
+        mlafix.warmup([("softmax", {"D": 40, "T": "f32"}), (ops.merge_attn_states, (*rows(), *rows(dim=48)))], "cpu")
+    assert not compiled
+    with pytest.raises(mlafix.CompileError):
+        mlafix.warmup([("softmax", {"D": 40, "T": "i32"}), ("softmax", {"D": 40, "T": "f32"})], "cpu")
+    assert compiled == ["softmax"] * 2
+    mlafix.warmup([("softmax", {"D": 40, "T": "f32"})], "cpu")
+    assert compiled == ["softmax"] * 2
 
 
 def test_available_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,23 +269,25 @@ def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -
 
 
 def compare_keys() -> None:
-    """For each function of ops and compat, the first key of `compile_keys` against what a call asks for; in a process that has called none."""
+    """For each function of ops and compat, the keys of `compile_keys` against what a call asks for; in a process that has called none."""
     from programs_of_torch import PROGRAMS
 
-    class Asked(Exception):
-        pass
+    plain = cache.Variants.unit_of_call
+    ever: set[mlafix.CompileKey] = set()
 
-    def asked(self: cache.Variants, bindings: Any, target: str) -> Any:
-        first.append(str(mlafix.CompileKey(self, bindings, of_call=True)))
-        raise Asked
+    def asks(self: cache.Variants, bindings: Any, target: str) -> Any:
+        asked.append(mlafix.CompileKey(self, bindings, of_call=True))
+        return plain(self, bindings, target)
 
     for name, program in PROGRAMS.items():
-        keys = [str(key) for key in mlafix.compile_keys([(program.run, program.make(3, 5, 80))])]
-        first: list[str] = []
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(Asked):
-            patch.setattr(cache.Variants, "unit_of_call", asked)
+        keys = mlafix.compile_keys([(program.run, program.make(3, 5, 80))])
+        asked: list[mlafix.CompileKey] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cache.Variants, "unit_of_call", asks)
             program.run(*program.make(3, 5, 80))
-        assert keys and keys[0] == first[0], f"{name}: {keys}, {first}"
+        # A dispatcher does not ask again for what an earlier function's calls asked for.
+        ever.update(asked)
+        assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
 
 
 def test_every_function_has_the_keys_that_its_calls_ask_for() -> None:

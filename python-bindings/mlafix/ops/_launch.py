@@ -17,7 +17,7 @@ import numpy
 from .. import _fake, library
 from .._arguments import renames, wrong
 from .._forks import whole
-from .._recording import Nothing, note, recorders, taker
+from .._recording import UnlaunchedCall, record, recorder_of_thread, recorders
 from ._families import KernelDispatchers, Key, TryLaunch, checked
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
@@ -38,8 +38,9 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
     launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
     """
-    # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher.
-    return None if _tensor is None or recorders or _dynamo_traces() else family.fast.get(key)
+    # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher. What is asked before guards its code: recorders
+    # of another thread would have it compile anew.
+    return None if _tensor is None or _dynamo_traces() or recorders else family.fast.get(key)
 
 
 def is_for_torch(probe: Any) -> bool:
@@ -93,11 +94,15 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
     """Launches `family` for `key` on the kernel's arguments in the kernel's order; or binds or checks the call, as `stream` says."""
     if stream is FAKE:
         _check(family, key, arguments)
+        if recorders and recorder_of_thread():
+            with _fake.addressed(arguments) as addressed:
+                if addressed:
+                    record(family.made(key), addressed)
         return
-    if recorders and taker():
-        note(family.made(key), arguments)
+    if recorders and recorder_of_thread():
+        record(family.made(key), arguments)
         if type(stream) is Binding:
-            stream.bound = Nothing()
+            stream.bound = UnlaunchedCall()
         return
     dispatch = family[key]
     if type(stream) is Binding:
@@ -119,8 +124,6 @@ def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
         kernel._check_fake(arguments)
     elif type(stream) is Binding:
         stream.bound = kernel.bind(*arguments)
-    elif recorders and taker():
-        kernel._note_key(arguments, {})
     else:
         kernel._launch_plain(arguments, stream)
 
