@@ -18,8 +18,8 @@ from .errors import ArgumentError, Error
 class CompileKey:
     """The code that a call needs: a kernel, and what it is compiled for.
 
-    Keys of calls that the same code serves are equal. A key of bindings equals a call's where neither has optional arguments
-    bound: code that leaves them open serves a call, too.
+    Keys of calls that the same code serves are equal. A key of bindings equals a call's where neither has optional
+    arguments bound: code that leaves them open serves a call, too.
 
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
@@ -68,19 +68,19 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
         drop_in = vllm.merge_attn_states, (out, rows, lse, rows, lse)
         keys = mlafix.compile_keys([own, drop_in])
 
-    The arrays of a call are numpy's or torch's, on any device, meta included. Their number of tokens does not matter: one
-    will do. A call on torch's fake tensors has no key where a size is a symbol.
+    The arrays of a call are numpy's or torch's, on any device, meta included. Their number of tokens does not matter:
+    one will do. A call on torch's fake tensors has no key where a size is a symbol.
 
-    Two kinds of calls are launched though a function that is requested makes them: calls that were bound before, and calls
-    of other threads.
+    Two kinds of calls are launched though a function that is requested makes them: calls that were bound before, and
+    calls of other threads.
 
     Args:
         requests: each is one of
-            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and kernels,
-              and its arguments: a sequence of them, or a mapping by name. It may have several keys, and has none if it
-              would launch nothing;
-            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would be
-              sent is;
+            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and
+              kernels, and its arguments: a sequence of them, or a mapping by name. It may have several keys, and has
+              none if it would launch nothing;
+            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would
+              be sent is;
             - a Kernel and the arguments of a call, a sequence;
             - a Kernel, or the name of a library kernel, and what to bind: {"D": 64, "T": "f16"};
             - a CompileKey.
@@ -169,8 +169,8 @@ def available(device: str | None = None, requests: Iterable[Request] = ()) -> Av
 
     Args:
         device: as of `warmup`.
-        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each must be
-            there already; it is loaded.
+        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each
+            must be there already; it is loaded.
 
     Returns:
         Availability: false with the reason, "" if true.

@@ -76,27 +76,62 @@ def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubat
 
 
 def gathered(group: Any, queries: list[np.ndarray], rows: list[np.ndarray], padded: int | None) -> tuple[Any, ...]:
-    """`mlafix.compat.vllm`'s workspaces that gather queries [T, h, D] and KV [T, d] of this rank; twice, with poison between."""
+    """`mlafix.compat.vllm`'s workspaces that gather queries [T, h, D] and KV [T, d] of this rank, with gaps between elements; in both
+    micro-batches, with poison before each."""
     from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
 
     rank, size = dist.get_rank(group), dist.get_world_size(group)
-    query, kv = rank_work.HOME.put(queries[rank]), rank_work.HOME.put(rows[rank])
+    query, kv = (rank_work.HOME.put(np.repeat(array, 2, axis=-1))[..., ::2] for array in (queries[rank], rows[rank]))
     _, heads, dim = query.shape
     of_queries = DirectDCPQGatherWorkspace(group, torch.device("cpu"), 16, heads, dim, query.dtype, 2, padded)
     of_rows = DirectDCPKVGatherWorkspace(group, torch.device("cpu"), 64, kv.shape[1], kv.dtype)
     assert (of_queries.gathered_num_heads, of_queries.padded_num_heads) == (size * heads, padded or size * heads)
     everything = kv.new_full((size * kv.shape[0], kv.shape[1]), 7)
-    for _ in range(2):
-        of_queries.final_query.fill_(9)
-        made = of_queries.gather(query)
-        of_rows.gather(everything, kv)
-    assert made.is_contiguous() and made.data_ptr() in (of_queries.final_query.data_ptr(), 0)  # 0: no elements
+    made = []
     try:
-        of_queries.gather(query[:, :1])
-        error = "none"
-    except Exception as found:
-        error = str(found)
-    return rank_work.HOME.get(made), rank_work.HOME.get(everything), error
+        for ubatch in range(2):
+            sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+            of_queries.final_query[ubatch].fill_(9)
+            made.append(of_queries.gather(query))
+            of_rows.gather(everything, kv)
+    finally:
+        del sys.modules["vllm.v1.worker.ubatching"]
+    for ubatch, one in enumerate(made):
+        assert one.is_contiguous() and one.data_ptr() in (of_queries.final_query[ubatch].data_ptr(), 0)  # 0: no elements
+    assert torch.equal(*made)
+    return rank_work.HOME.get(made[0]), rank_work.HOME.get(everything)
+
+
+def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) -> str:
+    """The error of a workspace that gathers KV, or queries where there are `heads`, and of its call, in which some arguments are others."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from mlafix.compat.vllm import DirectDCPKVGatherWorkspace, DirectDCPQGatherWorkspace
+
+    size = dist.get_world_size(group)
+    ubatch = called.pop("ubatch", None)
+    requires_grad = called.pop("requires_grad", "")
+    try:
+        if made.pop("queries", False):
+            of_queries = DirectDCPQGatherWorkspace(**{**dict(group=group, device="cpu", max_num_tokens=4, heads_per_rank=3, head_dim=8), **made})
+            if ubatch is not None:
+                sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+            of_queries.gather(torch.zeros(called.get("shape", (2, 3, 8)), dtype=torch.bfloat16))
+        else:
+            of_rows = DirectDCPKVGatherWorkspace(**{**dict(group=group, device="cpu", max_gathered_tokens=8, token_dim=8), **made})
+            arrays = {"gathered_kv": torch.zeros(2 * size, 8, dtype=torch.bfloat16), "local_kv": torch.zeros(2, 8, dtype=torch.bfloat16)}
+            if requires_grad:
+                arrays[requires_grad].requires_grad_()
+            if called.get("device"):  # of a fake tensor, which needs no such device
+                of_rows.device = torch.device("cuda:0")
+                with FakeTensorMode():
+                    arrays["local_kv"] = torch.zeros(2, 8, dtype=torch.bfloat16, device=called["device"])
+            of_rows.gather(**arrays)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        sys.modules.pop("vllm.v1.worker.ubatching", None)
+    return "none"
 
 
 def single(group: Any) -> list[bool]:

@@ -84,7 +84,7 @@ def test_each_drop_in_says_which_version_it_follows() -> None:
                if not info.name.startswith("_")}  # fmt: skip
     found = {f"{name}.{item}" for name, module in modules.items() for item, value in vars(module).items()
              if not item.startswith("_") and getattr(value, "__module__", "").rpartition(".")[2] in (name, "_gather")}  # fmt: skip
-    assert found == set(compat.FOLLOWS) and all("/" in version for version in compat.FOLLOWS.values())
+    assert found == set(compat.ENGINE_VERSIONS) and all("/" in version for version in compat.ENGINE_VERSIONS.values())
 
 
 def test_vllm_merges_in_place_on_slices_of_a_larger_lse(device: Device, rng: np.random.Generator) -> None:

@@ -68,9 +68,23 @@ def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: st
 def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padded: int | None, rng: np.random.Generator) -> None:
     queries = [rng.normal(0, 1, (tokens, 3, 16)).astype(BF16) for _ in range(3)]
     rows = [rng.normal(0, 1, (tokens, 20)).astype(np.float32) for _ in range(3)]
-    for made, everything, error in raised(pool.run("gathered", [(queries, rows, padded)] * 3)):
+    for made, everything in raised(pool.run("gathered", [(queries, rows, padded)] * 3)):
         assert same_bits(made, np.concatenate(queries, axis=1)) and same_bits(everything, np.concatenate(rows))
-        assert error == f'argument "local_query": expected shape [{tokens}, 3, 16], got [{tokens}, 1, 16]'
+
+
+@pytest.mark.parametrize("made, called, text", [
+    ({"queries": True}, {"shape": (2, 1, 8)}, 'argument "local_query": expected shape [2, 3, 8], got [2, 1, 8]'),
+    ({"queries": True, "max_num_tokens": "4"}, {}, 'argument "max_num_tokens": expected an integer, got \'4\''),
+    ({"queries": True, "padded_num_heads": "16"}, {}, 'argument "padded_num_heads": expected an integer, got \'16\''),
+    ({"dtype": "nope"}, {}, 'argument "dtype": expected a torch.dtype or a name like "bf16", got \'nope\''),
+    ({"queries": True, "num_ubatches": 2}, {"ubatch": 2},
+     'argument "num_ubatches": expected more than 2, the micro-batch that vLLM\'s worker is in, got 2'),
+    ({}, {"requires_grad": "gathered_kv"}, 'argument "gathered_kv": expected a tensor that autograd does not follow, got one that requires grad'),
+    ({}, {"requires_grad": "local_kv"}, 'argument "local_kv": expected a tensor that autograd does not follow, got one that requires grad'),
+    ({}, {"device": "cuda:1"}, 'argument "local_kv": expected a tensor on cuda:0, got one on cuda:1'),
+], ids=str)
+def test_vllm_workspaces_that_gather_say_what_is_wrong(pool: RankPool, made: dict[str, Any], called: dict[str, Any], text: str) -> None:
+    assert raised(pool.run("gather_mistaken", [(made, called)] * 2)) == [f"ArgumentError: {text}"] * 2
 
 
 @pytest.mark.parametrize("sizes", [(5, 3), (3, 5), (1, 15)], ids=str)

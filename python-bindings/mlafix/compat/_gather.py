@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._arguments import wrong
+from .._arguments import check_integer, wrong
 from .._arrays import torch_dtype
+from ..errors import ArgumentError
 from ..ops import Array
 
 
@@ -23,10 +24,18 @@ class _Workspace:
         from ..distributed.ranks import meeting_of, ranks_of
 
         self.group, self.num_ubatches = group, num_ubatches
-        self.device, self.dtype = torch.device(device), dtype if isinstance(dtype, torch.dtype) else torch_dtype(dtype)
+        self.device = torch.device(device)
         sizes = {**sizes, "num_ubatches": num_ubatches}
-        problem = next((wrong(name, "1 or more", size) for name, size in sizes.items() if size < 1), None)
-        agree(*meeting_of(group, self.device), {**sizes, "dtype": str(self.dtype)}, problem)
+        problem: ArgumentError | None = None
+        try:
+            self.dtype = _dtype_of(dtype)
+            for name, size in sizes.items():
+                check_integer(name, size)
+                if size < 1:
+                    raise wrong(name, "1 or more", size)
+        except ArgumentError as error:
+            problem = error  # which the other ranks hear of
+        agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)
         self._ranks = ranks_of(group, self.device)
         self.rank, self.world_size = self._ranks.rank, self._ranks.size
 
@@ -37,22 +46,45 @@ class _Workspace:
             raise wrong(name, f"shape {list(shape)}", list(array.shape))
         if array.dtype != self.dtype:
             raise wrong(name, f"dtype {self.dtype}", array.dtype)
-        if array.device.type != self.device.type:
+        if array.device.type != self.device.type or self.device.index not in (None, array.device.index or 0):
             raise wrong(name, f"a tensor on {self.device}", f"one on {array.device}")
+        if array.requires_grad:
+            raise wrong(name, "a tensor that autograd does not follow", "one that requires grad")
+
+    def _ubatch(self) -> int:
+        """The micro-batch that vLLM's worker is in."""
+        ubatching = sys.modules.get("vllm.v1.worker.ubatching")
+        found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
+        if not 0 <= found < self.num_ubatches:
+            raise wrong("num_ubatches", f"more than {found}, the micro-batch that vLLM's worker is in", self.num_ubatches)
+        return found
 
     def _gathered(self, received: Any, sent: Any) -> None:
         """The bytes of all ranks, one behind another."""
         import torch
 
-        self._ranks.all_gather(received.view(self.world_size, -1).view(torch.uint8), sent.reshape(1, -1).view(torch.uint8))
+        everyone, mine = received.view(self.world_size, -1), sent.contiguous().view(1, -1)
+        self._ranks.all_gather(everyone.view(torch.uint8), mine.view(torch.uint8))
+
+
+def _dtype_of(dtype: Any) -> Any:
+    """torch's dtype for torch's, or for one of our names. Raises ArgumentError."""
+    import torch
+
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    try:
+        return torch_dtype(dtype)
+    except (KeyError, TypeError):
+        raise wrong("dtype", "a torch.dtype or a name like \"bf16\"", repr(dtype)) from None
 
 
 class DirectDCPQGatherWorkspace(_Workspace):
     """Gathers the queries of all ranks, each rank's heads behind those of the ranks before it, into a buffer that stays.
 
-    Differences from vLLM: rows travel by an all-gather of the group (NCCL, gloo or an engine's own), so that no NVLS is needed, across
-    nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes; one rank is legal. The result of a call
-    holds until the next one of its micro-batch.
+    Differences from vLLM: rows travel by an all-gather of the group (NCCL, gloo or an engine's own), so that no NVLS is
+    needed, across nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes; one
+    rank is legal. The result of a call holds until the next one of its micro-batch.
 
     Args:
         group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
@@ -61,7 +93,8 @@ class DirectDCPQGatherWorkspace(_Workspace):
         heads_per_rank: heads of a rank's query.
         head_dim: D.
         dtype: of the queries.
-        num_ubatches: micro-batches, at least 1. A call uses the buffer of the one that vLLM's worker is in, else the first.
+        num_ubatches: micro-batches, at least 1. A call uses the buffer of the one that vLLM's worker is in, else the
+            first.
         padded_num_heads: heads that the buffer of a token has room for; None: those of all ranks.
 
     Raises:
@@ -76,6 +109,7 @@ class DirectDCPQGatherWorkspace(_Workspace):
         self.max_num_tokens, self.heads_per_rank, self.head_dim = max_num_tokens, heads_per_rank, head_dim
         self.gathered_num_heads = heads_per_rank * self.world_size
         self.padded_num_heads = self.gathered_num_heads if padded_num_heads is None else padded_num_heads
+        check_integer("padded_num_heads", self.padded_num_heads)
         if self.padded_num_heads < self.gathered_num_heads:
             raise wrong("padded_num_heads", f"at least {self.gathered_num_heads}, the heads of all ranks", padded_num_heads)
         made = dict(dtype=self.dtype, device=self.device)
@@ -83,16 +117,17 @@ class DirectDCPQGatherWorkspace(_Workspace):
         self._received = torch.empty((num_ubatches, max_num_tokens * self.gathered_num_heads * head_dim), **made)  # type: ignore[arg-type]
 
     def gather(self, local_query: Array) -> Any:
-        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a view of this workspace, contiguous.
+        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a contiguous view of this workspace.
 
-        Every rank calls with as many tokens. ArgumentError for a query that does not fit; nothing was sent then.
+        Every rank calls with as many tokens. ArgumentError for a query that does not fit, or a micro-batch past
+        `num_ubatches`; nothing was sent then.
         """
         query: Any = local_query
         tokens = query.shape[0] if getattr(query, "ndim", 0) == 3 else 0
         self._check(query, "local_query", (tokens, self.heads_per_rank, self.head_dim))
         if tokens > self.max_num_tokens:
             raise wrong("local_query", f"at most the workspace's {self.max_num_tokens} tokens", tokens)
-        at = _ubatch()
+        at = self._ubatch()
         size = tokens * self.gathered_num_heads * self.head_dim
         received, gathered = self._received[at][:size], self.final_query[at][:size]
         shape = self.world_size, tokens, self.heads_per_rank, self.head_dim
@@ -105,13 +140,15 @@ class DirectDCPQGatherWorkspace(_Workspace):
 class DirectDCPKVGatherWorkspace(_Workspace):
     """Gathers rows of latent KV of all ranks, one rank's behind another's, into the caller's tensor.
 
-    Differences from vLLM: rows travel by an all-gather of the group, straight into the caller's tensor: no NVLS and no buffer; any dtype.
+    Differences from vLLM: rows travel by an all-gather of the group, straight into the caller's tensor: no NVLS and no
+    buffer; any dtype.
 
     Args:
-        group, device, num_ubatches: as of `DirectDCPQGatherWorkspace`.
+        group, device: as of `DirectDCPQGatherWorkspace`.
         max_gathered_tokens: the most rows of all ranks together.
         token_dim: elements of a row.
         dtype: of the rows.
+        num_ubatches: micro-batches, at least 1, for which vLLM has a buffer each. Here nothing depends on it.
 
     Raises:
         ArgumentError: an argument does not fit, or differs between ranks.
@@ -122,7 +159,7 @@ class DirectDCPKVGatherWorkspace(_Workspace):
         self.max_gathered_tokens, self.token_dim = max_gathered_tokens, token_dim
 
     def gather(self, gathered_kv: Array, local_kv: Array) -> None:
-        """gathered_kv `[ranks * T, token_dim]`, contiguous, becomes local_kv `[T, token_dim]` of rank 0, rank 1, and so on.
+        """gathered_kv `[ranks * T, token_dim]`, contiguous, becomes local_kv `[T, token_dim]` of all ranks in order.
 
         Every rank calls with as many rows. ArgumentError for tensors that do not fit; nothing was sent then.
         """
@@ -137,9 +174,3 @@ class DirectDCPKVGatherWorkspace(_Workspace):
             raise wrong("gathered_kv", "contiguous memory", "a tensor with gaps")
         if tokens:
             self._gathered(gathered, local)
-
-
-def _ubatch() -> int:
-    """The micro-batch that vLLM's worker is in."""
-    ubatching = sys.modules.get("vllm.v1.worker.ubatching")
-    return ubatching.dbo_current_ubatch_id() if ubatching else 0

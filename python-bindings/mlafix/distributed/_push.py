@@ -24,14 +24,14 @@ PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
 # Where nothing is cut, each rank has 2 N blocks that are whole states: "auto" pushes no larger ones.
-MOST_UNCUT = 20 << 20
+MAX_UNCUT_BYTES = 20 << 20
 
 
 def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[int, int]:
     """The least and the most bytes of the blocks that a reducer's ranks store into each other's memory; others are read."""
     if exchange == "auto" and device.type == "cuda":
         least, most = PUSHED.get(torch.cuda.get_device_capability(device), NOTHING)
-        return least, min(most, MOST_UNCUT) if cut == "none" else most
+        return least, min(most, MAX_UNCUT_BYTES) if cut == "none" else most
     return EVERYTHING if exchange == "push" else NOTHING
 
 

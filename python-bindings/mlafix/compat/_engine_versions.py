@@ -7,7 +7,7 @@ _SGLANG_DCP = "sgl-project/sglang 00ac7105db02: python/sglang/srt/layers/dcp/com
 _FLASHINFER = "flashinfer-ai/flashinfer of 2026-08-22: flashinfer/cascade.py"
 _FLASHINFER_CP = "flashinfer-ai/flashinfer, its issue 4575 and pull request 4929 of 2026-09"
 
-FOLLOWS: dict[str, str] = {
+ENGINE_VERSIONS: dict[str, str] = {
     "vllm.merge_attn_states": "vllm-project/vllm 15a3fd47ef45: vllm/v1/attention/ops/merge_attn_states.py; output_block_scale: pull request 40930",
     "vllm.mask_empty_context_lse": "vllm-project/vllm of 2026-08-22: vllm/v1/attention/ops/triton_merge_attn_states.py",
     "vllm.mask_empty_context": "vllm-project/vllm of 2026-08-22: vllm/v1/attention/ops/triton_merge_attn_states.py",
