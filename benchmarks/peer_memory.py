@@ -170,18 +170,26 @@ class PeerMemory:
             steps["list of unit"] = self.merge_list_of_unit
         return steps
 
-    def check(self) -> None:
-        """The symmetric result beside the hand-written ones, and the bits of what is pushed; raises RuntimeError."""
-        for i in range(self.sets):
-            self.reduce(i)
-            self.push(i)
-            if self.by_hand:
-                self.pull(i)
-                self.push_by_hand(i)
+    def _check_bits(self, pull: Step, push: Step) -> None:
+        """Raises RuntimeError unless both leave the same bits, whatever their outputs held."""
+        for held, step in ((self.outs, pull), (self.pushed, push)):
+            for i, outputs in enumerate(held):
+                for output in outputs:
+                    output.fill_(float("nan"))
+                step(i)
         torch.cuda.synchronize()
         for pulled, pushed in zip(self.outs, self.pushed):
             if not all(torch.equal(ours, other) for ours, other in zip(pulled, pushed)):
-                raise RuntimeError("expected the bits of what is pulled, got others pushed")
+                raise RuntimeError(f"expected the bits of {pull.__name__}, got others of {push.__name__}")
+
+    def check(self) -> None:
+        """The symmetric result beside the hand-written ones, and the bits of what is pushed; raises RuntimeError."""
+        self._check_bits(self.copy_and_reduce_fp8, self.push_fp8)
+        self._check_bits(self.reduce, self.push)
+        for i in range(self.sets) if self.by_hand else ():
+            self.pull(i)
+            self.push_by_hand(i)
+        torch.cuda.synchronize()
         for (out, lse), *by_hand in zip(self.outs, self.pulled, self.sent_outs) if self.by_hand else ():
             for other, other_lse in by_hand:
                 apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())

@@ -47,6 +47,18 @@ def test_arrays_may_be_left_out_and_values_chosen(device: Device) -> None:
     assert device.get(slots).tolist() == [1, 2, 3, -9]
 
 
+@pytest.mark.parametrize(("entries", "rows"), [(2, 2), (9, 7), (0, 0)])
+def test_offsets_and_tables_of_any_size(entries: int, rows: int, device: Device) -> None:
+    """The largest and the least values that fit, too."""
+    lens, starts, table = (device.put(np.full(shape, 3, np.int32)) for shape in ((4,), (entries,), (rows, 2)))
+    slots = device.put(np.full(5, 3, np.int64))
+    ops.pad_metadata(lens, 1, cu_seqlens=starts, slots=slots, block_table=table, live_tokens=2, pad_slot=-(2**63), pad_block=2**31 - 1)
+    device.synchronize()
+    assert device.get(lens).tolist() == [3, 0, 0, 0] and device.get(slots).tolist() == [3] * 2 + [-(2**63)] * 3
+    assert device.get(starts).tolist() == [3] * entries
+    assert device.get(table).tolist() == ([[3, 3]] + [[2**31 - 1] * 2] * (rows - 1) if rows else [])
+
+
 def test_vllm_51593_no_length_is_negative(device: Device) -> None:
     """A padding slot's length of -1, read as unsigned, made a block of top-k wait for ever; -2 came of two tokens a request (flashinfer#5015)."""
     lens = device.put(np.array([17, -1, -2, -(2**31), 5, -1], np.int32))
@@ -155,6 +167,12 @@ def test_caches_of_several_dtypes_and_counts_of_blocks(device: Device, rng: np.r
     (lambda r: ops.pad_metadata(r([1.0], np.float32), 1), 'argument "seq_lens": expected dtype i64 or i32, got float32'),
     (lambda r: ops.pad_metadata(r([1]), 1, slots=r([[1]])), r'argument "slots": expected 1 dim \[t\], got 2'),
     (lambda r: ops.pad_metadata(r([1]), 1, pad_slot=1.5), 'argument "pad_slot": expected an integer, got 1.5'),
+    (lambda r: ops.pad_metadata(r([1]), 1, slots=r([1]), pad_slot=2**40 + 5), 'argument "pad_slot": expected an integer of 32 bits, .*got 1099511627781'),
+    (lambda r: ops.pad_metadata(r([1]), 1, slots=r([1], np.int64), pad_slot=2**63), 'argument "pad_slot": expected an integer of 64 bits'),
+    (lambda r: ops.pad_metadata(r([1]), 1, block_table=r([[1]]), pad_block=-(2**31) - 1), 'argument "pad_block": expected an integer of 32 bits'),
+    (lambda r: ops.pages_of_rank(r([[1]]), r([[1]]), r([1]), r([1]), 0, 1, 1, pad_page=2**40), 'argument "pad_page": expected an integer of 32 bits'),
+    (lambda r: ops.pages_of_rank(r([[1]]), r([[1]]), r([1]), r([1]), 0, 1, 1, pad_page="0"), 'argument "pad_page": expected an integer, got \'0\''),
+    (lambda r: ops.pad_metadata(r([1]), 1, cu_seqlens=r([[1]])), r'argument "cu_seqlens": expected 1 dim \[c\], got 2'),
     (lambda r: ops.pad_metadata(r([1]), "2"), 'argument "live_rows": expected .*got str'),
     (lambda r: ops.cumulate_lens(r([[1]])), r'argument "lens": expected 1 dim \[r\], got 2'),
     (lambda r: ops.lens_of_rank(r([1]), 2, 2), 'argument "rank": expected a rank from 0 to 1, got 2'),

@@ -80,11 +80,11 @@ def _dtype_of(dtype: Any) -> Any:
 
 
 class DirectDCPQGatherWorkspace(_Workspace):
-    """Gathers the queries of all ranks, each rank's heads behind those of the ranks before it, into a buffer that stays.
+    """Gathers the queries of all ranks, each rank's heads behind those of ranks before it, into a buffer that stays.
 
     Differences from vLLM: rows travel by an all-gather of the group (NCCL, gloo or an engine's own), so that no NVLS is
-    needed, across nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes; one
-    rank is legal. The result of a call holds until the next one of its micro-batch.
+    needed, across nodes too, and a rank copies what arrived into its heads by a second launch; any dtype, any sizes;
+    one rank is legal. The result of a call holds until the next one of its micro-batch.
 
     Args:
         group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
@@ -117,7 +117,7 @@ class DirectDCPQGatherWorkspace(_Workspace):
         self._received = torch.empty((num_ubatches, max_num_tokens * self.gathered_num_heads * head_dim), **made)  # type: ignore[arg-type]
 
     def gather(self, local_query: Array) -> Any:
-        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a contiguous view of this workspace.
+        """`[T, heads_per_rank, D]` of each rank as `[T, ranks * heads_per_rank, D]`, a contiguous view of the buffer.
 
         Every rank calls with as many tokens. ArgumentError for a query that does not fit, or a micro-batch past
         `num_ubatches`; nothing was sent then.

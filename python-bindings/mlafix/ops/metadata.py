@@ -15,7 +15,7 @@ from typing import Any
 
 from .. import library
 from .._arguments import check_integer, wrong
-from .._arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of
+from .._arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of, spelling_of
 from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, launch, launch_kernel, operation
 from ._types import Array, Stream
@@ -197,13 +197,14 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
     Args:
         seq_lens: `[r]` i32 or i64; updated.
         live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. A negative count is 0.
-        cu_seqlens: `[r + 1]` i32 or i64: where each request's tokens begin, and where the last one's end; updated.
+        cu_seqlens: `[c]` i32 or i64, of any size, `[r + 1]` as a rule: where each request's tokens begin, and where the last
+            one's end; updated.
         slots: `[t]` i64 or i32: where the KV of each token goes; updated.
-        block_table: `[r, w]` i32 or i64: the blocks of each request; updated.
+        block_table: `[b, w]` i32 or i64, of any size, `[r, w]` as a rule: the blocks of each request; updated.
         live_tokens: how many tokens are live, likewise; a negative count says nothing. None: `cu_seqlens[live_rows]`, or all tokens where
             there are no offsets.
-        pad_slot: what a slot of padding becomes: -1, which engines' cache writers leave out.
-        pad_block: what an entry of padding becomes: 0, a block that is there.
+        pad_slot: what a slot of padding becomes: -1, which engines' cache writers leave out. It fits the slots' dtype.
+        pad_block: what an entry of padding becomes: 0, a block that is there. It fits the table's dtype.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -218,15 +219,15 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
         >>> lens.tolist(), starts.tolist(), slots.tolist()
         ([4, 0, 0], [0, 2, 3, 3], [8, 9, 5, -1, -1])
     """
-    given = (("seq_lens", seq_lens, ("r",)), ("cu_seqlens", cu_seqlens, ("r + 1",)), ("slots", slots, ("t",)),
-             ("block_table", block_table, ("r", "w")))  # fmt: skip
+    given = (("seq_lens", seq_lens, ("r",)), ("cu_seqlens", cu_seqlens, ("c",)), ("slots", slots, ("t",)),
+             ("block_table", block_table, ("b", "w")))  # fmt: skip
     entries = []
     for name, array, dims in given:
         if array is not None or name == "seq_lens":
             entries.append(math.prod(rows_of(array, name, dims)))
             check_integers(array, name)
-    check_integer("pad_slot", pad_slot)
-    check_integer("pad_block", pad_block)
+    _check_fits("pad_slot", pad_slot, slots)
+    _check_fits("pad_block", pad_block, block_table)
     rows, rows_at = count_or_tensor(live_rows)
     tokens, tokens_at = count_or_tensor(-1 if live_tokens is None else live_tokens)
     arguments = seq_lens, cu_seqlens, slots, block_table, max(entries), pad_slot, pad_block, rows, tokens, rows_at, tokens_at
@@ -329,7 +330,7 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
         rank: of 0 … ranks - 1.
         ranks: of the group, at least 1.
         page_size: tokens of a page on one rank, at least 1.
-        pad_page: what an entry without tokens becomes.
+        pad_page: what an entry without tokens becomes. It fits out's dtype.
         live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is n.
         stream: the CUDA stream; None is torch's current one.
 
@@ -353,9 +354,18 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
     rows = rows_of(out, "out", ("n", "w"))[0]
     for name, array in (("out", out), ("token_table", token_table), ("requests", requests), ("local_lens", local_lens)):
         check_integers(array, name)
+    _check_fits("pad_page", pad_page, out)
     count = count_or_tensor(rows if live_rows is None else live_rows)
     arguments = out, token_table, requests, local_lens, rank, ranks, page_size, pad_page, *count
     launch_kernel(library.kernel("pages_of_rank"), arguments, stream)
+
+
+def _check_fits(name: str, value: Any, array: Any) -> None:
+    """Raises ArgumentError unless a value is an integer that the elements of an array hold: of i64 where there is none."""
+    check_integer(name, value)
+    bits = 32 if array is not None and spelling_of(array.dtype) == "int32" else 64
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise wrong(name, f"an integer of {bits} bits, as the array has", value)
 
 
 def _check_rank(rank: Any, ranks: Any) -> None:
