@@ -6,7 +6,7 @@ functions; docs/ops has a page on each module, made of the docstrings.
 
 import sys
 
-from . import blank, formats, merge, merge_many, merge_mapped, metadata, rows, tokens, turned
+from . import blank, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
 from . import drop_ins as drop_ins  # its operators, too
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bound, LseLayout, Stream
@@ -17,9 +17,9 @@ from .merge import *
 from .merge_many import *
 from .merge_mapped import *
 from .metadata import *
+from .rope import *
 from .rows import *
 from .tokens import *
-from .turned import *
 
 __all__ = ["Array", "Base", "Bound", "LseLayout", "OutFormat", "Stream"]
 __all__ += merge.__all__
@@ -30,7 +30,7 @@ __all__ += blank.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__
 __all__ += tokens.__all__
-__all__ += turned.__all__
+__all__ += rope.__all__
 
 if sys.modules.get("torch") is not None:  # Else when the first tensor is met: importing torch takes seconds.
     register_torch_operators()

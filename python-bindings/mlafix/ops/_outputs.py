@@ -67,6 +67,6 @@ def launch_in(out_format: OutFormat, kernel: str, rows: tuple[Any, ...], out: An
     _scaled.launch(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
 
 
-def turned(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:
+def transposed(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:
     """Lses of a layout as those of the one that a kernel has, over the same memory."""
     return [lse_as(lse, layout, wanted) for lse in lses]

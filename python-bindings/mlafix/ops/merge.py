@@ -53,7 +53,7 @@ from .._runtime import NewTensor, SizeOf
 from ._bases import Bases, base_of, bases_of, layout_of, spelled_key
 from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
-from ._outputs import ROWS, launch_in, outputs, turned
+from ._outputs import ROWS, launch_in, outputs, transposed
 from ._types import Array, Base, LseLayout, Stream
 from .formats import Fp8, OutFormat, check_format
 
@@ -156,7 +156,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
         scale = one_element(out_format.scale, prefix)
         _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
-        lses = turned((out_lse, prefix_lse, suffix_lse), layout, "hn")
+        lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
         launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, bases, stream, copies=copies)
     return out, out_lse
@@ -313,7 +313,7 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", count)
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     halvings = max(sequences, 0).bit_length()
-    lses = turned((out_lse, prefix_lse, suffix_lse), layout, "nh")
+    lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
     arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
     launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream)
     return out, out_lse

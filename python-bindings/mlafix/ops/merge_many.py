@@ -31,7 +31,7 @@ from ..errors import ArgumentError
 from ._bases import TO_LOG2, Bases, bases_of, layout_of, spelled_key
 from ._families import KernelDispatchers, Key
 from ._launch import calls_operation, fast_path, launch, operation
-from ._outputs import ROWS, launch_in, out_dtype_name, outputs, turned
+from ._outputs import ROWS, launch_in, out_dtype_name, outputs, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
 from .formats import OutFormat
 
@@ -186,7 +186,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     shape = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape, lse_layout=layout)
-    lses = turned((out_lse, s), layout, "nh")
+    lses = transposed((out_lse, s), layout, "nh")
     if out_format is None:
         _launch(_RAGGED, _RAGGED_BASES, ("nh", bases.prefix), bases, (out, lses[0], v, lses[1], indptr), stream)
     else:
@@ -246,7 +246,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         family, key = (_LIST, (layout, bases.prefix)) if bases.are_one else (_LIST_BASES, bases.key(layout))
         launch(family, key, (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
     else:
-        lses = turned((out_lse, *ss), layout, "nh")
+        lses = transposed((out_lse, *ss), layout, "nh")
         rows = rows_of(first, "vs[0]", ROWS)
         launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, bases, stream, count="k", bound=count)
     return out, out_lse
@@ -371,7 +371,7 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     name = out_dtype_name(out_dtype, out, out_format)
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
-    lses = turned((out_lse, partial_lse, beside_lse, partial_sum), layout, "nh")
+    lses = transposed((out_lse, partial_lse, beside_lse, partial_sum), layout, "nh")
     counts = _counts(shape[1], seq_lens, split_len, tile_len, cu_seqlens)
     if (beside is None) != (beside_lse is None):
         raise wrong("beside_lse", "an array exactly where beside is one", "one of both")

@@ -15,7 +15,7 @@ from .._arrays import rows_of
 from ._bases import TO_LOG2, bases_of, layout_of
 from ._families import KernelDispatchers, Key
 from ._launch import launch, operation
-from ._outputs import ROWS, launch_in, turned
+from ._outputs import ROWS, launch_in, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
 from .formats import OutFormat, check_format
 
@@ -84,7 +84,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         check_format(out_format)
     if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):
         raise wrong("out_dtype", "None without a format whose quantize_from is 'output'", repr(out_dtype))
-    of_rows, of_parts, sums = turned((out_lse, lses, part_sums), layout, "nh")
+    of_rows, of_parts, sums = transposed((out_lse, lses, part_sums), layout, "nh")
     arguments = (of_rows, parts, of_parts, indptr, part_map, row_map, sinks, min_parts, empty_lse)
     if part_sums is not None:
         arguments = (*arguments, sums, TO_LOG2[bases.prefix])

@@ -41,7 +41,7 @@ class Angles:
     """Where each row is, and the cosines and sines of positions: arguments of kernels. `sign`: -1 turns back."""
 
     positions: Any = In[I, "n"]
-    table: Any = In[C, "m two=2 Z"]
+    cos_sin: Any = In[C, "m two=2 Z"]
     sign: Any = f32
 
 
@@ -54,13 +54,13 @@ class Weights:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stored:
+class Pieces:
     """Rows in pieces over one memory: groups of K elements, what is left of the last group before the pairs, and the pairs; with the scales
-    of groups and of the last one, or the one of all: arguments of kernels, which `stored` declares."""
+    of groups and of the last one, or the one of all: arguments of kernels, which `pieces` declares."""
 
-    out_body: Any
-    out_rest: Any
-    out_pairs: Any
+    out_groups: Any
+    out_tail: Any
+    out_rope: Any
     out_scales: Any
     last_scales: Any
 
@@ -69,26 +69,26 @@ class Stored:
 class Parts:
     """Splits in such pieces: arguments of kernels, which `parts` declares."""
 
-    body: Any
-    rest: Any
-    pairs: Any
+    groups: Any
+    tail: Any
+    rope: Any
 
 
 def _dims_of_pairs(halves: bool) -> str:
     return "(2 Z)" if halves else "(Z 2)"
 
 
-def stored(how: Scaling, is_plain: bool, halves: bool, has_rest: bool) -> Stored:
+def pieces(how: Scaling, is_plain: bool, halves: bool, has_tail: bool) -> Pieces:
     dtype = O if is_plain else f8e4m3fn
-    rest = InOut[dtype, "n H R"]
+    tail = InOut[dtype, "n H R"]
     scales, last = In[f32, "one=1"] if how.is_static else InOut[S, "n P Q G"], InOut[S, "n P Q"]
-    return Stored(InOut[dtype, "n H (G K)"], rest if has_rest else rest | None, InOut[dtype, f"n H {_dims_of_pairs(halves)}"],
+    return Pieces(InOut[dtype, "n H (G K)"], tail if has_tail else tail | None, InOut[dtype, f"n H {_dims_of_pairs(halves)}"],
                   scales | None if is_plain else scales, last | None if is_plain or how.is_static else last)  # fmt: skip
 
 
-def parts(halves: bool, has_rest: bool) -> Parts:
-    rest = In[T, "s n H R"]
-    return Parts(In[T, "s n H (G K)"], rest if has_rest else rest | None, In[T, f"s n H {_dims_of_pairs(halves)}"])
+def parts(halves: bool, has_tail: bool) -> Parts:
+    tail = In[T, "s n H R"]
+    return Parts(In[T, "s n H (G K)"], tail if has_tail else tail | None, In[T, f"s n H {_dims_of_pairs(halves)}"])
 
 
 @inline
@@ -144,7 +144,7 @@ def turned(a, b, t, by):
     """Pairs turned by the angle of a row's position; a position that is none gives zeros."""
     position = by.positions[t]
     known = 0 <= position < shape("m")
-    c, s = by.table[position, 0], by.table[position, 1] * by.sign
+    c, s = by.cos_sin[position, 0], by.cos_sin[position, 1] * by.sign
     return a * c - b * s if known else 0.0, b * c + a * s if known else 0.0
 
 
@@ -167,66 +167,66 @@ def pairs_of(k, t, h, source, counts, halves):
     return a, b
 
 
-def _made(scaling: Scaling | None, in_base_2: bool = False, halves: bool = False, has_rest: bool = False) -> Any:
+def _made(scaling: Scaling | None, in_base_2: bool = False, halves: bool = False, has_tail: bool = False) -> Any:
     """Rows with pairs behind other elements, which are groups and what is left of the last one's beside the pairs.
 
     Args:
         halves: pairs are (x[i], x[Z + i]), else neighbours.
-        has_rest: whether something is left.
+        has_tail: whether something is left.
     """
     how = scaling or Scaling()
     is_plain, to_log2 = scaling is None, 1.0 if in_base_2 else LOG2_E
 
     @kernel(allow={"nan"})  # what divides is finite and not 0, by cases that proofs do not tell apart
-    def combine_and_turn(
-        to: stored(how, is_plain, halves, has_rest),
+    def combine_rope(
+        to: pieces(how, is_plain, halves, has_tail),
         out_lse: InOut[f32, "n H"] | None,
-        source: parts(halves, has_rest),
+        source: parts(halves, has_tail),
         of: Weights(),
         by: Angles(),
     ):
         for t, h in grid("n", "H"):
             largest, total = largest_of(t, h, of), 0.0
             a, b, rows = splat(0.0, "Z"), splat(0.0, "Z"), splat(0.0, "(G K)")
-            if has_rest:
+            if has_tail:
                 others = splat(0.0, "R")
             for k in range(shape("s")):
                 weight = weight_of(k, t, h, largest, of, to_log2)
                 total = total + weight
-                first, second = pairs_of(k, t, h, source.pairs, weight != 0.0, halves)
+                first, second = pairs_of(k, t, h, source.rope, weight != 0.0, halves)
                 a, b = a + first * weight, b + second * weight
-                rows = rows + load(source.body[k, t, h], where=weight != 0.0) * weight
-                if has_rest:
-                    others = others + load(source.rest[k, t, h], where=weight != 0.0) * weight
+                rows = rows + load(source.groups[k, t, h], where=weight != 0.0) * weight
+                if has_tail:
+                    others = others + load(source.tail[k, t, h], where=weight != 0.0) * weight
             store_lse(t, h, largest, total, out_lse, to_log2)
             share, divisor = shares_of(h, largest, total, of, to_log2)
             a, b = turned(a * share / divisor, b * share / divisor, t, by)
             rows, a, b = how.rounding(rows * share / divisor), how.rounding(a), how.rounding(b)
-            if has_rest:
+            if has_tail:
                 others = how.rounding(others * share / divisor)
             if is_plain or how.is_static:
                 factor = 1.0
                 if how.is_static:
                     factor = 1.0 / to.out_scales[0]
-                to.out_body[t, h] = rows * factor
-                store_pairs(a * factor, b * factor, t, h, to.out_pairs, halves)
-                if has_rest:
-                    to.out_rest[t, h] = others * factor
+                to.out_groups[t, h] = rows * factor
+                store_pairs(a * factor, b * factor, t, h, to.out_rope, halves)
+                if has_tail:
+                    to.out_tail[t, h] = others * factor
             else:
                 scale = scale_of(max(abs(rows), along="K"), how)
                 to.out_scales[t, h // shape("Q"), h % shape("Q")] = scale
-                to.out_body[t, h] = rows / scale
+                to.out_groups[t, h] = rows / scale
                 most = max(max(abs(a)), max(abs(b)))
-                if has_rest:
+                if has_tail:
                     most = max(most, max(abs(others)))
                 own = scale_of(most, how)
                 to.last_scales[t, h // shape("Q"), h % shape("Q")] = own
-                store_pairs(a / own, b / own, t, h, to.out_pairs, halves)
-                if has_rest:
-                    to.out_rest[t, h] = others / own
+                store_pairs(a / own, b / own, t, h, to.out_rope, halves)
+                if has_tail:
+                    to.out_tail[t, h] = others / own
 
-    return combine_and_turn
+    return combine_rope
 
 
-combine_and_turn = Family(_made)
-"""Split KV, combined and turned: `Scaling`, or None for a result that is not quantised; halves; whether a group has a rest."""
+combine_rope = Family(_made)
+"""Split KV, combined and turned: `Scaling`, or None for a result that is not quantised; halves; whether the last group has a tail."""

@@ -25,8 +25,8 @@ from .merge_many import bound_count
 
 __all__ = ["combine_rope"]
 
-_PARTS = {"lses": "partial_lse", **dict.fromkeys(("body", "rest", "pairs"), "partial"),
-          **dict.fromkeys(("out_body", "out_rest", "out_pairs"), "out"),
+_PARTS = {"lses": "partial_lse", "cos_sin": "table", **dict.fromkeys(("groups", "tail", "rope"), "partial"),
+          **dict.fromkeys(("out_groups", "out_tail", "out_rope"), "out"),
           **dict.fromkeys(("out_scales", "last_scales"), "out_format")}  # fmt: skip
 
 
@@ -89,22 +89,22 @@ def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Ar
     check_dtype(table, "table")
     check_integers(positions, "positions")
     halves = _halves(table)
-    turned = halves.shape[2] * 2
-    if turned >= dim:
-        raise wrong("table", f"rows of fewer than {dim} cosines and sines, the elements of a head", turned)
+    rope_dim = halves.shape[2] * 2
+    if rope_dim >= dim:
+        raise wrong("table", f"rows of fewer than {dim} cosines and sines, the elements of a head", rope_dim)
     if out is not None:
         rows_of(out, "out", ("n", "H", "D"))
     name, named = out_dtype_name(out_dtype, out, out_format), "out_dtype" if out is None else "out"
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=(n, heads, dim), dtype=name)
     if out_format is None:
         check_dtype(out, named)
-    scaling, scales, groups = _scaling(out_format, (n, heads, dim), partial, out_dtype, turned)
-    size = dim // groups if groups else dim - turned
-    body = dim - turned if not groups else (groups - 1) * size
-    rest = dim - turned - body
-    rows, parts = ([array[..., :body], array[..., body : body + rest] if rest else None, array[..., dim - turned :]] for array in (out, partial))
+    scaling, scales, groups = _scaling(out_format, (n, heads, dim), partial, out_dtype, rope_dim)
+    size = dim // groups if groups else dim - rope_dim
+    before = dim - rope_dim if not groups else (groups - 1) * size
+    tail = dim - rope_dim - before
+    rows, parts = ([array[..., :before], array[..., before : before + tail] if tail else None, array[..., dim - rope_dim :]] for array in (out, partial))
     last = scales[..., -1] if groups else None
-    kernel = _kernel(scaling, bases.prefix == "2", not interleaved, bool(rest > 0), 0 if groups else 1, bound_count(count))
+    kernel = _kernel(scaling, bases.prefix == "2", not interleaved, bool(tail > 0), 0 if groups else 1, bound_count(count))
     sign = -1.0 if inverse else 1.0
     arguments = (*rows, scales[..., :-1] if groups else scales, last, out_lse, *parts, partial_lse, sinks, positions, halves, sign)
     launch_kernel(kernel, arguments, stream)
@@ -124,7 +124,7 @@ def _halves(table: Any) -> Any:
     return halves
 
 
-def _scaling(out_format: OutFormat | None, rows: tuple[Any, ...], like: Any, dtype: Any, turned: int) -> tuple[Any, Any, int]:
+def _scaling(out_format: OutFormat | None, rows: tuple[Any, ...], like: Any, dtype: Any, rope_dim: int) -> tuple[Any, Any, int]:
     """How the result is scaled: a `How` or None, its scales, and how many groups a head has, 0 for none."""
     if out_format is None:
         return None, None, 0
@@ -135,19 +135,19 @@ def _scaling(out_format: OutFormat | None, rows: tuple[Any, ...], like: Any, dty
     if how.is_static:
         return how, scales, 0
     groups, dim = scales.shape[-1], rows[-1]
-    if how.joined > 1 or how.pads or groups < 2 or dim // groups < turned:
-        raise wrong("out_format", f"scales for at least 2 groups of a head, of at least the {turned} elements that are turned", f"{groups} groups of {dim}")
+    if how.joined > 1 or how.pads or groups < 2 or dim // groups < rope_dim:
+        raise wrong("out_format", f"scales for at least 2 groups of a head, of at least the {rope_dim} elements that are turned", f"{groups} groups of {dim}")
     return how, scales, groups
 
 
 @functools.lru_cache(maxsize=None)
-def _kernel(how: Any, in_base_2: bool, halves: bool, has_rest: bool, groups: int, count: int) -> Any:
+def _kernel(how: Any, in_base_2: bool, halves: bool, has_tail: bool, groups: int, count: int) -> Any:
     whole("mlafix.ops._scaled")
     from ..kernels.scaling import Scaling
-    from ..kernels.turned import combine_and_turn
+    from ..kernels.rope import combine_rope
     from ._scaled import ROUNDINGS
 
     scaling = None if how is None else Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
-    made = combine_and_turn(scaling, in_base_2, halves, has_rest)
+    made = combine_rope(scaling, in_base_2, halves, has_tail)
     bindings = {**({"G": groups} if groups else {}), **({"s": count} if count else {})}
     return made.specialize(**bindings) if bindings else made
