@@ -212,8 +212,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
                      is_lse_base_on_e: bool = False) -> tuple[Any, Any]:
     """A rank's output with its weight among all ranks, in another array: the sum of the ranks' results is the merged output.
 
-    Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty); the lse is
-    contiguous.
+    Differences from SGLang: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty);
+    the lse is contiguous.
 
     Args:
         out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; only read.
@@ -247,8 +247,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
 def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e: bool = True, return_lse: bool = False) -> tuple[Any, Any]:
     """Merges the states that the ranks have sent to this one (`mlafix.ops.combine_split_kv`).
 
-    Differences from SGLang: a row that is empty on every rank is 0, -inf (N3; there NaN); NaN in an lse propagates (N6; there it counts
-    as empty); a strided lse is read and never written.
+    Differences from SGLang: a row that is empty on every rank is 0, -inf (N3; there NaN); NaN in an lse propagates (N6;
+    there it counts as empty); a strided lse is read and never written.
 
     Args:
         recv_output: `[N, B, H, D]`, bf16, f16, f32; the last dim is contiguous.
@@ -291,8 +291,8 @@ def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, send_output: Array
 def dcp_mla_reduce(segm_output: Array, segm_max: Array, segm_expsum: Array, seq_lens: Array, tile_size: int, out_dtype: Any) -> tuple[Any, Any]:
     """Reduces the segments of AITER's decode, which are not normalised, to an output and an lse in base 2 (`mlafix.ops.combine_split_kv`).
 
-    Differences from SGLang: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of segments; any
-    strides, where the last dim of `segm_output` is contiguous.
+    Differences from SGLang: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of
+    segments; any strides, where the last dim of `segm_output` is contiguous.
 
     Args:
         segm_output: `[T, H, S, D]` f32, bf16, f16: sums of weights times values. Segments that do not count are not read.

@@ -169,8 +169,8 @@ def merge_mla_segments_triton(segm_output: Array, segm_max: Array, segm_expsum: 
     """Merges the segments of AITER's decode, which are not normalised and in base 2, to an output and a natural lse
     (`mlafix.ops.combine_split_kv`).
 
-    Differences from vLLM: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of segments; any
-    strides, where the last dim of `segm_output` is contiguous.
+    Differences from vLLM: NaN in a segment that counts propagates into its rows' lse (N6); any head dim and number of
+    segments; any strides, where the last dim of `segm_output` is contiguous.
 
     Args:
         segm_output: `[T, H, S, D]` f32, bf16, f16: sums of weights times values. Segments that do not count are not read.
@@ -194,8 +194,8 @@ def reduce_segments(output: Array, segm_output: Array, segm_max: Array, segm_exp
                     tile_size: int, output_scale: Array | None = None, return_lse: bool = False) -> Any:
     """Reduces the segments of `unified_attention`, base e, into its output (its kernel `reduce_segments`; `mlafix.ops.combine_split_kv`).
 
-    Differences from vLLM: a function, not a kernel that a caller launches, so it takes tensors alone; the lse is computed on demand; the
-    scale is not inverted before; tokens of no sequence get 0 and -inf.
+    Differences from vLLM: a function, not a kernel that a caller launches, so it takes tensors alone; the lse is
+    computed on demand; the scale is not inverted before; tokens of no sequence get 0 and -inf.
 
     Args:
         output: `[T, H, D]` bf16, f16, f32, or f8e4m3fn with `output_scale`; written.
@@ -354,9 +354,9 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """Merges the partial states of a group's ranks; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
-    One exchange in place of an all-gather and a reduce-scatter, and sums in f32 in place of the tensor's dtype; both inputs stay
-    as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer` keeps its own. NaN in an
-    lse propagates (N6; in vLLM it counts as empty).
+    One exchange in place of an all-gather and a reduce-scatter, and sums in f32 in place of the tensor's dtype; both
+    inputs stay as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer`
+    keeps its own. NaN in an lse propagates (N6; in vLLM it counts as empty).
 
     Args:
         cp_attn_out: `[B, H, D]` or `[B, 1, H, D]` bf16, f16, f32, a torch tensor; copied first where its last dim is strided.
@@ -408,7 +408,8 @@ class DirectDCPA2AWorkspace:
 
     Differences from vLLM: rows travel as `Reducer` moves them, by accesses of the peers' memory where GPUs have it, else over
     NCCL; f32 is legal, and so is any head dim. It has vLLM's attributes group, world_size, rank, num_ubatches, max_num_tokens,
-    heads_per_rank and head_dim, and device and dtype; no buffers that others could write to. The micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
+    heads_per_rank and head_dim, and device and dtype; no buffers that others could write to. The micro-batch is the one
+    that vLLM's worker is in where vLLM is loaded, else the first.
 
     Args:
         group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
