@@ -213,8 +213,8 @@ def merge_attn_states_copy_fp8(to: FP8, of: pair()):
 
 @kernel
 def merge_attn_states_bases(to: Stored(), of: pair()):
-    """merge_attn_states with a base for each lse: PrefixBase, SuffixBase and ResultBase. An lse of another base than the result's is
-    multiplied once, and rounded."""
+    """merge_attn_states with a base for each lse: PrefixBase, SuffixBase and ResultBase. An lse of another
+    base than the result's is multiplied once, and rounded."""
     for t, h in grid("n", "H"):
         store_pair(t, h, of, to, copies=False, in_one_base=False)
 
@@ -431,8 +431,8 @@ def dims_of_lse(is_nh: bool) -> str:
 
 
 def sinks_applied(lse_layout: str) -> Any:
-    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n], in base B, and of
-    the result in ResultBase."""
+    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n], in
+    base B, and of the result in ResultBase."""
     is_nh = lse_layout == "nh"
 
     @kernel

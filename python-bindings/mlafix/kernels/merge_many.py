@@ -323,7 +323,8 @@ class Splits:
 
     Args:
         lses: of the splits; where there are sums, the maxima of their scores, and the rows are sums of weights times values.
-        lens: the keys of each row of b, or with `starts` of each sequence of tokens, which are numbered over b and l. None: all splits count.
+        lens: the keys of each row of b, or with `starts` of each sequence of tokens, which are numbered over b and l.
+            None: all splits count.
         split_len, tile_len: keys of a split, or where this is 0, of a tile: each split has as many tiles.
         halvings: see `segment_of`.
         to_log2: what makes the maxima those of base 2.
@@ -419,8 +420,8 @@ def counted(i, j, h, of, row):
 
 @kernel
 def combine_split_kv_counted(out: Out[O, "b l H D"], out_lse: Out[f32, "b l H"] | None, of: splits_of(P, "D")):
-    """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside them; what does
-    not count is not read."""
+    """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside
+    them; what does not count is not read."""
     for i, j, h in grid("b", "l", "H"):
         store_state(counted(i, j, h, of, "D"), out[i, j, h], out_lse[i, j, h])
 

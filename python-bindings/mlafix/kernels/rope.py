@@ -55,8 +55,15 @@ class Weights:
 
 @dataclasses.dataclass(frozen=True)
 class Pieces:
-    """Rows in pieces over one memory: groups of K elements, what is left of the last group before the pairs, and the pairs; with the scales
-    of groups and of the last one, or the one of all: arguments of kernels, which `pieces` declares."""
+    """Rows in pieces over one memory, and their scales: arguments of kernels, which `pieces` declares.
+
+    Args:
+        out_groups: groups of K elements.
+        out_tail: what is left of the last group before the pairs.
+        out_rope: the pairs.
+        out_scales: of groups, or the one of all.
+        last_scales: of the last group.
+    """
 
     out_groups: Any
     out_tail: Any
