@@ -94,6 +94,16 @@ def reads_behind_seq_len(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, s
     return out, lse
 
 
+def lse_in_padded_memory(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, seq_lens_k: torch.Tensor, **given: Any) -> Call:
+    """The lse is a slice of `[B, H, 32]`, with NaN where there are no keys, as torch's efficient attention has it."""
+    out, lse = dense(q, k, v, seq_lens_k=seq_lens_k, **given)
+    size = lse.shape[1]
+    padded = lse.new_full((lse.shape[0], lse.shape[2], -(-size // 32) * 32), float("nan"))
+    padded[:, :, :size] = lse.transpose(1, 2)
+    padded[seq_lens_k <= 0] = float("nan")
+    return out, padded[:, :, :size]
+
+
 def reads_pages_of_nobody(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, **given: Any) -> Call:
     """Every entry of the table is read, and masked by a product (vllm #35219)."""
     out, lse = paged(q, k_cache, v_cache, block_table=block_table, **given)

@@ -43,6 +43,7 @@ PLANTED = [
     Planted("stale_is_prefilling", "A3", "padded rows are", "ops.fill_pad_rows"),
     Planted("reads_behind_seq_len", "A4", "live rows", "ops.fixup_zero_kv_rows", like="dense"),
     Planted("reads_pages_of_nobody", "A4", "live rows", "ops.zero_blocks", like="paged"),
+    Planted("lse_in_padded_memory", "A1", "lse of rows without keys", "ops.fixup_zero_kv_rows", like="dense without outputs"),
     Planted("base_by_path", "A5", "base of the lse"),
     Planted("base_2", "A5", "base of the lse", 'base="2"'),
     Planted("heads_first", "A5", "layout of the lse", 'lse_layout="hn"', like="ragged without outputs"),
@@ -67,8 +68,10 @@ PLANTED = [
 def adapter_of(planted: Planted) -> Adapter:
     like = planted.like.partition(" ")[0]
     adapter = as_adapter(getattr(audit_backends, like), device="cpu")
-    takes = () if planted.like.endswith("without outputs") else adapter.takes
+    takes = tuple(name for name in adapter.takes if name == "seq_lens_k" or not planted.like.endswith("without outputs"))
     fields: dict[str, Any] = {"takes": takes, "batch_invariant": planted.check == "A9"}
+    if planted.name == "lse_in_padded_memory":
+        fields["lse_layout"] = "hn"
     if like == "paged":
         fields["takes"] = tuple(name for name in takes if name != "num_splits")
     if planted.check == "A0" or planted.name == "offsets_of_32_bits":

@@ -63,8 +63,8 @@ def test_scores_far_apart_leave_one_row(device: Device) -> None:
     prefix, bank = np.full((2, 64), 3, np.float32), np.stack([np.full((2, 64), x, np.float32) for x in (-5, 7)], axis=1)
     weight = np.full(64, 1e4, np.float32)
     out = ops.mix_depth(*(device.put(x) for x in (prefix, bank, weight)), epsilon=0.0)
-    # The scores of 3 and 7 are alike, that of -5 is far below them.
-    np.testing.assert_allclose(device.get(out), 5.0, rtol=1e-2)
+    # The scores of 3 and 7 are 640000, where two floats are 1/16 apart; that of -5 is far below them.
+    np.testing.assert_allclose(device.get(out), 5.0, rtol=5e-2)
 
 
 def test_wrong_arguments(device: Device) -> None:

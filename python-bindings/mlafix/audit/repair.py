@@ -71,9 +71,10 @@ def blank_requests(adapter: Adapter) -> Call:
             fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
             return out, lse
         kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
-        # A batch item is a token of Lq * H heads here: all of them are blanked alike.
-        fixup_zero_kv_rows(out.flatten(1, 2), lse.reshape(q.shape[0], -1), kv_lens, each, lse_layout="nh")
-        return out, lse
+        # A batch item is a token of Lq * H heads here: all of them are blanked alike. Strides that no view flattens make copies.
+        rows, lses = out.flatten(1, 2), lse.reshape(q.shape[0], -1)
+        fixup_zero_kv_rows(rows, lses, kv_lens, each, lse_layout="nh")
+        return rows.view(out.shape), lses.view(lse.shape)
 
     return call
 
@@ -101,7 +102,9 @@ def blank_masked(adapter: Adapter) -> Call:
             rows = (lse if adapter.lse_layout == "nh" else lse.transpose(1, 2)).reshape(n, -1) if lse.dim() == 3 else lse
         bad = lengths - keys - (0 if given.get("causal") else given.get("window", 0))
         kinds, bounds = segments(lengths, begins, bad, n)
-        fixup_zero_kv_rows(out if adapter.form == "ragged" else out.flatten(0, 1), rows, kinds, bounds, lse_layout=layout)
+        flat = out if adapter.form == "ragged" else out.flatten(0, 1)
+        fixup_zero_kv_rows(flat, rows, kinds, bounds, lse_layout=layout)
+        out = flat.view(out.shape)
         if adapter.form == "dense" and lse.dim() == 3:
             batched = rows.view(q.shape[0], q.shape[1], -1)
             lse = batched if adapter.lse_layout == "nh" else batched.transpose(1, 2)
