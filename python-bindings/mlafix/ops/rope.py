@@ -1,6 +1,7 @@
 """What follows a combine in one launch with it: sinks, rotary embedding of the rows' last elements, and a quantised result.
 
-The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them.
+The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them. On an H100 one launch took
+0.8 to 1.1 times as long as the four that it replaces (docs/Experiments.md).
 
 The examples begin with:
 
