@@ -9,7 +9,7 @@ from typing import Any, Iterator
 import numpy
 
 from .._arguments import check_integer, renames, wrong
-from .._arrays import is_torch, numpy_dtype, rows_of, torch_dtype, viewed
+from .._arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, viewed
 
 
 def widened(offsets: Any) -> Any:
@@ -31,6 +31,12 @@ def as_f32(lse: Any) -> Any:
         return lse
     torch = sys.modules["torch"]
     return lse.to(torch.float32) if lse.dtype in (torch.bfloat16, torch.float16, torch.float64) else lse
+
+
+def rows_of_rank(out: Any) -> Any:
+    """A rank's rows `[B, H, D]`, of which a dim of 1 may follow B; a view. Raises ArgumentError for a dtype that no payload has."""
+    check_dtype(out, "out")
+    return out[:, 0] if len(out.shape) == 4 and out.shape[1] == 1 else out
 
 
 def lses_of_ranks(lses: Any, rank: int) -> Any:

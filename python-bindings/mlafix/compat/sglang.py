@@ -11,7 +11,7 @@ from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
-from ._views import as_f32, in_rows, lses_of_ranks, of_segments, segments_reduced
+from ._views import as_f32, in_rows, lses_of_ranks, of_segments, rows_of_rank, segments_reduced
 
 
 @renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -229,10 +229,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    check_dtype(out, "out")
-    rows: Any = out
-    if len(rows.shape) == 4 and rows.shape[1] == 1:
-        rows = rows[:, 0]
+    rows = rows_of_rank(out)
     shares = lses_of_ranks(lses, cp_rank)
     batch, heads, dim = rows_of(rows, "out", ("B", "H", "D"))
     made: Any = empty(rows, (heads, batch, dim), "f32") if new_output is None else new_output

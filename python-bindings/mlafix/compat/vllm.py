@@ -18,7 +18,7 @@ from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
 from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
 from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
 from ._groups import merged_over_ranks, of_ranks
-from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, of_segments, rows_of_heads, segments_reduced, widened
+from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, of_segments, rows_of_heads, rows_of_rank, segments_reduced, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
@@ -335,10 +335,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    check_dtype(out, "out")
-    rows: Any = out
-    if len(rows.shape) == 4 and rows.shape[1] == 1:
-        rows = rows[:, 0]
+    rows = rows_of_rank(out)
     shares = lses_of_ranks(lses, cp_rank)
     lse = empty(shares, tuple(shares.shape[1:]), "f32")
     whole = in_rows(rows)
