@@ -259,6 +259,18 @@ def merge_two_states(scaling: Scaling, in_one_base: bool = True, copies: bool = 
     return merge_two_states
 
 
+@inline
+def merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base):
+    byte = mask[t] if mask is not None else 1
+    if byte != 0:
+        a = load_state(v[t, h], s[t, h])
+        if in_one_base:
+            b = load_state(v_other[t, h], s_other[t, h])
+        else:
+            b = rebase(load_state(v_other[t, h], s_other[t, h], base=SUFFIX), B)
+        store_state(merge(a, b), v[t, h], s[t, h])
+
+
 @kernel
 def merge_state_in_place(
     v: InOut[T, "n H D"],
@@ -278,11 +290,7 @@ def merge_state_in_place(
     The lse is in base e, or in base 2 where B = 2. A boolean mask is passed as its bytes.
     """
     for t, h in grid("n", "H"):
-        byte = mask[t] if mask is not None else 1
-        if byte != 0:
-            a = load_state(v[t, h], s[t, h])
-            b = load_state(v_other[t, h], s_other[t, h])
-            store_state(merge(a, b), v[t, h], s[t, h])
+        merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base=True)
 
 
 @kernel
@@ -295,11 +303,7 @@ def merge_state_in_place_bases(
 ):
     """merge_state_in_place with the other state's lse in a base of its own, SuffixBase; that of s is B."""
     for t, h in grid("n", "H"):
-        byte = mask[t] if mask is not None else 1
-        if byte != 0:
-            a = load_state(v[t, h], s[t, h])
-            b = rebase(load_state(v_other[t, h], s_other[t, h], base=SUFFIX), B)
-            store_state(merge(a, b), v[t, h], s[t, h])
+        merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base=False)
 
 
 @inline
