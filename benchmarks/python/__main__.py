@@ -20,9 +20,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 import engine_baselines  # noqa: E402
 import torch  # noqa: E402
 import torch_baselines  # noqa: E402
+from cases import all_cases  # noqa: E402
 from measure import Call, Settings, as_json, first_line, measure  # noqa: E402
 from ours import OURS, host_times  # noqa: E402
-from work import Case, Prepare, Tensors, Unavailable, all_cases  # noqa: E402
+from work import Case, Prepare, Tensors, Unavailable  # noqa: E402
 
 import mlafix  # noqa: E402
 
@@ -40,7 +41,7 @@ def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
     """Ours first. Triton and engines have no CPU kernels, and torch.compile wants a C++ compiler there."""
     baselines = torch_baselines.baselines_of(group)
     if not is_cuda:
-        return {"mlafix": OURS[group], "torch": baselines["torch"]}
+        return {"mlafix": OURS[group], **{name: prepare for name, prepare in baselines.items() if name == "torch"}}
     return {"mlafix": OURS[group], **triton_baselines_of(group), **baselines, **engine_baselines.baselines_of(group)}
 
 
@@ -85,7 +86,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         except Exception as error:  # a baseline of any kind may fail in any way; ours may not
             if name == "mlafix":
                 raise
-            print(f"  {name:<16} skipped: {type(error).__name__}: {first_line(error)}")
+            entries[name] = {**entry, "against": "mlafix", "failed": f"{type(error).__name__}: {first_line(error)}"}
             continue
         if name != "mlafix":
             entry["against"] = "mlafix"
@@ -110,6 +111,9 @@ def print_case(entry: dict[str, Any]) -> None:
         if "wrong" in implementation:
             print(f"  {implementation['name']:<16} WRONG: {implementation['wrong']}")
             continue
+        if "failed" in implementation:
+            print(f"  {implementation['name']:<16} FAILED: {implementation['failed']}")
+            continue
         us = implementation["us"]
         times = f"  x {us['median'] / ours:.3f} of mlafix" if ours and implementation["rival"] else ""
         print(f"  {implementation['name']:<16}{us['median']:10.2f}  [{us['p10']:.2f} - {us['p90']:.2f}]  {implementation['gbps']:.0f} GB/s{times}",
@@ -127,7 +131,7 @@ def last_cache(device: torch.device) -> int:
 def versions() -> str:
     """The versions that were compared."""
     found = [f"torch {torch.__version__}"]
-    for name in ("triton", "vllm", "sgl_kernel", "flashinfer", "flash_attn", "flash_attn_interface"):
+    for name in ("triton", "vllm", "sgl_kernel", "sglang", "flashinfer", "flash_attn", "flash_attn_interface"):
         try:
             found.append(f"{name} {__import__(name).__version__}")
         except (ImportError, AttributeError, OSError, RuntimeError):

@@ -1,7 +1,8 @@
 """The kernels of engines, where they are installed: vLLM, SGLang (sgl-kernel), FlashInfer, FlashAttention.
 
-Each in the layout that the engine keeps: SGLang and FlashInfer have the lse as [n, H], FlashInfer in base 2. Conversions are
-made before anything is timed. FlashInfer allocates its results.
+Each in the layout that the engine keeps: FlashInfer's lse is in base 2. Conversions are made before anything is timed. FlashInfer
+allocates its results. `flashinfer_cuda` is no package of FlashInfer's: a module of that name may bind
+`VariableLengthMergeStates` of its C++ headers, which none of its Python functions calls.
 """
 
 from __future__ import annotations
@@ -13,6 +14,13 @@ from typing import Any, Callable
 import torch
 from work import Prepare, Tensors, Unavailable
 
+from mlafix.compat import flash_attn as our_flash_attn
+from mlafix.compat import flashinfer as our_flashinfer
+from mlafix.compat import sglang as our_sglang
+from mlafix.compat import vllm as our_vllm
+
+TO_BASE_2 = math.log2(math.e)
+
 
 def imported(module: str, name: str) -> Any:
     """A function of a module; raises Unavailable where either is missing."""
@@ -22,58 +30,104 @@ def imported(module: str, name: str) -> Any:
         raise Unavailable(f"no {module}.{name}: {error}") from error
 
 
-def vllm_cuda(t: Tensors) -> Callable[[], object]:
-    """vLLM's CUDA merge."""
-    function = imported("vllm._custom_ops", "merge_attn_states")
-    return lambda: function(t["out"], t["out_lse"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"])
+VLLM = "vllm._custom_ops"
+VLLM_TRITON = "vllm.v1.attention.ops.triton_merge_attn_states"
 
 
-def vllm_triton(t: Tensors) -> Callable[[], object]:
-    """vLLM's Triton merge."""
-    for module in ("vllm.v1.attention.ops.triton_merge_attn_states", "vllm.attention.ops.triton_merge_attn_states"):
-        try:
-            function = imported(module, "merge_attn_states")
-        except Unavailable:
-            continue
-        return lambda: function(t["out"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], t["out_lse"])
-    raise Unavailable("no triton_merge_attn_states in vllm")
+def vllm_merge(module: str) -> Prepare:
+    """vLLM's merge, also into fp8 and with half of the rows without context."""
+
+    def prepare(t: Tensors) -> Callable[[], object]:
+        function = imported(module, "merge_attn_states")
+        args = t["out"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], t.get("out_lse"), None, t.get("scale")
+        return lambda: function(*args)
+
+    return prepare
 
 
-def rows_first(t: Tensors, factor: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both lse as contiguous [n, H], times a factor."""
-    return (t["prefix_lse"].T * factor).contiguous(), (t["suffix_lse"].T * factor).contiguous()
+def vllm_threshold(module: str) -> Prepare:
+    """The same where the second half of the rows has no context."""
+
+    def prepare(t: Tensors) -> Callable[[], object]:
+        function = imported(module, "merge_attn_states")
+        args = t["out"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], t["out_lse"], t["out"].shape[0] // 2
+        return lambda: function(*args)
+
+    return prepare
 
 
-def sglang(t: Tensors) -> Callable[[], object]:
-    """SGLang's merge_state_v2. Its lse goes to a view of the set's, so that the check finds it."""
-    function = imported("sgl_kernel", "merge_state_v2")
-    a, b = rows_first(t)
-    lse = torch.empty_like(a)
+def vllm_mask(t: Tensors) -> Callable[[], object]:
+    """vLLM's mask_empty_context where a set has rows, else mask_empty_context_lse; both are Triton."""
+    starts = t["query_start_loc"], t["context_start_loc"]
+    if "out" in t:
+        function = imported(VLLM_TRITON, "mask_empty_context")
+        return lambda: function(t["lse"], t["out"], *starts)
+    function = imported(VLLM_TRITON, "mask_empty_context_lse")
+    return lambda: function(t["lse"], *starts)
 
-    def call() -> None:
-        function(t["prefix"], a, t["suffix"], b, t["out"], lse)
 
-    t["out_lse"] = lse.T
-    return call
+def sglang_merge(module: str, name: str) -> Prepare:
+    """SGLang's merge into outputs that are there; lse [n, H]."""
+
+    def prepare(t: Tensors) -> Callable[[], object]:
+        function = imported(module, name)
+        args = t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], t["out"], t["out_lse"]
+        return lambda: function(*args)
+
+    return prepare
+
+
+SGLANG_TRITON = "sglang.srt.layers.attention.triton_ops"
+
+
+def sglang_fixup(t: Tensors) -> Callable[[], object]:
+    """SGLang's fixup of zero-KV rows; lse [n, H]."""
+    function = imported("sglang.kernels.ops.attention.fixup_zero_kv", "fixup_zero_kv_rows")
+    longest = int(t["cu_seqlens"].diff().max())
+    args = t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], longest
+    return lambda: function(*args)
+
+
+def sglang_combine(t: Tensors) -> Callable[[], object]:
+    """The second stage of SGLang's Triton decode, on partials as it lays them out, [B, H, S, D]; it has no lse."""
+    function = imported(f"{SGLANG_TRITON}.decode_attention", "_decode_softmax_reducev_fwd")
+    splits, batch, queries = t["partial"].shape[:3]
+    if queries != 1:
+        raise Unavailable("SGLang's decode has one query a sequence")
+    partial = t["partial"][:, :, 0].permute(1, 2, 0, 3).contiguous()
+    lse = t["partial_lse"][:, :, 0].permute(1, 2, 0).contiguous()
+    out = t["out"][:, 0]
+    block = imported(f"{SGLANG_TRITON}.decode_attention", "_MIN_BLOCK_KV")
+    indptr = torch.arange(batch + 1, device=out.device, dtype=torch.int32) * (splits * block)
+    num_splits = torch.full((batch,), splits, device=out.device, dtype=torch.int32)
+    del t["out_lse"]
+    # Of the query and of the values only sizes are asked.
+    return lambda: function(partial, lse, out, out, 1.0, out, indptr, num_splits, splits)
 
 
 def flashinfer_pair(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_state."""
+    """FlashInfer's merge_state; lse [n, H]."""
     function = imported("flashinfer", "merge_state")
-    a, b = rows_first(t, math.log2(math.e))
+    a, b = t["prefix_lse"] * TO_BASE_2, t["suffix_lse"] * TO_BASE_2
 
     def call() -> object:
-        t["out"], lse = function(t["prefix"], a, t["suffix"], b)
-        t["lse_base_2"] = lse.T
-        return lse
+        t["out"], t["lse_base_2"] = function(t["prefix"], a, t["suffix"], b)
+        return t["out"]
 
     return call
+
+
+def flashinfer_in_place(t: Tensors) -> Callable[[], object]:
+    """FlashInfer's merge_state_in_place; the mask only where it excludes rows."""
+    function = imported("flashinfer", "merge_state_in_place")
+    mask = t["mask"] if not bool(t["mask"].all()) else None
+    return lambda: function(t["v"], t["s"], t["v_other"], t["s_other"], mask)
 
 
 def flashinfer_dense(t: Tensors) -> Callable[[], object]:
     """FlashInfer's merge_states."""
     function = imported("flashinfer", "merge_states")
-    s = t["s"] * math.log2(math.e)
+    s = t["s"] * TO_BASE_2
 
     def call() -> object:
         t["out"], t["lse_base_2"] = function(t["v"], s)
@@ -82,10 +136,10 @@ def flashinfer_dense(t: Tensors) -> Callable[[], object]:
     return call
 
 
-def flashinfer_ragged(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's variable_length_merge_states, which is Triton."""
+def flashinfer_ragged_triton(t: Tensors) -> Callable[[], object]:
+    """FlashInfer's variable_length_merge_states in Triton."""
     function = imported("flashinfer.triton.cascade", "variable_length_merge_states")
-    s = t["s"] * math.log2(math.e)
+    s = t["s"] * TO_BASE_2
 
     def call() -> object:
         t["out"], t["lse_base_2"] = function(t["v"], s, t["indptr"])
@@ -94,15 +148,28 @@ def flashinfer_ragged(t: Tensors) -> Callable[[], object]:
     return call
 
 
+def flashinfer_ragged(name: str) -> Prepare:
+    """The same in C++."""
+
+    def prepare(t: Tensors) -> Callable[[], object]:
+        function = imported("flashinfer_cuda", name)
+        s, t["lse_base_2"] = t["s"] * TO_BASE_2, t["out_lse"]
+        args = t["v"], s, t["indptr"], t["out"], t["lse_base_2"]
+        return lambda: function(*args)
+
+    return prepare
+
+
 def flashinfer_combine(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_states on the partials as it lays them out, [B, S, H, D]."""
+    """FlashInfer's merge_states on the partials as it lays them out, [B * L, S, H, D]."""
     function = imported("flashinfer", "merge_states")
-    v = t["partial"][:, :, 0].transpose(0, 1).contiguous()
-    s = (t["partial_lse"][:, :, 0].transpose(0, 1) * math.log2(math.e)).contiguous()
+    batch, queries = t["out"].shape[:2]
+    v = t["partial"].flatten(1, 2).transpose(0, 1).contiguous()
+    s = (t["partial_lse"].flatten(1, 2).transpose(0, 1) * TO_BASE_2).contiguous()
 
     def call() -> object:
         out, lse = function(v, s)
-        t["out"], t["lse_base_2"] = out[:, None], lse[:, None]
+        t["out"], t["lse_base_2"] = out.unflatten(0, (batch, queries)), lse.unflatten(0, (batch, queries))
         return out
 
     return call
@@ -127,22 +194,65 @@ def flash_attn_combine(module: str) -> Prepare:
     return prepare
 
 
-def flash_attn_allocating() -> dict[str, Prepare]:
-    """The same, with all outputs allocated, for the host's times."""
+def baselines_of(group: str) -> dict[str, Prepare]:
+    """By the name in the table; those that are not installed raise Unavailable when they are prepared."""
+    merges = {"vllm": vllm_merge(VLLM), "vllm, triton": vllm_merge(VLLM_TRITON)}
+    return {"merge": merges, "shapes": merges, "merge_fp8": merges,
+            "threshold": {"vllm": vllm_threshold(VLLM), "vllm, triton": vllm_threshold(VLLM_TRITON)},
+            "rows_first": {"sglang": sglang_merge("sgl_kernel", "merge_state_v2"),
+                           "sglang, triton": sglang_merge(f"{SGLANG_TRITON}.merge_state", "merge_state_triton"),
+                           "flashinfer": flashinfer_pair},
+            "in_place": {"flashinfer": flashinfer_in_place},
+            "n_way": {"flashinfer": flashinfer_dense}, "states": {"flashinfer": flashinfer_dense},
+            "ragged": {"flashinfer, C++": flashinfer_ragged("variable_length_merge_states"),
+                       "flashinfer, C++, dependent": flashinfer_ragged("variable_length_merge_states_pdl"),
+                       "flashinfer, triton": flashinfer_ragged_triton},
+            "combine": {"flashinfer": flashinfer_combine, **{name: flash_attn_combine(module) for name, module in FLASH_ATTN.items()},
+                        "sglang, triton": sglang_combine},
+            "fixup_rows_first": {"sglang": sglang_fixup},
+            "mask": {"vllm, triton": vllm_mask}}.get(group, {})
 
-    def prepare_of(module: str) -> Prepare:
+
+def public_calls_of(group: str) -> dict[str, Prepare]:
+    """Calls as an engine's backends write them, and the same of our drop-ins, by the name in the table of the host's times."""
+
+    def call_of(function: Callable[..., Any] | tuple[str, str], names: tuple[str, ...], *last: object) -> Prepare:
         def prepare(t: Tensors) -> Callable[[], object]:
-            function = imported(module, "flash_attn_combine")
-            return lambda: function(t["partial"], t["partial_lse"])
+            called = imported(*function) if isinstance(function, tuple) else function
+            args = (*(t[name] for name in names), *last)
+            return lambda: called(*args)
 
         return prepare
 
-    return {f"{name}: flash_attn_combine": prepare_of(module) for name, module in FLASH_ATTN.items()}
-
-
-def baselines_of(group: str) -> dict[str, Prepare]:
-    """By the name in the table; those that are not installed raise Unavailable when they are prepared."""
-    return {"merge": {"vllm": vllm_cuda, "vllm, triton": vllm_triton, "sglang": sglang, "flashinfer": flashinfer_pair},
-            "n_way": {"flashinfer": flashinfer_dense}, "ragged": {"flashinfer": flashinfer_ragged},
-            "combine": {"flashinfer": flashinfer_combine, **{name: flash_attn_combine(module) for name, module in FLASH_ATTN.items()}},
-            }.get(group, {})
+    pair = ("prefix", "prefix_lse", "suffix", "suffix_lse")
+    outs = ("out", "out_lse")
+    rows = ("out", "lse", "kv_lens", "cu_seqlens")
+    mask = ("lse", "query_start_loc", "context_start_loc")
+    found: dict[str, dict[str, tuple[Any, ...]]] = {
+        "merge": {"mlafix: vllm.merge_attn_states": (our_vllm.merge_attn_states, ("out", *pair, "out_lse")),
+                  "vllm: merge_attn_states, as backends call it": (("vllm.v1.attention.ops.merge_attn_states", "merge_attn_states"),
+                                                                   ("out", *pair, "out_lse")),
+                  "vllm: _custom_ops.merge_attn_states": ((VLLM, "merge_attn_states"), ("out", *pair, "out_lse")),
+                  "vllm, triton: merge_attn_states": ((VLLM_TRITON, "merge_attn_states"), ("out", *pair, "out_lse"))},
+        "rows_first": {"mlafix: sglang.merge_state_v2, outputs given": (our_sglang.merge_state_v2, (*pair, *outs)),
+                       "sglang: merge_state_v2, outputs given": (("sgl_kernel", "merge_state_v2"), (*pair, *outs)),
+                       "mlafix: sglang.merge_state_v2": (our_sglang.merge_state_v2, pair),
+                       "sglang: merge_state_v2": (("sgl_kernel", "merge_state_v2"), pair),
+                       "mlafix: flashinfer.merge_state": (our_flashinfer.merge_state, pair),
+                       "flashinfer: merge_state": (("flashinfer", "merge_state"), pair)},
+        "in_place": {"mlafix: flashinfer.merge_state_in_place": (our_flashinfer.merge_state_in_place, ("v", "s", "v_other", "s_other")),
+                     "flashinfer: merge_state_in_place": (("flashinfer", "merge_state_in_place"), ("v", "s", "v_other", "s_other"))},
+        "n_way": {"mlafix: flashinfer.merge_states": (our_flashinfer.merge_states, ("v", "s")),
+                  "flashinfer: merge_states": (("flashinfer", "merge_states"), ("v", "s"))},
+        "ragged": {"mlafix: flashinfer.variable_length_merge_states": (our_flashinfer.variable_length_merge_states, ("v", "s", "indptr")),
+                   "flashinfer, triton: variable_length_merge_states": (("flashinfer.triton.cascade", "variable_length_merge_states"),
+                                                                        ("v", "s", "indptr"))},
+        "fixup_rows_first": {"mlafix: sglang.fixup_zero_kv_rows": (our_sglang.fixup_zero_kv_rows, rows, 1),
+                             "sglang: fixup_zero_kv_rows": (("sglang.kernels.ops.attention.fixup_zero_kv", "fixup_zero_kv_rows"), rows, 1)},
+        "mask": {"mlafix: vllm.mask_empty_context_lse": (our_vllm.mask_empty_context_lse, mask),
+                 "vllm, triton: mask_empty_context_lse": ((VLLM_TRITON, "mask_empty_context_lse"), mask)},
+        "combine": {"mlafix: flash_attn.flash_attn_combine": (our_flash_attn.flash_attn_combine, ("partial", "partial_lse")),
+                    **{f"{name}: flash_attn_combine": ((module, "flash_attn_combine"), ("partial", "partial_lse"))
+                       for name, module in FLASH_ATTN.items()}},
+    }
+    return {name: call_of(*arguments) for name, arguments in found.get(group, {}).items()}

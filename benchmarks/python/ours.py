@@ -10,7 +10,8 @@ from typing import Callable
 import engine_baselines
 import torch
 from measure import Call, Settings, summarize
-from work import Prepare, Tensors, Unavailable, combine_case, merge_case
+from cases import in_place_case, mask_case, rows_first_case
+from work import Case, Prepare, Tensors, Unavailable, combine_case, dense_case, fixup_case, merge_case, ragged_case
 
 from mlafix import _compiler, library, ops
 
@@ -44,8 +45,50 @@ def prepare_ragged(t: Tensors) -> Callable[[], object]:
     return lambda: ops.merge_states_ragged(t["v"], t["s"], t["indptr"], out=t["out"], out_lse=t["out_lse"])
 
 
-OURS: dict[str, Prepare] = {"merge": prepare_merge, "n_way": prepare_dense, "combine": prepare_combine, "ragged": prepare_ragged,
-                            "fixup": prepare_fixup}
+def prepare_rows_first(t: Tensors) -> Callable[[], object]:
+    """ops.merge_attn_states with the lse as [n, H]."""
+    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
+                                         lse_layout="nh")
+
+
+def prepare_threshold(t: Tensors) -> Callable[[], object]:
+    """ops.merge_attn_states of which half of the rows are copies."""
+    context = t["out"].shape[0] // 2
+    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], out_lse=t["out_lse"],
+                                         context_rows=context)
+
+
+def prepare_fp8(t: Tensors) -> Callable[[], object]:
+    """ops.merge_attn_states into fp8, without an lse."""
+    out_format = ops.Fp8(t["scale"])
+    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"], return_lse=False,
+                                         out_format=out_format)
+
+
+def prepare_in_place(t: Tensors) -> Callable[[], object]:
+    """ops.merge_state_in_place in base 2; the mask only where it excludes rows."""
+    mask = t["mask"] if not bool(t["mask"].all()) else None
+    return lambda: ops.merge_state_in_place(t["v"], t["s"], t["v_other"], t["s_other"], mask, base="2")
+
+
+def prepare_fixup_rows_first(t: Tensors) -> Callable[[], object]:
+    """ops.fixup_zero_kv_rows with the lse as [n, H]."""
+    return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], lse_layout="nh")
+
+
+def prepare_mask(t: Tensors) -> Callable[[], object]:
+    """ops.mask_empty_context where a set has rows, else ops.mask_empty_context_lse."""
+    starts = t["query_start_loc"], t["context_start_loc"]
+    if "out" in t:
+        return lambda: ops.mask_empty_context(t["out"], t["lse"], *starts)
+    return lambda: ops.mask_empty_context_lse(t["lse"], *starts)
+
+
+OURS: dict[str, Prepare] = {
+    "merge": prepare_merge, "shapes": prepare_merge, "rows_first": prepare_rows_first, "threshold": prepare_threshold, "merge_fp8": prepare_fp8,
+    "in_place": prepare_in_place, "n_way": prepare_dense, "states": prepare_dense, "combine": prepare_combine, "ragged": prepare_ragged,
+    "fixup": prepare_fixup, "fixup_rows_first": prepare_fixup_rows_first, "mask": prepare_mask,
+}
 
 
 def compile_to_cubin(variant: str) -> None:
@@ -54,25 +97,37 @@ def compile_to_cubin(variant: str) -> None:
                       specializations=[{"H": "128", "D": "128", "T": "bf16"}], targets=["sm_90"], emit="cubin", variant=variant)
 
 
-def combine_baselines(settings: Settings) -> dict[str, Call]:
-    """FlashAttention's combine where it is installed, on what `python_host_time` combines; it allocates its results, too."""
-    t = combine_case(*python_host_time.COMBINE).make(torch.Generator(settings.device), settings.device)
+def host_cases() -> list[Case]:
+    """Small work of each kind, of which the calls of engines are timed beside ours."""
+    return [merge_case(16, heads=16), rows_first_case(16, 16, 128), in_place_case(16, heads=16), dense_case(4, 16, heads=16),
+            combine_case(*python_host_time.COMBINE), ragged_case(16, heads=16),
+            fixup_case("16x1", [1] * 16, [sequence % 8 == 0 for sequence in range(16)], heads=16, rows_first=True), mask_case(4, 4, heads=16)]
+
+
+def engine_calls(settings: Settings) -> dict[str, Call]:
+    """The engines' public functions and our drop-ins for them on the same tensors, where the engine is installed."""
     calls: dict[str, Call] = {}
-    for name, prepare in engine_baselines.flash_attn_allocating().items():
-        try:
-            calls[name] = prepare(t)
-        except Unavailable as error:
-            print(f"host: {name}: skipped: {error}")
+    for case in host_cases():
+        t = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
+        for name, prepare in engine_baselines.public_calls_of(case.name.split("/")[0]).items():
+            try:
+                calls[name] = prepare(dict(t))
+                calls[name]()
+            except Unavailable as error:
+                calls.pop(name, None)
+                print(f"host: {name}: skipped: {error}")
     return calls
 
 
 def host_times(settings: Settings, baselines: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Calls of a merge of 16 x 16 x 128, ours and by baselines; on a CPU a call is the work itself, so there are none."""
+    """Calls of a merge of 16 x 16 x 128, ours and by baselines, and of engines beside our drop-ins; on a CPU a call is the work itself, so
+    there are none.
+    """
     calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
         calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in baselines.items()},
-                 **combine_baselines(settings)}
+                 **engine_calls(settings)}
     with torch.inference_mode():  # As engines call.
         times = python_host_time.run_rounds(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),

@@ -26,12 +26,17 @@ def merge_dense(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: to
 
 
 def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
-    """Without a look at the device from the host: the sequence of each token by a search."""
+    """Without a look at the device from the host: the sequence of each token by a search; lse [H, n]."""
     tokens = torch.arange(out.shape[0], device=out.device, dtype=torch.int32)
     sequence = torch.searchsorted(cu_seqlens, tokens, right=True) - 1
     is_dead = kv_lens[sequence] <= 0
     out.masked_fill_(is_dead[:, None, None], 0)
     lse.masked_fill_(is_dead[None, :], -float("inf"))
+
+
+def fixup_rows_first(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlens: torch.Tensor) -> None:
+    """The same with the lse as [n, H]."""
+    fixup(out, lse.T, kv_lens, cu_seqlens)
 
 
 def combine(out: torch.Tensor, out_lse: torch.Tensor, partial: torch.Tensor, partial_lse: torch.Tensor) -> None:
@@ -60,6 +65,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "combine": (combine, ("out", "out_lse", "partial", "partial_lse")),
     "ragged": (ragged, ("out", "out_lse", "v", "s", "indptr")),
     "fixup": (fixup, ("out", "lse", "kv_lens", "cu_seqlens")),
+    "fixup_rows_first": (fixup_rows_first, ("out", "lse", "kv_lens", "cu_seqlens")),
 }
 """By group: the function, and its arguments' names in a set of buffers."""
 
@@ -75,9 +81,13 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 
 
 def baselines_of(group: str) -> dict[str, Prepare]:
-    """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile."""
+    """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile. None for groups
+    that are for engines alone.
+    """
+    if group not in FUNCTIONS:
+        return {}
     function, names = FUNCTIONS[group]
     baselines = {"torch": prepare_with(function, names)}
-    if group not in ("combine", "ragged"):
+    if group not in ("combine", "ragged", "fixup_rows_first"):
         baselines["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
     return baselines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Callable
 
 import torch
@@ -25,14 +25,13 @@ class Case:
     make: Callable[[torch.Generator, torch.device], Tensors]
     check: Callable[[Tensors, Tensors], None]
     """Called with the set as it was before, and after."""
-    implementations: dict[str, Prepare] = field(default_factory=dict)
 
 
-def payload(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
-    """bf16 of magnitude 0.25 to 4, any sign."""
+def payload(generator: torch.Generator, device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    """Magnitudes of 0.25 to 4, any sign."""
     values = torch.rand(shape, generator=generator, device=device) * 3.75 + 0.25
     signs = torch.randint(0, 2, shape, generator=generator, device=device, dtype=torch.int8) * 2 - 1
-    return (values * signs).bfloat16()
+    return (values * signs).to(dtype)
 
 
 def lses(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
@@ -53,14 +52,16 @@ def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, 
         raise AssertionError(f"expected {what}{list(place)} of {want[place].item():.6g}, got {got[place].item():.6g}")
 
 
-def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor) -> None:
-    """Against f64: rows [n, H, D], lse [n, H], in base e. Some tokens only."""
+def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor | None,
+                 relative: float = 2**-7) -> None:
+    """Against f64: rows [n, H, D], lse [n, H], in base e; None if the implementation has none. Some tokens only."""
     some = torch.linspace(0, out.shape[0] - 1, min(out.shape[0], 16), device=out.device).long()
     lse = torch.stack([weight[some].double() for weight in weights])
     total = torch.logsumexp(lse, 0)
     parts = torch.stack([row[some].double() for row in rows]) * torch.exp(lse - total)[..., None]
-    close(out[some], parts.sum(0), parts.abs().sum(0), "out", 2**-7)
-    close(out_lse[some], total, torch.ones_like(total), "out_lse", 1e-5)
+    close(out[some], parts.sum(0), parts.abs().sum(0), "out", relative)
+    if out_lse is not None:
+        close(out_lse[some], total, torch.ones_like(total), "out_lse", 1e-5)
 
 
 def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
@@ -93,25 +94,23 @@ def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
     return Case(f"n_way/dense_k{ways}_h{heads}_d{dim}/n{n}", ways * side, side, make, check)
 
 
-def f32_payload(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
-    """As `payload`, in f32."""
-    return payload(generator, device, *shape).float()
-
-
-def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512) -> Case:
-    """f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16; the lse as FlashAttention has it, a view of [S, B, H, 1]."""
+def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512, queries: int = 1) -> Case:
+    """f32 partials of a split-KV attention, [S, B, L, H, D], to bf16; the lse as FlashAttention has it, a view of [S, B, H, L]."""
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
-        return {"partial": f32_payload(generator, device, splits, batch, 1, heads, dim),
-                "partial_lse": lses(generator, device, splits, batch, heads, 1).transpose(2, 3),
-                "out": blank(device, batch, 1, heads, dim), "out_lse": blank(device, batch, heads, 1, dtype=torch.float32).transpose(1, 2)}
+        return {"partial": payload(generator, device, splits, batch, queries, heads, dim, dtype=torch.float32),
+                "partial_lse": lses(generator, device, splits, batch, heads, queries).transpose(2, 3),
+                "out": blank(device, batch, queries, heads, dim),
+                "out_lse": blank(device, batch, heads, queries, dtype=torch.float32).transpose(1, 2)}
 
     def check(before: Tensors, after: Tensors) -> None:
-        check_merged(list(before["partial"][:, :, 0].unbind(0)), list(before["partial_lse"][:, :, 0].unbind(0)),
-                     after["out"][:, 0], after["out_lse"][:, 0])
+        lse = after["out_lse"].flatten(0, 1) if "out_lse" in after else None
+        check_merged(list(before["partial"].flatten(1, 2).unbind(0)), list(before["partial_lse"].flatten(1, 2).unbind(0)),
+                     after["out"].flatten(0, 1), lse)
 
-    rows = batch * heads
-    return Case(f"combine/f32_s{splits}_h{heads}_d{dim}/b{batch}", splits * rows * (4 * dim + 4), rows * (2 * dim + 4), make, check)
+    rows = batch * queries * heads
+    size = f"b{batch}" + (f"_l{queries}" if queries > 1 else "")
+    return Case(f"combine/f32_s{splits}_h{heads}_d{dim}/{size}", splits * rows * (4 * dim + 4), rows * (2 * dim + 4), make, check)
 
 
 def ragged_lengths(segments: int) -> list[int]:
@@ -119,17 +118,17 @@ def ragged_lengths(segments: int) -> list[int]:
     return [1 + (segment * 2654435761 % 2**32 >> 29) for segment in range(segments)]
 
 
-def ragged_case(segments: int, heads: int = 64, dim: int = 128) -> Case:
-    """Segments of 1 to 8 states in f16, found through indptr."""
+def ragged_case(segments: int, heads: int = 64, dim: int = 128, dtype: torch.dtype = torch.float16) -> Case:
+    """Segments of 1 to 8 states, found through indptr."""
     lengths = ragged_lengths(segments)
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
-        return {"v": payload(generator, device, starts[-1], heads, dim).half(), "s": lses(generator, device, starts[-1], heads),
+        return {"v": payload(generator, device, starts[-1], heads, dim, dtype=dtype), "s": lses(generator, device, starts[-1], heads),
                 "indptr": torch.tensor(starts, device=device, dtype=torch.int32),
-                "out": blank(device, segments, heads, dim, dtype=torch.float16),
+                "out": blank(device, segments, heads, dim, dtype=dtype),
                 "out_lse": blank(device, segments, heads, dtype=torch.float32)}
 
     def check(before: Tensors, after: Tensors) -> None:
@@ -142,42 +141,29 @@ def ragged_case(segments: int, heads: int = 64, dim: int = 128) -> Case:
         check_merged(rows, weights, after["out"], after["out_lse"])
 
     side = heads * (2 * dim + 4)
-    return Case(f"ragged/f16_1to8_h{heads}_d{dim}/n{segments}", starts[-1] * side + 4 * (segments + 1), segments * side, make, check)
+    name = "f16" if dtype == torch.float16 else "bf16"
+    return Case(f"ragged/{name}_1to8_h{heads}_d{dim}/n{segments}", starts[-1] * side + 4 * (segments + 1), segments * side, make, check)
 
 
-def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128) -> Case:
-    """Rows of dead sequences become 0, -inf; lse [H, n]."""
+def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128, rows_first: bool = False) -> Case:
+    """Rows of dead sequences become 0, -inf; lse [H, n], or [n, H] with `rows_first`."""
     starts = [0]
     for length in lengths:
         starts.append(starts[-1] + length)
     n = starts[-1]
 
     def make(generator: torch.Generator, device: torch.device) -> Tensors:
-        return {"out": payload(generator, device, n, heads, dim), "lse": lses(generator, device, heads, n),
+        lse = lses(generator, device, *((n, heads) if rows_first else (heads, n)))
+        return {"out": payload(generator, device, n, heads, dim), "lse": lse,
                 "kv_lens": torch.tensor([0 if is_dead else 1000 for is_dead in dead], device=device, dtype=torch.int32),
                 "cu_seqlens": torch.tensor(starts, device=device, dtype=torch.int32)}
 
     def check(before: Tensors, after: Tensors) -> None:
         is_dead = torch.repeat_interleave(torch.tensor(dead), torch.tensor(lengths)).to(after["out"].device)
         want = before["out"].masked_fill(is_dead[:, None, None], 0)
-        want_lse = before["lse"].masked_fill(is_dead[None, :], -float("inf"))
+        want_lse = before["lse"].masked_fill(is_dead[:, None] if rows_first else is_dead[None, :], -float("inf"))
         if not (torch.equal(after["out"], want) and torch.equal(after["lse"], want_lse)):
             raise AssertionError("expected 0 and -inf in the rows of dead sequences and no other change, got something else")
 
     written = sum(length for length, is_dead in zip(lengths, dead) if is_dead) * heads * (2 * dim + 4)
-    return Case(f"fixup/{name}", 8 * len(lengths) + 4, written, make, check)
-
-
-def all_cases() -> list[Case]:
-    """Names are those of `mlafix-bench --list`."""
-    return [
-        *(merge_case(n) for n in (16, 64, 256, 1024, 4096, 8192)),
-        *(dense_case(4, n) for n in (64, 1024)),
-        *(combine_case(splits, batch, dim=dim) for dim in (128, 512) for splits in (8, 32) for batch in (1, 8, 64, 256)),
-        *(combine_case(splits, batch, dim=64) for splits in (8, 32) for batch in (8, 64)),
-        *(combine_case(128, batch, dim=dim) for dim in (128, 512) for batch in (1, 8)),
-        ragged_case(1000),
-        fixup_case("all_dead_h128_d128/n8192", [8192], [True]),
-        fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255),
-        fixup_case("none_dead_256x64", [64] * 256, [False] * 256),
-    ]
+    return Case(f"{'fixup_rows_first' if rows_first else 'fixup'}/{name}", 8 * len(lengths) + 4, written, make, check)

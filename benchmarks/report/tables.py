@@ -45,6 +45,8 @@ def cell(case: dict[str, Any], name: str) -> str:
     wrong = [implementation for implementation in case["contenders"] if implementation["name"] == name and "wrong" in implementation]
     if wrong:
         return "wrong result"
+    if any(implementation["name"] == name and "failed" in implementation for implementation in case["contenders"]):
+        return "fails"
     value, percent = time_of(case, name), percent_of_roof(case, name)
     if value is None:
         return ""

@@ -1,0 +1,165 @@
+"""All cases: the work of mlafix-bench under its names, and more that engines have kernels for."""
+
+from __future__ import annotations
+
+import torch
+from work import (Case, Tensors, blank, check_merged, combine_case, dense_case, fixup_case, lses, merge_case, payload, ragged_case)
+
+FP8_SCALE = 0.5
+
+
+def shape_case(n: int, heads: int, dim: int) -> Case:
+    """A merge of two of another shape; lse [H, n]."""
+    case = merge_case(n, heads, dim)
+    return Case("shapes/" + case.name.removeprefix("merge/"), case.read, case.written, case.make, case.check)
+
+
+def rows_first_case(n: int, heads: int, dim: int, dtype: torch.dtype = torch.bfloat16) -> Case:
+    """A merge of two with the lse as SGLang and FlashInfer have it, [n, H]."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"prefix": payload(generator, device, n, heads, dim, dtype=dtype), "prefix_lse": lses(generator, device, n, heads),
+                "suffix": payload(generator, device, n, heads, dim, dtype=dtype), "suffix_lse": lses(generator, device, n, heads),
+                "out": blank(device, n, heads, dim, dtype=dtype), "out_lse": blank(device, n, heads, dtype=torch.float32)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        check_merged([before["prefix"], before["suffix"]], [before["prefix_lse"], before["suffix_lse"]], after["out"], after["out_lse"])
+
+    side = n * heads * (2 * dim + 4)
+    return Case(f"rows_first/{name_of(dtype)}_h{heads}_d{dim}/n{n}", 2 * side, side, make, check)
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """As cases spell it."""
+    return {torch.bfloat16: "bf16", torch.float16: "f16"}[dtype]
+
+
+def threshold_case(n: int, heads: int = 128, dim: int = 128) -> Case:
+    """A merge of two of which the second half of the rows has no context; lse [H, n]."""
+    whole = merge_case(n, heads, dim)
+    context = n // 2
+
+    def check(before: Tensors, after: Tensors) -> None:
+        first = [slice(0, context), slice(context, n)]
+        rows = [[before["prefix"][part], before["suffix"][part]] for part in first]
+        weights = [[before["prefix_lse"].T[part], before["suffix_lse"].T[part]] for part in first]
+        check_merged(rows[0], weights[0], after["out"][first[0]], after["out_lse"].T[first[0]])
+        check_merged(rows[1][1:], weights[1][1:], after["out"][first[1]], after["out_lse"].T[first[1]])
+
+    side = heads * (2 * dim + 4)
+    return Case(f"threshold/half_h{heads}_d{dim}/n{n}", (n + context) * side, n * side, whole.make, check)
+
+
+def fp8_case(n: int, heads: int = 128, dim: int = 128) -> Case:
+    """A merge of two into fp8 with one scale; lse [H, n], and none out."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        tensors = merge_case(n, heads, dim).make(generator, device)
+        del tensors["out_lse"]
+        return {**tensors, "out": torch.zeros(n, heads, dim, device=device, dtype=torch.float8_e4m3fn),
+                "scale": torch.full((1,), FP8_SCALE, device=device)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        check_merged([before["prefix"], before["suffix"]], [before["prefix_lse"].T, before["suffix_lse"].T],
+                     after["out"].float() * FP8_SCALE, None, relative=2**-3)
+
+    side = n * heads * (2 * dim + 4)
+    return Case(f"merge_fp8/bf16_h{heads}_d{dim}/n{n}", 2 * side, n * heads * dim, make, check)
+
+
+def in_place_case(n: int, heads: int = 64, dim: int = 128, masked: bool = False) -> Case:
+    """Another f16 state merged into the first, into half of the rows if `masked`; lse [n, H], in base 2."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        mask = torch.arange(n, device=device) % 2 == 0 if masked else torch.ones(n, device=device, dtype=torch.bool)
+        return {"v": payload(generator, device, n, heads, dim, dtype=torch.float16), "s": lses(generator, device, n, heads),
+                "v_other": payload(generator, device, n, heads, dim, dtype=torch.float16), "s_other": lses(generator, device, n, heads),
+                "mask": mask}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        mask, to_e = before["mask"], 0.6931471805599453
+        check_merged([before["v"][mask], before["v_other"][mask]], [before["s"][mask] * to_e, before["s_other"][mask] * to_e],
+                     after["v"][mask], after["s"][mask] * to_e)
+        if not (torch.equal(after["v"][~mask], before["v"][~mask]) and torch.equal(after["s"][~mask], before["s"][~mask])):
+            raise AssertionError("expected rows past the mask as they were, got others")
+
+    rows = (n // 2 if masked else n) * heads * (2 * dim + 4)
+    return Case(f"in_place/f16{'_half_masked' if masked else ''}_h{heads}_d{dim}/n{n}", 2 * rows + (n if masked else 0), rows, make, check)
+
+
+def states_case(ways: int, n: int, heads: int = 64, dim: int = 128) -> Case:
+    """K states in one bf16 tensor [n, K, H, D], lse [n, K, H]: more sizes for engines."""
+    case = dense_case(ways, n, heads, dim)
+    return Case("states/" + case.name.removeprefix("n_way/"), case.read, case.written, case.make, case.check)
+
+
+def mask_case(requests: int = 64, tokens: int = 128, heads: int = 128, dim: int = 128, rows: bool = False) -> Case:
+    """The lse of the tokens of every other request, which has no context, becomes -inf, and with `rows` their rows 0; lse [H, n]."""
+    n = requests * tokens
+    lengths = [100 * (request % 2) for request in range(requests)]
+    starts = [sum(lengths[:request]) for request in range(requests + 1)]
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        tensors = {"lse": lses(generator, device, heads, n),
+                   "query_start_loc": torch.arange(0, n + 1, tokens, device=device, dtype=torch.int32),
+                   "context_start_loc": torch.tensor(starts, device=device, dtype=torch.int32)}
+        return {**tensors, "out": payload(generator, device, n, heads, dim)} if rows else tensors
+
+    def check(before: Tensors, after: Tensors) -> None:
+        is_empty = (torch.arange(n, device=after["lse"].device) // tokens) % 2 == 0
+        if not torch.equal(after["lse"], before["lse"].masked_fill(is_empty[None, :], -float("inf"))):
+            raise AssertionError("expected -inf for tokens without context and no other change, got something else")
+        if rows and not torch.equal(after["out"], before["out"].masked_fill(is_empty[:, None, None], 0)):
+            raise AssertionError("expected 0 in the rows of tokens without context and no other change, got something else")
+
+    written = n // 2 * heads * (4 + (2 * dim if rows else 0))
+    name = f"mask/rows_h{heads}_d{dim}" if rows else f"mask/lse_h{heads}"
+    return Case(f"{name}/{requests}x{tokens}_half_empty", 8 * (requests + 1), written, make, check)
+
+
+def fixup_cases(rows_first: bool) -> list[Case]:
+    """Zero-KV rows of some batches. Those with the lse as [n, H], as SGLang has it, are more."""
+    common = [
+        fixup_case("all_dead_h128_d128/n8192", [8192], [True], rows_first=rows_first),
+        fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255, rows_first=rows_first),
+        fixup_case("none_dead_256x64", [64] * 256, [False] * 256, rows_first=rows_first),
+    ]
+    every_8th = [sequence % 8 == 0 for sequence in range(256)]
+    return common if not rows_first else [
+        *common,
+        fixup_case("every_8th_dead_256x64", [64] * 256, every_8th, rows_first=True),
+        fixup_case("every_8th_dead_decode_h16_d512_256x1", [1] * 256, every_8th, 16, 512, rows_first=True),
+    ]
+
+
+def all_cases() -> list[Case]:
+    """Names with a slash that `mlafix-bench --list` has are the same work as there."""
+    half = torch.float16
+    return [
+        *(merge_case(n) for n in (1, 16, 64, 256, 1024, 4096, 8192)),
+        *(shape_case(n, heads, 128) for heads in (16, 96) for n in (64, 1024, 8192)),
+        *(shape_case(n, 128, dim) for dim in (64, 192, 512) for n in (64, 1024)),
+        *(rows_first_case(n, 128, 128) for n in (1, 16, 64, 256, 1024, 8192)),
+        *(rows_first_case(n, heads, 128) for heads in (16, 96) for n in (64, 1024)),
+        *(rows_first_case(1024, 128, dim) for dim in (64, 192, 512)),
+        *(rows_first_case(n, 64, 128, half) for n in (64, 1024, 8192)),
+        *(rows_first_case(1024, 64, dim) for dim in (64, 192)),
+        rows_first_case(1024, 16, 512),
+        *(threshold_case(n) for n in (64, 1024, 8192)),
+        *(fp8_case(n) for n in (64, 1024, 8192)),
+        *(in_place_case(n, masked=masked) for n in (64, 1024) for masked in (False, True)),
+        *(dense_case(4, n) for n in (64, 1024)),
+        *(states_case(ways, n) for ways in (4, 8) for n in (64, 1024, 4096)),
+        *(states_case(ways, 1024, 128) for ways in (4, 8)),
+        *(combine_case(splits, batch, dim=dim) for dim in (128, 512) for splits in (8, 32) for batch in (1, 8, 64, 256)),
+        *(combine_case(splits, batch, dim=64) for splits in (8, 32) for batch in (8, 64)),
+        *(combine_case(128, batch, dim=dim) for dim in (128, 512) for batch in (1, 8)),
+        *(combine_case(2, 64, dim=dim) for dim in (128, 512)),
+        combine_case(4, 1, dim=128, queries=4096),
+        ragged_case(1000),
+        ragged_case(1000, dtype=torch.bfloat16),
+        *fixup_cases(rows_first=False),
+        *fixup_cases(rows_first=True),
+        mask_case(),
+        mask_case(rows=True),
+    ]
