@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the generated parts of docs/performance.md, and its pictures, from the JSON in benchmarks/results.
+"""Writes the generated parts of docs/performance.md and README.md, and the page's pictures, from the JSON in benchmarks/results.
 
     python3 benchmarks/report                write them
     python3 benchmarks/report --check        exit with status 1 if they are not what the JSON says
 
-A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of the page is kept by hand. Names are
-goals, gains, chains, host; picture:PREFIX, where PREFIX is how the names of cases begin; and for tables PREFIX (on a GPU), cpu:PREFIX and
-python:PREFIX, or several with a + between them.
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is kept by hand. Names are
+goals, gains, chains, host; engines, engine-ranges and behind (the kernels of engines); picture:PREFIX, where PREFIX is how the names of cases
+begin; and for tables PREFIX (on a GPU), cpu:PREFIX and python:PREFIX, or several with a + between them. A name ends in @CARD, as h100, where there
+are results of several cards.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from picture import draw, lines_of, title_of  # noqa: E402
 from results import Results, load  # noqa: E402
-from tables import NOTHING, chains_table, gains_table, goals_table, group_table, host_table  # noqa: E402
+from tables import (NOTHING, behind_table, chains_table, engine_ranges, engines_table, gains_table, goals_table, group_table,  # noqa: E402
+                    host_table)
 
 ROOT = Path(__file__).resolve().parents[2]
 PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -29,31 +31,36 @@ PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 class Writer:
     """Makes parts, and collects the pictures that they show."""
 
-    def __init__(self, results: Results, images: str) -> None:
-        self.results = results
+    def __init__(self, cards: dict[str, Results], images: str) -> None:
+        self.cards = cards
         self.images = images
         self.pictures: dict[str, str] = {}
 
-    def picture(self, prefix: str) -> str:
+    def picture(self, results: Results, prefix: str) -> str:
         """Markdown of a picture."""
-        lines = lines_of(self.results.gpu, prefix) if self.results.gpu else []
-        if not self.results.gpu or not lines:
+        lines = lines_of(results.gpu, prefix) if results.gpu else []
+        if not results.gpu or not lines:
             return NOTHING
         name = "performance-" + re.sub(r"\W+", "-", prefix).strip("-") + ".svg"
-        title = title_of(self.results.gpu, prefix)
+        title = title_of(results.gpu, prefix)
         self.pictures[name] = draw(title, lines)
         return f"![{title}]({self.images}/{name})"
 
     def part(self, name: str) -> str:
-        """The text between the marks of that name."""
+        """The text between the marks of that name. Raises ValueError for a card that there is not."""
+        name, _, card = name.partition("@")
+        if (card or len(self.cards) > 1) and card not in self.cards:
+            raise ValueError(f"expected one of the cards {', '.join(self.cards)}, got '{card}' in '{name}'")
+        results = self.cards[card] if card else next(iter(self.cards.values()))
         kind, _, prefix = name.rpartition(":")
         if kind == "picture":
-            return self.picture(prefix)
+            return self.picture(results, prefix)
         if kind in ("cpu", "python"):
-            run = getattr(self.results, kind)
+            run = getattr(results, kind)
             return f"{run.title}.\n\n{group_table(run, prefix)}" if run else NOTHING
-        whole = {"goals": goals_table, "gains": gains_table, "chains": chains_table, "host": host_table}.get(name)
-        return whole(self.results) if whole else group_table(self.results.gpu, name)
+        whole = {"goals": goals_table, "gains": gains_table, "chains": chains_table, "host": host_table, "engines": engines_table,
+                 "engine-ranges": engine_ranges, "behind": behind_table}.get(name)
+        return whole(results) if whole else group_table(results.gpu, name)
 
 
 def main() -> int:
@@ -61,18 +68,19 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results")
     parser.add_argument("--page", type=Path, default=ROOT / "docs/performance.md")
+    parser.add_argument("--readme", type=Path, help="default: README.md of the project, with its page")
     options = parser.parse_args()
+    pages = [options.page, *filter(None, [options.readme or (ROOT / "README.md" if options.page == parser.get_default("page") else None)])]
     try:
         writer = Writer(load(options.results), "images")
+        new = {page: PART.sub(lambda match: f"{match[1]}\n{writer.part(match[2])}\n\n{match[3]}", page.read_text()) for page in pages}
     except (ValueError, KeyError) as error:
         print(f"report: {error}", file=sys.stderr)
         return 1
-    old = options.page.read_text()
-    new = PART.sub(lambda match: f"{match[1]}\n{writer.part(match[2])}\n\n{match[3]}", old)
     images = options.page.parent / "images"
     wanted = {images / name: text for name, text in writer.pictures.items()}
     stale = [path for path in sorted(images.glob("performance-*.svg")) if path not in wanted]
-    changed = [path for path, text in {options.page: new, **wanted}.items() if not path.exists() or path.read_text() != text]
+    changed = [path for path, text in {**new, **wanted}.items() if not path.exists() or path.read_text() != text]
     if options.check:
         for path in changed + stale:
             print(f"report: {path.name} is not what {options.results.name}/*.json says: run python3 benchmarks/report", file=sys.stderr)
@@ -80,7 +88,7 @@ def main() -> int:
     images.mkdir(exist_ok=True)
     for path in stale:
         path.unlink()
-    for path, text in {options.page: new, **wanted}.items():
+    for path, text in {**new, **wanted}.items():
         path.write_text(text)
     print(f"report: wrote {options.page.name} and {len(wanted)} pictures")
     return 0

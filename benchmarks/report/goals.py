@@ -1,10 +1,11 @@
-"""The goals of the project on an H200, and the measurements."""
+"""The goals of the project, ratios that hold on any card, and the measurements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Callable, Iterable
 
+from engines import comparisons
 from results import NOT_MEASURED, Results, Run, percent_of_roof, time_of, total_bytes
 
 Value = float | None
@@ -113,15 +114,37 @@ def over_pairs(ways: int, chains: tuple[str, ...]) -> Callable[[Run], Value]:
     return ask
 
 
+def over_empty_launch(case: dict[str, Any] | None) -> Value:
+    """How many times as long as a kernel that does nothing."""
+    ours, empty = (time_of(case, "ours"), case.get("empty_launch_us")) if case else (None, None)
+    return ours / empty if ours and empty else None
+
+
 def small_kernels(run: Run) -> Value:
-    """The slowest of the padding and metadata kernels at serving sizes."""
+    """The slowest of the padding and metadata kernels at serving sizes, in empty launches."""
     cases = [*run.cases("pad/"), *run.cases("metadata/")]
-    return worst((time_of(case, "ours") for case in cases if "roof" not in case), most=True)
+    return worst((over_empty_launch(case) for case in cases if "roof" not in case), most=True)
+
+
+def none_dead(run: Run) -> Value:
+    """The slowest fixup of a batch in which nothing is empty, in empty launches."""
+    return worst((over_empty_launch(case) for case in run.cases("fixup/none_dead")), most=True)
+
+
+def over_roof(name: str) -> Callable[[Run], Value]:
+    """The time of a case over that of its faster roof."""
+
+    def ask(run: Run) -> Value:
+        case = run.case(name)
+        percent = percent_of_roof(case, "ours") if case else None
+        return 100 / percent if percent else None
+
+    return ask
 
 
 def fill_roof(run: Run) -> Value:
-    """Percent, of every size from 400 MB on."""
-    cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 400e6]
+    """Percent, of every size from 250 MB on."""
+    cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 250e6]
     return worst(percent_of_roof(case, "ours", "roof") for case in cases)
 
 
@@ -138,20 +161,41 @@ def python_host(name: str) -> Callable[[Results], Value]:
     return lambda results: results.python.host(name) if results.python else None
 
 
-def over_allocation(results: Results) -> Value:
-    """Microseconds that a merge which allocates its outputs takes beyond torch's own two `empty`, in the same run."""
-    whole, alone = (python_host(name)(results) for name in ("ops.merge_attn_states, outputs allocated", "torch.empty, two outputs"))
-    return whole - alone if whole and alone else None
+def host_ratio(name: str, other: str) -> Callable[[Results], Value]:
+    """The host's time of one call over that of another, in the same run."""
+
+    def ask(results: Results) -> Value:
+        ours, theirs = (python_host(call)(results) for call in (name, other))
+        return ours / theirs if ours and theirs else None
+
+    return ask
 
 
-PEER_ROWS = (
-    ("combine of f32 partials, S = 32, B = 64, H = 16, D = 512", "combine/f32_s32_h16_d512/b64", 16.5),
-    ("combine of f32 partials, S = 8, B = 64, H = 16, D = 512", "combine/f32_s8_h16_d512/b64", 5),
-    ("combine of f32 partials, S = 32, B = 64, H = 16, D = 128", "combine/f32_s32_h16_d128/b64", 5),
-    ("fixup, 8192 rows of one dead sequence, 128 x 128", "fixup/all_dead_h128_d128/n8192", 60.5),
-    ("1000 ragged segments of 1 to 8 states, 64 x 128, f16", "ragged/f16_1to8_h64_d128/n1000", 22),
+def over_driver(results: Results) -> Value:
+    """The host's time of a checked launch from C over the driver's own."""
+    ours, alone = (results.gpu.host(name) if results.gpu else None for name in ("mlafix_launch, all checks", "the driver alone"))
+    return ours / alone if ours and alone else None
+
+
+def against_engine(engine: str, *prefixes: str) -> Callable[[Results], Value]:
+    """How many times faster ours is than an engine's kernel in the case where it is least."""
+
+    def ask(results: Results) -> Value:
+        found = comparisons(results.python, prefixes) if results.python else []
+        return worst(one.ratio for one in found if one.engine == engine)
+
+    return ask
+
+
+ENGINE_GOALS = (
+    ("vLLM's CUDA merge", "vllm", ("",)), ("vLLM's Triton kernels", "vllm, triton", ("",)), ("SGLang's CUDA merge", "sglang", ("rows_first/",)),
+    ("SGLang's Triton kernels", "sglang, triton", ("",)), ("SGLang's fixup of zero-KV rows", "sglang", ("fixup_rows_first/",)),
+    ("FlashInfer's merges", "flashinfer", ("",)), ("FlashInfer's merge of ragged segments, in C++", "flashinfer, C++", ("ragged/",)),
+    ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)),
 )
-"""Where peers' kernels were ahead, or may come to be: what, the case, at most so many microseconds."""
+"""What is compared, its name in the results, and its cases."""
+
+COMBINES = tuple(f"combine/f32_s{splits}_h16_d{dim}/b64" for splits, dim in ((32, 512), (8, 512), (32, 128)))
 
 
 def all_goals() -> list[Goal]:
@@ -176,26 +220,32 @@ def all_goals() -> list[Goal]:
              on_gpu(against_whole_merge("half_in_place")), most=True),
         *(Goal(f"{ways} states in one launch, against the chain of {text}, in place or not: the slowest size", times, "x", on_gpu(over_pairs(ways, chains)))
           for ways, times in ((4, 2.0), (8, 2.5)) for text, chains in (("hand-written pairs", BASELINE_CHAINS), ("our pairs", CHAINS))),
-        Goal("fixup, all rows dead, 400 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
-        Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead", 5, "us",
-             on_gpu(lambda run: run.time("fixup/short_dead_16384_and_255x1", "ours")), most=True),
-        Goal("fixup, nothing dead, 256 sequences of 64 tokens", 1.4, "us",
-             on_gpu(lambda run: run.time("fixup/none_dead_256x64", "ours")), most=True),
-        Goal("fixup, nothing dead, 4096 sequences of one token", 2.5, "us",
-             on_gpu(lambda run: run.time("fixup/none_dead_4096x1", "ours")), most=True),
-        Goal("padding and metadata kernels at serving sizes, but for those that write megabytes: the slowest", 1.5, "us", on_gpu(small_kernels), most=True),
+        Goal("fixup, all rows dead, 250 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
+        Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead, in times of its faster roof", 2, "x", on_gpu(over_roof("fixup/short_dead_16384_and_255x1")),
+             most=True),
+        Goal("fixup, nothing dead, in times of an empty launch: the slowest batch", 2, "x", on_gpu(none_dead), most=True),
+        Goal("padding and metadata kernels at serving sizes, but for those that write megabytes, in times of an empty launch: the slowest", 3, "x",
+             on_gpu(small_kernels), most=True),
     ]
     for n, times in ((16, 1.3), (64, 1.15)):
         goals.append(Goal(f"fixup, then merge, {n} tokens, against the same without dependent launch", times, "x",
                           on_gpu(lambda run, n=n: run.ratio(f"chain/fixup_merge_h128_d128/n{n}", "mlafix", "mlafix, dependent"))))
-    for text, name, limit in PEER_ROWS:
-        goals.append(Goal(text, limit, "us", on_gpu(lambda run, name=name: run.time(name, "ours")), most=True))
+    for name in COMBINES:
+        goals.append(Goal(f"{name}, in times of its faster roof", 1.03, "x", on_gpu(over_roof(name)), most=True))
+    for text, name in (("fixup, 8192 rows of one dead sequence, 128 x 128", "fixup/all_dead_h128_d128/n8192"),
+                       ("1000 ragged segments of 1 to 8 states, 64 x 128, f16", "ragged/f16_1to8_h64_d128/n1000")):
+        goals.append(Goal(f"{text}, in times of its faster roof", 1.03, "x", on_gpu(over_roof(name)), most=True))
+    for text, engine, prefixes in ENGINE_GOALS:
+        goals.append(Goal(f"against {text}: the slowest case", 0.98, "x", against_engine(engine, *prefixes)))
     goals += [
-        Goal("host time of a launch, C, with checks, of sizes it has seen", 2.5, "us", on_gpu(lambda run: run.host("mlafix_launch, all checks")), most=True),
-        Goal("host time of a launch, Python, pre-bound", 3, "us", python_host("bound(stream)"), most=True),
-        Goal("host time of a launch, Python, torch tensors", 6, "us", python_host("ops.merge_attn_states, outputs given"), most=True),
-        Goal("host time of flash_attn_combine, outputs allocated", 8, "us", python_host("compat.flash_attn.flash_attn_combine"), most=True),
-        Goal("host time of a merge, outputs allocated, beyond torch's two empty", 4, "us", over_allocation, most=True),
+        Goal("host time of a launch, C, with checks, in times of the driver's own launch", 1.25, "x", over_driver, most=True),
+        Goal("host time of a launch, Python, pre-bound, in times of Triton's", 0.25, "x", host_ratio("bound(stream)", "triton"), most=True),
+        Goal("host time of a launch, Python, torch tensors, in times of Triton's", 0.4, "x", host_ratio("ops.merge_attn_states, outputs given", "triton"),
+             most=True),
+        Goal("host time of flash_attn_combine, outputs allocated, in times of torch's two empty", 1.25, "x",
+             host_ratio("compat.flash_attn.flash_attn_combine", "torch.empty, two outputs"), most=True),
+        Goal("host time of a merge, outputs allocated, in times of torch's two empty", 1.25, "x",
+             host_ratio("ops.merge_attn_states, outputs allocated", "torch.empty, two outputs"), most=True),
         Goal("kernel text to cubin, warm, one variant", 25000, "us", python_host("compile to cubin, one variant"), most=True),
         Goal("CPU, merge of 400 MB and more, of the machine's stream roof", 85, "%", cpu_roof),
     ]

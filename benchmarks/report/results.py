@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Iterator
@@ -99,7 +100,7 @@ def total_bytes(case: dict[str, Any]) -> int:
 
 @dataclass
 class Results:
-    """The results in a folder by their kind, at most one file of each."""
+    """The results of one card by their kind, at most one file of each."""
 
     gpu: Run | None = None
     cpu: Run | None = None
@@ -113,15 +114,28 @@ def role_of(data: dict[str, Any]) -> str:
     return "cpu" if data["device"] == "cpu" else "gpu"
 
 
-def load(folder: Path) -> Results:
-    """Every *.json of the folder. Raises ValueError where two have one role or a schema is unknown."""
-    results = Results()
+def card_of(data: dict[str, Any]) -> str:
+    """ "h100" of "NVIDIA H100 80GB HBM3"; empty for a CPU and where the name says no card."""
+    found = re.match(r"NVIDIA (\w+)", data["machine"]) if data["device"] != "cpu" else None
+    return found[1].lower() if found else ""
+
+
+def load(folder: Path) -> dict[str, Results]:
+    """Every *.json of the folder, by card; each card has the CPU's results, too.
+
+    Raises ValueError where two have one role or a schema is unknown.
+    """
+    found: dict[str, Results] = {}
     for path in sorted(folder.glob("*.json")):
         data = json.loads(path.read_text())
         if data.get("schema") != 1:
             raise ValueError(f"{path}: expected schema 1, got {data.get('schema')}")
         role = role_of(data)
+        results = found.setdefault(card_of(data), Results())
         if before := getattr(results, role):
             raise ValueError(f"expected one file of results for '{role}', got {before.path.name} and {path.name}")
         setattr(results, role, Run(path, data))
-    return results
+    shared = found.pop("", None) if len(found) > 1 else None
+    for results in found.values():
+        results.cpu = results.cpu or (shared.cpu if shared else None)
+    return found or {"": Results()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from engines import behind, engine_name, range_text, ranges_rows, ratio_of, time_text
 from goals import BASELINE_CHAINS, CHAINS, all_goals, chain_time
 from picture import bytes_text
 from results import NOT_MEASURED, OURS, ROOFS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
@@ -97,6 +98,42 @@ def host_table(results: Results) -> str:
     rows = [[entry["name"], micros(entry["us"]["median"]), f"{micros(entry['us']['p10'])} - {micros(entry['us']['p90'])}"]
             for run in (results.gpu, results.python) if run for entry in run.data["host"]]
     return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
+
+
+def engines_table(results: Results) -> str:
+    """Merges of two of 128 heads of 128, for the README: ours, and how many times faster it is than each engine's."""
+    run = results.python
+    if not run:
+        return NOTHING
+    engines = (("vllm", "merge"), ("vllm, triton", "merge"), ("sglang", "rows_first"), ("sglang, triton", "rows_first"))
+    rows = []
+    for n in (1, 16, 64, 256, 1024, 8192):
+        ratios = [ratio_of(run, f"{group}/bf16_h128_d128/n{n}", engine) for engine, group in engines]
+        if any(ratios):
+            rows.append([str(n), time_text(run.case(f"merge/bf16_h128_d128/n{n}")), *ratios])
+    if not rows:
+        return NOTHING
+    others = (("FlashInfer, merge of f16, 64 heads", "flashinfer", ("rows_first/f16",)),
+              ("FlashAttention 3, combine of splits", "flash_attn 3", ("combine/",)), ("FlashInfer, 1 to 8 states (C++)", "flashinfer, C++", ("ragged/",)),
+              ("SGLang, fixup of zero-KV rows", "sglang", ("fixup_rows_first/",)))
+    texts = [f"{text}: {found}" for text, engine, prefixes in others if (found := range_text(run, engine, prefixes))]
+    return table(["tokens", "mlafix", *(engine_name(engine) for engine, _ in engines)], rows) + "\n\n" + "; ".join(texts) + "."
+
+
+def engine_ranges(results: Results) -> str:
+    """For each engine's kernel, the case that is the slowest relative to it, and the fastest."""
+    from engines import OPERATIONS
+
+    run = results.python
+    rows = [[f"`{operation}`", *row] for operation, prefixes in OPERATIONS.items() for row in (ranges_rows(run, prefixes) if run else [])]
+    return f"{run.title}.\n\n{table(['function', 'against', 'least', 'most', 'fails in'], rows)}" if run and rows else NOTHING
+
+
+def behind_table(results: Results) -> str:
+    """The cases in which an engine's kernel is faster."""
+    run = results.python
+    rows = [[one.case, engine_name(one.engine), micros(one.ours), micros(one.theirs), f"{one.ratio:.2f} x"] for one in (behind(run) if run else [])]
+    return table(["case", "kernel", "mlafix", "the kernel", "times as fast"], rows) if rows else "None of the cases."
 
 
 def chain_row(case: dict[str, Any]) -> list[str]:
