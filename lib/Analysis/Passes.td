@@ -13,10 +13,16 @@ include "mlir/Pass/PassBase.td"
 def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let summary = "Prove that every output is written once, and every access in bounds";
   let description = [{
-    Asks five questions of each argument: coverage, one writer, independence, written before read, bounds (docs/Proofs.md). Each answer is a remark: proved, promised
-    (it holds if a launch's data is what the remark says), unknown (with what it depends on) or refuted (with an example). Changes nothing.
-    The pipeline asks with `refuse`: a kernel that is not proved to write every element of an output, of which two rows write one element, or of which a row reads what another one writes, is an error, and so is, with `bounds = "prove"`, one whose accesses are neither proved nor promised to be in bounds. Rows that may meet, and accesses that are out of bounds for some sizes, are warnings, one of each for a kernel. With `allow = ["races"]` and `allow = ["bounds"]` the kernel says that it is meant. The kernel is in the language's own
+    Asks five questions of each argument: coverage, one writer, independence, written before read, bounds
+    (docs/Proofs.md). Each answer is a remark: proved, promised (it holds if a launch's data is what the remark says),
+    unknown (with what it depends on) or refuted (with an example). Changes nothing. The kernel is in the language's own
     ops, folded; its names may be bound or not.
+
+    The pipeline asks with `refuse`. A kernel is then an error if it is not proved to write every element of an output,
+    if two rows write one element, or if a row reads what another one writes. With `bounds = "prove"`, it is also an
+    error if an access is neither proved nor promised to be in bounds. Rows that may meet, and accesses that are out of
+    bounds for some sizes, are warnings, one of each per kernel. With `allow = ["races"]` and `allow = ["bounds"]` the
+    kernel says that it is intended.
 
     ```mlir
     mlafix.forall (%t) in (%n) {
@@ -41,9 +47,11 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
 def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
   let summary = "warn where arithmetic on an lse makes NaN of empty rows";
   let description = [{
-    A row is empty where its lse is -inf or +inf (N2), and then its payload holds anything (N5). Outside of the algebra, `lse - max` of empty rows alone is -inf - -inf, and
-    a weight of zero times such a payload may be NaN. Each op that makes NaN of that, and whose NaN a store writes, is a warning; docs/Proofs.md says what is assumed. An
-    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. `allow = ["nan"]` of the kernel says that it is meant. Changes nothing.
+    A row is empty if its lse is -inf or +inf (N2), and its payload may then hold anything (N5). Outside of the algebra,
+    `lse - max` of empty rows alone is -inf - -inf, and a weight of zero times such a payload may be NaN. Each op that
+    makes such a NaN, if a store writes it, is a warning; docs/Proofs.md has the assumptions. An argument is an lse if a
+    state op takes it for one, or if `lse` or `lses` is a word of its name. `allow = ["nan"]` of the kernel says that it
+    is intended. Changes nothing.
 
     ```mlir
     %max = arith.maximumf %a_lse, %b_lse : f32
@@ -57,10 +65,12 @@ def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
 def GuardBoundsPass : Pass<"mlafix-guard-bounds", "::mlafix::KernelOp"> {
   let summary = "narrow the predicates of accesses that are not proved to be in bounds";
   let description = [{
-    Makes every access safe: where `mlafix-prove` does not prove an index to be at least 0 and below the size of its dim, the access's predicate is narrowed by just that. Out of bounds
-    a load gives zero, a load of a state the identity, and a store does nothing; the `else` value of a load is for the kernel's own predicate alone. A state whose payload and lse do not have the same
-    indices to check is stored by two ops. An access that is proved stays as it is, and so does, in a kernel with `bounds = "prove"`, one that is promised.
-    Promises that no launch checks (`mlafix.assume` in the grid, `mlafix.distinct`) and `mlafix.print` are erased.
+    Makes every access safe: if `mlafix-prove` does not prove that an index is at least 0 and below the size of its dim,
+    the access's predicate is narrowed by that condition. Out of bounds, a load gives zero, a load of a state the
+    identity, and a store does nothing. The `else` value of a load is for the kernel's own predicate alone. A state
+    whose payload and lse have different indices to check is stored by two ops. A proved access stays as it is, and so
+    does a promised one in a kernel with `bounds = "prove"`. Promises that no launch checks (`mlafix.assume` in the
+    grid, `mlafix.distinct`) and `mlafix.print` are erased.
 
     ```mlir
     // Before

@@ -17,8 +17,9 @@ include "mlir/Pass/PassBase.td"
 def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"> {
   let summary = "conversions of narrow floats go through f32";
   let description = [{
-    Writes every conversion from or to a float of less than 32 bits as one from or to f32, which is what the kernel said before folds made one
-    conversion of two: a value that went through f32 is rounded there (N7), and targets have instructions, or expansions by later passes, for these alone.
+    Writes every conversion from or to a float of less than 32 bits as one from or to f32. The kernel said so before
+    folds made one conversion of two. A value that goes through f32 is rounded there (N7), and targets have
+    instructions, or expansions by later passes, for these conversions alone.
 
     ```mlir
     // Before
@@ -34,14 +35,17 @@ def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"
 def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   let summary = "f32 becomes the bits of fp8 and fp4, and the other way round";
   let description = [{
-    Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by what makes its bits (round to nearest even, saturating at +-448 or +-57344, infinities
-    included, NaN stays NaN: N7) and a cast of these to fp8, which `mlafix-floats-to-bits` removes; and every extension of fp8 likewise. Targets of sm_89 and later have
-    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store
-    puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
+    Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by operations that make its bits, and a cast of these to fp8,
+    which `mlafix-floats-to-bits` removes. It rounds to nearest even and saturates at +-448 or +-57344, infinities
+    included; NaN stays NaN (N7). Extensions of fp8 are replaced likewise. Targets of sm_89 and later have instructions,
+    which convert two elements at once, to f32 by way of f16. Elsewhere integer arithmetic gives the same bits. The
+    bounds that a store puts around its value are removed: the conversion has them. f8E8M0FNU, the exponents of f32, is
+    made by integer arithmetic on all targets, and rounded up.
 
-    f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
-    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, compared as integers
-    where that is one instruction, and eight elements are put together in a word, their signs by permutations of bytes.
+    f4E2M1FN is made by arithmetic on all targets, for packs whose elements are within -6 and 6. Their codes are vectors
+    of i4, two to a byte. A CPU adds a power of two that depends on the element's exponent. A GPU rounds a magnitude on
+    three lines, the lowest of which is its code; it compares integers if that is one instruction. It joins eight
+    elements in a word, with their signs by permutations of bytes.
 
     ```mlir
     // Before
@@ -65,9 +69,10 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
 def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "distributed kernels become NVVM functions";
   let description = [{
-    Every kernel becomes an `llvm.func` with the kernel ABI of docs/UnitFormat.md: one pointer per memref, plus only the sizes and strides that
-    are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global address space; no pointer is `noalias`, since outputs may
-    be inputs (N11) and `ld.global.nc` would then read stale data. Rows of f32 of at most `streamedRowBytes` that a loop reads from where memory says are `nontemporal`.
+    Every kernel becomes an `llvm.func` with the kernel ABI of docs/UnitFormat.md: one pointer per memref, plus only the
+    sizes and strides that are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global
+    address space. No pointer is `noalias`: outputs may be inputs (N11), and `ld.global.nc` would then read stale data.
+    Loads of f32 rows of at most `streamedRowBytes` are `nontemporal` if a loop reads the rows at indices from memory.
 
     ```mlir
     // Before
@@ -90,8 +95,8 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
 def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
   let summary = "distributed kernels become host functions";
   let description = [{
-    Every kernel becomes `void entry(const uint64_t *params, int64_t begin, int64_t end)`. Stores past the caches are followed by a fence: before
-    the caller says that its rows are done, they have to be.
+    Every kernel becomes `void entry(const uint64_t *params, int64_t begin, int64_t end)`. A fence follows stores that
+    bypass the caches: they must complete before the caller reports its rows as done.
 
     ```mlir
     // Before
@@ -114,11 +119,12 @@ def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
 def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math becomes NVIDIA's instructions";
   let description = [{
-    No function of `math` becomes a libdevice call.
-    The approximate instructions stand where they hold N10 over the whole range of their operands, subnormal ones included: `ex2` for `exp2`, and with what rounding takes
-    from the exponent put back for `exp`; `rsqrt`. Elsewhere they stand only where an operation's flags say so: `rcp.ftz` for a division with `arcp`, `lg2.ftz` for a logarithm
-    with `afn`. These flags come from `mlafix-lower-states` alone. Any other division is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126; any
-    other logarithm is a series, since the error of `lg2` is absolute and leaves no digit near 1.
+    No function of `math` becomes a libdevice call. Approximate instructions are used where they satisfy N10 for all
+    operands, subnormal ones included: `ex2` for `exp2`, `ex2` with a correction of the exponent's rounding error for
+    `exp`, and `rsqrt`. Elsewhere they are used only if an operation's flags permit it: `rcp.ftz` for a division with
+    `arcp`, `lg2.ftz` for a logarithm with `afn`. These flags come from `mlafix-lower-states` alone. Any other division
+    is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126. Any other logarithm is a series: the
+    error of `lg2` is absolute and leaves no digit near 1.
 
     ```mlir
     // Before
@@ -137,9 +143,9 @@ def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
 def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math and conversions that a processor may lack are written out";
   let description = [{
-    What would become a call of a library is written out: exp, exp2, log, log2 and rsqrt of f32 as polynomials and series, and conversions from and to bf16
-    in integers. For the x86-64 baseline, which has neither F16C nor FMA, also conversions from and to f16, fma, floor and ceil. Any other math is an error at its
-    location. For CPUs.
+    Functions that would become calls of a library are written out: exp, exp2, log, log2 and rsqrt of f32 as polynomials
+    and series, and conversions from and to bf16 in integers. For the x86-64 baseline, which has neither F16C nor FMA,
+    also conversions from and to f16, fma, floor and ceil. Any other math is an error at its location. For CPUs.
 
     ```mlir
     // Before
@@ -157,10 +163,10 @@ def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
 def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "floats that are only moved become integers";
   let description = [{
-    Replaces every value of a float of at most `width` bits by its bits, an integer: what a target moves without being
-    able to compute with it. The conversions that remain keep the float's type; nothing else uses it. Arithmetic on it
-    is an error at its location. LLVM has no fp8, and it moves bf16, and f16 on the x86-64 baseline, by way of f32, and
-    calls a library for the way back.
+    Replaces every value of a float of at most `width` bits by its bits, an integer: the target moves such values but
+    cannot compute with them. The remaining conversions keep the float's type; nothing else uses it. Arithmetic on it is
+    an error at its location. LLVM has no fp8. It moves bf16, and f16 on the x86-64 baseline, by way of f32, and calls a
+    library for the way back.
 
     ```mlir
     // Before, with width=16

@@ -13,8 +13,10 @@ include "lib/Transforms/PassOptions.td"
 def BatchRowsPass : Pass<"mlafix-batch-rows", "::mlafix::KernelOp"> {
   let summary = "the scalars of many rows are computed at once";
   let description = [{
-    In a layout of several rows, the scalars of so many rows along the outermost extent are computed first, as vectors, times up to `strip` along the inner ones, and kept in
-    buffers until these rows are moved. What makes no whole batch is done row by row. Adds the arguments `begin` and `end`, the range of rows that a call has to do, and records the geometry.
+    In a layout of several rows, the scalars of that many rows along the outermost extent are computed first, as
+    vectors, for up to `strip` positions along the inner extents. Buffers hold them until these rows are moved. Rows
+    that make no whole batch are computed one by one. Adds the arguments `begin` and `end`, the range of rows of a call,
+    and records the geometry.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 1, packs = 8, pack = 16, rows = 16>
@@ -46,8 +48,9 @@ def BatchRowsPass : Pass<"mlafix-batch-rows", "::mlafix::KernelOp"> {
 def GridToLoopsPass : Pass<"mlafix-grid-to-loops", "::mlafix::KernelOp"> {
   let summary = "a grid becomes loops over a range of rows";
   let description = [{
-    On a CPU a kernel does the rows of the range `[begin, end)` that two new arguments give, one lane each. Of a ragged grid, every call scans all segments and does those of
-    their rows that lie in its range. Records the geometry.
+    On a CPU a kernel computes the rows of the range `[begin, end)`, which two new arguments give, with one lane each.
+    In a ragged grid, every call scans all segments and computes those of their rows that lie in its range. Records the
+    geometry.
 
     ```mlir
     // Before
@@ -66,8 +69,9 @@ def GridToLoopsPass : Pass<"mlafix-grid-to-loops", "::mlafix::KernelOp"> {
 def PrefetchRowsPass : Pass<"mlafix-prefetch-rows", "::mlafix::KernelOp"> {
   let summary = "rows that come out of memory are prefetched";
   let description = [{
-    In the loops of `mlafix-batch-rows`, prefetches the rows that follow in the tensors that no cache holds (a guard says which): what a CPU reads ahead by itself ends with
-    a page. Whether they will be read is what is known of the row that is read now.
+    In the loops of `mlafix-batch-rows`, prefetches the following rows of tensors that no cache holds (a guard says
+    which): the CPU's own prefetcher stops at the end of a page. A following row is prefetched if the current row is
+    read.
 
     ```mlir
     // Before
@@ -85,8 +89,8 @@ def PrefetchRowsPass : Pass<"mlafix-prefetch-rows", "::mlafix::KernelOp"> {
 def UnswitchLoopsPass : Pass<"mlafix-unswitch-loops", "::mlafix::KernelOp"> {
   let summary = "what conditions decide for every pack of a row alike is decided once";
   let description = [{
-    Puts a copy of a loop over the packs of a row before it for the rows that are there: where all predicates of its accesses hold, and no `select` puts a
-    constant in a pack's place. For CPUs, which have no predicated loads that cost nothing.
+    Puts a copy of a loop over the packs of a row before the loop, for rows on which all predicates of its accesses hold
+    and no `select` replaces a pack by a constant. For CPUs, which have no free predicated loads.
 
     ```mlir
     // Before

@@ -13,9 +13,12 @@ include "lib/Transforms/PassOptions.td"
 def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   let summary = "running merges become merges of chunks, which lane groups may share";
   let description = [{
-    A loop that does nothing but merge states into the one it carries, as often as a launch knows beforehand, becomes `mlafix.merge_loop`: a chunk of `chunkIterations` iterations is merged by
-    itself, with one common maximum, and then into the running state. The states of iterations past the end are the identity, so there is no loop for what is left, and chunks may be
-    computed in any order and by any lanes. A loop of at most `unchunkedIterations` known iterations, which load `unchunkedBytes` at most, is left to `mlafix-unroll-loops`: a warp holds their rows at once. For GPUs.
+    A loop that only merges states into the state it carries, with a number of iterations that a launch knows
+    beforehand, becomes `mlafix.merge_loop`. It merges a chunk of `chunkIterations` iterations with one common maximum,
+    and then merges the chunk into the running state. States of iterations past the end are the identity, so no loop
+    remains for the rest. Chunks may be computed in any order and by any lanes. A loop of at most `unchunkedIterations`
+    known iterations that loads at most `unchunkedBytes` is left to `mlafix-unroll-loops`: a warp holds all of its rows.
+    For GPUs.
 
     ```mlir
     // Before
@@ -41,10 +44,11 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
-    Reading the rows that a merge in place replaces at once is slow on large tensors (docs/Experiments.md has the
-    measurements). In a merge of two states that is stored to where one of them was loaded from, that state's row is
-    loaded at one of two points: with everything else if the call is out of place or small, otherwise behind its lse,
-    and not at all if the lse says that the state is empty. For GPUs.
+    It is slow on large tensors to read a row that a merge in place replaces at the same time as everything else
+    (docs/Experiments.md has the measurements). In a merge of two states that is stored where one of them was loaded
+    from, this state's row is loaded at one of two points. If the call is out of place or small, it is loaded with
+    everything else. Otherwise it is loaded after its lse, and not at all if the lse says that the state is empty. For
+    GPUs.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -53,11 +57,18 @@ def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
 def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
   let summary = "a dense grid becomes arithmetic on thread and block indices";
   let description = [{
-    `mlafix.forall` becomes the arithmetic from thread and block indices to row indices, and its body a `mlafix.row` under the guard that the row exists. Where the target has it,
-    every thread waits for the preceding grid before the row's program. Where rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …, so that blocks
-    with little to do run beside others. Where scalars of rows that differ in the first index alone are consecutive in memory, `rowBundle` such rows follow each other, so that
-    a block uses all of the lines that it loads; whether they are, a launch's strides say, and only dense rows are ordered so that are neither reduced nor stored in another width. Of small tensors of integers, and of the floats
-    that lie across such rows, the first thread of each block prefetches a line before it waits (`mlafix.table_lines`). Records the launch geometry on the kernel. For layouts without lane groups.
+    `mlafix.forall` becomes the arithmetic from thread and block indices to row indices. Its body becomes a
+    `mlafix.row`, guarded by the condition that the row exists. If the target has dependent launch, every thread waits
+    for the preceding grid before the row's program. Records the launch geometry on the kernel. For layouts without lane
+    groups. Three decisions:
+
+    - If rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …. Blocks with little to do then
+      run beside others.
+    - If rows that differ in the first index alone have consecutive scalars, `rowBundle` such rows follow each other, so
+      that a block uses all of the lines that it loads. The strides of the launch decide. Rows that are reduced, or
+      stored in another width, are not reordered.
+    - The first thread of each block prefetches a line of small tensors before it waits (`mlafix.table_lines`): of
+      integers, and of floats that lie across such rows.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
@@ -84,11 +95,11 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
 def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
   let summary = "a dense grid becomes groups of lanes that share merge loops";
   let description = [{
-    Likewise, for layouts of lane groups, whose rows have merge loops. The lanes of a row do not synchronise, so the
-    grid's lanes are numbered consecutively, independent of blocks; a block has as many groups of the same lanes as fit
-    `group_threads`, a parameter of the launch's own, into its threads. All threads of a block take part in the exchange
-    of chunks (`mlafix-lower-merge-loops`): those past the last row do the last row once more. The first group does what
-    comes after the last merge loop.
+    The same for layouts of lane groups, whose rows have merge loops. The lanes of a row do not synchronise, so the
+    grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of the same lanes as fit
+    `group_threads`, a parameter of the launch, into its threads. All threads of a block take part in the exchange of
+    chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group computes what
+    follows the last merge loop.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>
@@ -112,13 +123,18 @@ def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
 def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"> {
   let summary = "the ranks of a collective kernel wait for each other";
   let description = [{
-    A kernel that reads other ranks' tensors (`mlafix.peers`) may do so once the ranks' preceding grids have completed, and must not end before all ranks have read what it, or the next grid, may
-    overwrite. So each block waits for the ranks before the row's program, and the last block to end releases their memory. Where a rank did not come until the block had read all it needs, a copy of the
-    program stores what results if every element of a peer's tensor is NaN (an integer: all bits set), and reads no peer's memory. For GPUs; on a CPU all tensors are one process's own.
+    A kernel may read other ranks' tensors (`mlafix.peers`) once the ranks' preceding grids have completed. It must not
+    end before all ranks have read what it, or the next grid, may overwrite. So each block waits for the ranks before
+    the row's program, and the last block to end releases their memory. If a rank has not come by the time the block has
+    read everything, a copy of the program stores its results instead: those for elements of peers' tensors that are all
+    NaN (integers: all bits set). The copy reads no peer's memory. For GPUs; on a CPU all tensors belong to one process.
 
-    A row with `mlafix.exchange` becomes two programs: the ops before it, which store to the peers, then, once the same block of each rank has stored, the ops behind it, with those before it that it needs.
-    Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one after that only begins once this rank has completed this one.
-    Scalars that rows store to the peers go by way of shared memory, from where neighbouring threads store those of neighbouring rows: over a link, four bytes alone take about as long as 128 together.
+    A row with `mlafix.exchange` becomes two programs. The first has the ops before the exchange, which store to the
+    peers. The second runs once the same block of each rank has stored. It has the ops after the exchange, and those
+    before it that they need. Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one
+    after that begins only once this rank has completed this one. Rows store scalars for the peers in shared memory,
+    from where neighbouring threads store those of neighbouring rows: a link takes about as long for four bytes as for
+    128.
 
     ```mlir
     // Before
@@ -176,10 +192,12 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
 def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp"> {
   let summary = "a ragged grid becomes a scan of its predicate and a loop over the selected rows";
   let description = [{
-    Every block scans the predicate over all segments, a chunk of two segments a thread at a time; where none is selected, a chunk ends after one reduction. Otherwise the prefix
-    sums of the selected segments' lengths go to shared memory, and blocks take the rows of these segments in turn. Of rows that are only stored, neighbouring blocks take
-    neighbouring inner indices, as many as they have lane groups for, so that all blocks together write a small window of memory. Scalars that only depend on indices are stored
-    in a loop of their own, one thread each. Records the launch geometry on the kernel.
+    Every block scans the predicate over all segments, in chunks of two segments per thread. If no segment of a chunk is
+    selected, the chunk ends after one reduction. Otherwise the prefix sums of the selected segments' lengths go to
+    shared memory, and blocks take the rows of these segments in turn. If rows are only stored, neighbouring blocks take
+    neighbouring inner indices, as many as they have lane groups for. All blocks together then write a small window of
+    memory. Scalars that only depend on indices are stored in a loop of their own, one per thread. Records the launch
+    geometry on the kernel.
 
     ```mlir
     // Before
@@ -212,8 +230,9 @@ def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp">
 def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
   let summary = "lanes of a row wait for each other where one could overtake another";
   let description = [{
-    Puts a barrier before each access of a row's program that may touch what another lane of the row has yet to read or write (N11): outputs may be inputs, so a store of one
-    lane could otherwise overtake another lane's load of the same scalar. Accesses of rows alone need none: a lane meets its own elements only. For `mlafix.row`.
+    Puts a barrier before each access of a row's program that may touch what another lane of the row has yet to read or
+    write (N11). Outputs may be inputs, so a lane's store could otherwise overtake another lane's load of the same
+    scalar. Accesses to rows need no barrier among themselves: a lane touches only its own elements. For `mlafix.row`.
 
     ```mlir
     // Before
@@ -235,9 +254,9 @@ def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
 def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp"> {
   let summary = "merge loops become loops over chunks, which lane groups share";
   let description = [{
-    Makes an `scf.for` of `mlafix.merge_loop`, whose rows are packs. In a `mlafix.row` of lane groups, group g computes the chunks g, g + groups, …; where there is more than one
-    group, they leave theirs in shared memory, and the first merges them in the order of one group alone. The branch that does so is marked
-    `mlafix.chunk_end`.
+    `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
+    the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
+    first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
 
     ```mlir
     // Before
@@ -262,10 +281,11 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
 def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp"> {
   let summary = "the next chunk of a merge loop is loaded before the current one is merged";
   let description = [{
-    Memory has nothing to do while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch marked `mlafix.chunk_end` loads the
-    next chunk before that branch, and the first chunk before the loop. A chunk whose iterations all exist is loaded without masks. A loop is left as
-    it is if its loads depend on what it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. Where the number `streamedLoads` of the machine
-    is 1, what is loaded of f32 without masks, in accesses of 16 bytes, is `nontemporal`: the caches drop it first.
+    Memory is idle while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch
+    marked `mlafix.chunk_end` loads the next chunk before that branch, and the first chunk before the loop. A chunk
+    whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what it carries, or
+    if a lane would hold more than 144 bytes of them. The mark is removed. If the machine's `streamedLoads` is 1, loads
+    of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their lines first.
 
     ```mlir
     // Before

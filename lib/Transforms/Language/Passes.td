@@ -13,16 +13,18 @@ include "lib/Transforms/PassOptions.td"
 def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
-    Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
-    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable may be bound to a dtype of any kind
-    if the body only moves its elements: they are loaded, chosen from, and stored to elements of the same variable, and 0 is the one number
-    stored beside them. Those of a variable of floats become integers (i64) for that, unless it is bound to f32. Then their bits are moved. Sinks leave the types of states: that each counts once is verified.
+    Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and
+    the states of each kernel. A name that no kernel has, a name without a value, and a value of the wrong kind are
+    errors. A variable may be bound to a dtype of any kind if the body only moves its elements: it loads them, selects
+    among them, and stores them to elements of the same variable, with 0 as the only other number. Elements of a
+    variable of floats then become integers (i64), unless it is bound to f32, and their bits are moved. Sinks leave the
+    types of states: the verifier has checked that each counts once.
 
-    The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
-    states loaded from it become identities, its other loads zeros where their predicate holds and `else` values
-    elsewhere, as at a launch that omits it; its stores are erased, its access becomes `"absent"`; names that nothing
-    else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum or
-    iota counts its elements. A present one is not optional any more.
+    The name of an optional argument may be bound to `absent` or `present`. An absent argument is omitted at every
+    launch. States loaded from it become identities. Its other loads become zeros if their predicate holds and `else`
+    values otherwise, as at a launch that omits it. Its stores are erased, and its access becomes `"absent"`. Names that
+    nothing else has need no value. Nor does a dim of rows whose length nothing reads: no other argument has it, and no
+    sum or iota counts its elements. A present argument is no longer optional.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];
@@ -33,8 +35,8 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
 def DefineEdgeCasesPass : Pass<"mlafix-define-edge-cases", "::mlafix::KernelOp"> {
   let summary = "give integer arithmetic, conversions and loops a result for all operands";
   let description = [{
-    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This
-    pass, which runs before the first one that folds, writes it out:
+    A kernel defines the results that upstream's ops leave undefined for some operands, the same on every target. This
+    pass, which runs before the first one that folds, makes them explicit:
 
     - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
       negative one is such an amount.
@@ -54,9 +56,11 @@ def DefineEdgeCasesPass : Pass<"mlafix-define-edge-cases", "::mlafix::KernelOp">
 def FillOutputsPass : Pass<"mlafix-fill-outputs", "::mlafix::KernelOp"> {
   let summary = "write the fill where no store writes an output";
   let description = [{
-    Of an output with `mlafix.fill`: whether a row has stored to it is a boolean that the branches around the stores yield; where it is false, a store at the row's end writes the fill. So the rest
-    is all that it costs, and an output that is stored in any case costs nothing. The grid must be dense, all stores outside of loops and at the same indices of the grid, and these must run over
-    just the output's rows (or, of stores of elements, its elements); other kernels are errors. The attribute is removed.
+    For an output with `mlafix.fill`, the branches around the stores yield a boolean: true if the row has stored to it.
+    A store at the row's end writes the fill if it is false. So only the remaining rows cost anything, and an output
+    that is always stored costs nothing. The grid must be dense. All stores must be outside of loops, at the same
+    indices of the grid, which must run over just the output's rows (for stores of elements, its elements). Other
+    kernels are errors. The attribute is removed.
 
     ```mlir
     // Before, with {mlafix.fill = 0.0 : f32} on %out

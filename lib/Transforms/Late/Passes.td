@@ -18,12 +18,14 @@ include "lib/Transforms/PassOptions.td"
 def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::KernelOp"> {
   let summary = "a sum stays as it is where the factor of what is added is 0";
   let description = [{
-    The payload of a state whose weight is 0 is replaced by -0.0 before it is added (N5). Where the weight is 0, this pass takes the sum as it was before, in
-    place of the sum with -0.0: the same number, by a predicate of the addition, so that a GPU needs no selection for each element. Not for targets that compute
-    with two f32 at once, whose selections are none the fewer.
+    The payload of a state whose weight is 0 is replaced by -0.0 before it is added (N5). If the weight is 0, this pass
+    takes the previous sum instead of the sum with -0.0. The number is the same, and a predicate of the addition selects
+    it, so that a GPU needs no selection per element. Not for targets that compute with two f32 at once, where it saves
+    no selections.
 
-    The merged row of two states of which neither has one is 0. Where a kernel computes with such rows, of 8 elements or more in a lane, the selections of their
-    elements go, too: there, both payloads are -0.0, and the numbers that the first one and the sum are multiplied by become 1 and -1.
+    If neither of two states has a payload, the merged row is 0. If a kernel computes with such rows, of 8 elements or
+    more per lane, the selections of their elements are removed, too: both payloads are then -0.0, and the factors of
+    the first payload and of the sum become 1 and -1.
 
     ```mlir
     // Before
@@ -40,16 +42,20 @@ def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::Ker
 def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
   let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
   let description = [{
-    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
-    with is widened by two instructions a word, where the instruction that widens one element takes three. What both branches of an `scf.if` widen is widened behind
-    them, so that words come out of it, too. Fp8 that is multiplied by a number and masked then is masked before, as words of four elements, and the number with 1.
-    Not for targets that compute with two f32 at once: what LLVM makes of words there takes more registers.
+    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many
+    selections. A pack of bf16 that is computed with is widened with two instructions per word; the instruction for one
+    element takes three. If both branches of an `scf.if` widen their result, it is widened after the branches, so that
+    they yield words. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
+    and the number is replaced by 1. Not for targets that compute with two f32 at once: LLVM's code for words takes more
+    registers there.
 
-    What is widened for both branches of an `scf.if`, and used nowhere else, is widened in each: until then it takes half of the registers, or a quarter, and each may mask it.
+    A pack that is widened for both branches of an `scf.if`, and used nowhere else, is widened in each. Until then it
+    takes a half or a quarter of the registers, and each branch may mask it.
 
-    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
-    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore always widened by integer arithmetic, which LLVM does not recognise. For
-    GPUs: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits. Between
+    bf16 and f16 that is f16, which ends at 65504 where bf16 ends at 3.4e38. So a kernel that narrows to f16 always
+    widens bf16 by integer arithmetic, which LLVM does not recognise. For GPUs: a CPU converts bf16 by integer
+    arithmetic anyway (`mlafix-expand-math`).
 
     ```mlir
     // Before
@@ -69,10 +75,12 @@ def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
 def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {
   let summary = "divisions by powers of two and by constants become products";
   let description = [{
-    A division by a power of two that was f8E8M0FNU becomes the product with its inverse, which is one too: exact, for all numbers.
+    A division by a power of two that was f8E8M0FNU becomes a product with its inverse. The inverse is a power of two as
+    well, so the product is exact for all numbers.
 
-    A division by a constant of at most 20 significant bits, above 1, becomes a product with the constant's inverse in two parts: two operations in place of a dozen, without
-    a branch, correctly rounded (N10). For dividends that a maximum keeps above what the constant allows, 2^-114 for 448, as that of a scale is. For GPUs.
+    A division by a constant above 1 with at most 20 significant bits becomes a product with the constant's inverse in
+    two parts. It takes two operations instead of a dozen, has no branch, and is correctly rounded (N10). The dividend
+    must have a lower bound that a maximum ensures, as that of a scale does: 2^-114 for 448. For GPUs.
 
     ```mlir
     // Before
@@ -89,9 +97,11 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
 def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
-    A pack that is divided by one number, to be stored as fp8, is multiplied by the number's reciprocal, and each quotient corrected by what is left of its
-    dividend: three operations an element in place of a dozen, and the same bits. Packs of a block take one branch, and one reciprocal if they have one divisor. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
-    tell from 0 are correctly rounded (N10) before they are narrowed; elsewhere elements are divided one by one. For GPUs: a CPU divides a vector at once.
+    A pack that is divided by one number and stored as fp8 is multiplied by the number's reciprocal, and each quotient
+    is corrected by the remainder of its dividend. That takes three operations per element instead of a dozen, and gives
+    the same bits. Packs of a block share one branch, and one reciprocal if they have one divisor. If the divisor is in
+    [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can tell from 0 are correctly rounded (N10) before
+    they are narrowed. Otherwise elements are divided one by one. For GPUs: a CPU divides a vector at once.
 
     ```mlir
     // Before
@@ -120,9 +130,11 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
 def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> {
   let summary = "reciprocals of a block are checked together";
   let description = [{
-    Two or more correctly rounded reciprocals of a block, each of one number, are computed in the two steps that hold for normal numbers, also one of another. One
-    branch behind the last checks what all of them leave of 1, and computes them in full where one is too far off: of 0, a subnormal number, an infinity or NaN, or beyond
-    2^126. What lies between them is computed again there; what needs one of them and is not between them is moved behind the branch. For GPUs.
+    Two or more correctly rounded reciprocals of a block, each of one number, are computed in the two steps that hold
+    for normal numbers. One may be the reciprocal of another. One branch after the last checks the remainders of all of
+    them. It computes them in full if one is too far off: of 0, a subnormal number, an infinity or NaN, or beyond 2^126.
+    Operations between them are computed again there. Operations that need a reciprocal and are not between them move
+    behind the branch. For GPUs.
 
     ```mlir
     // Before
@@ -152,9 +164,10 @@ def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> 
 def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
   let summary = "rows of bf16 come apart as words of two elements";
   let description = [{
-    Where all that comes from a vector of bf16 is computed element by element and goes back to bf16, the order of its elements does not matter. In f32 the even
-    elements then stand before the odd ones, which is how 32-bit words of two bf16 come apart and together without moving anything across lanes of a
-    register: the lower elements by a shift, the upper ones by a mask. For CPUs.
+    If all results of a vector of bf16 are computed element by element and go back to bf16, the order of its elements
+    does not matter. In f32, the even elements then stand before the odd ones. 32-bit words of two bf16 are split and
+    joined that way without moving anything across lanes of a register: the lower elements by a shift, the upper ones by
+    a mask. For CPUs.
 
     ```mlir
     // Before
@@ -173,17 +186,21 @@ def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
 def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "addresses are computed, and rows prefetched, before the wait for the preceding grid";
   let description = [{
-    Has a thread compute the addresses of its first loads while it waits for the preceding grid: moves that arithmetic before the wait, and an
-    `exit` that needs its results, and is never taken, between them. Without that, ptxas issues the wait first of all its block of instructions; in a chain of launches
-    that cost 8% of a merge of 16 tokens on an H200. Of the packs of a row, whose addresses differ by constants that loads add by themselves, it needs one.
+    Has a thread compute the addresses of its first loads while it waits for the preceding grid. The pass moves that
+    arithmetic before the wait, and puts an `exit` between them that needs its results and is never taken. Without it,
+    ptxas issues the wait first in its basic block. In a chain of launches that cost 8% of a merge of 16 tokens on an
+    H200. A row's packs have addresses that differ by constants, which loads add by themselves, so one address suffices.
 
-    What is loaded after the wait, in loops by their first iteration, is also prefetched into the second-level cache before it: there, memory is coherent, so that a line which
-    the preceding grid has yet to write is none the worse for having been fetched. Only the first threads of a grid prefetch their rows, as many as move
-    `earlyBytes`, but at least `earlyThreads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
-    one prefetches. Of rows that are neither reduced nor stored in another width (`mlafix.plain_rows`), the first of the lanes that load a line of `earlyLineBytes` prefetches it.
+    Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
+    it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
+    first threads of a grid prefetch their rows: as many as move `earlyBytes`, but at least `earlyThreads`. Memory has
+    no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
+    block loads. For rows that are neither reduced nor stored in another width (`mlafix.plain_rows`), the first of the
+    lanes that load a line of `earlyLineBytes` prefetches it.
 
-    A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits behind it. A kernel that prefetches has a
-    parameter `local`, by which a launch says whether all that it reads lies in memory of its own device.
+    A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
+    it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the
+    memory of its own device.
 
     ```mlir
     // Before
@@ -208,11 +225,14 @@ def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVM
 def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "the next grid is let begin between loads of rows and those that need an index from memory";
   let description = [{
-    Where a load's address comes of another load, the index comes first, then the loads of packs that need no memory to be found, then
-    `griddepcontrol.launch_dependents`, then all else: ptxas moves no load across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the
-    rest, so that half of a row's loads wait for one load. ptxas waits for the index ahead of that instruction, so the next grid begins then. Of a grid that prefetches
-    all of its rows before the wait it begins at once, too. Where the first chunk of a merge loop is loaded ahead of it (`mlafix-load-chunks-ahead`), the next grid begins
-    behind these loads: what it prefetches takes turns with them.
+    If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
+    need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise
+    ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
+    wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
+
+    The next grid begins at once if this grid prefetches all of its rows before the wait. If the first chunk of a merge
+    loop is loaded ahead of it (`mlafix-load-chunks-ahead`), the next grid begins after these loads: its prefetches take
+    turns with them.
 
     ```mlir
     // Before

@@ -13,9 +13,11 @@ include "lib/Transforms/PassOptions.td"
 def GroupRowsPass : Pass<"mlafix-group-rows", "::mlafix::KernelOp"> {
   let summary = "rows of one element a group follow the layout of the groups";
   let description = [{
-    A row along G that is broadcast over groups of K elements, or comes of their reduction, gets the type that says so, `G per K`, and so does each row that it meets in an elementwise op, a loop or
-    a branch. From then on its layout is that of the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two sizes is an error. In
-    memory where elements of a row along G do not lie one behind another, all rows get that type: they are moved element by element.
+    A row along G that is broadcast over groups of K elements, or results from their reduction, gets the type that says
+    so, `G per K`. So does each row that it meets in an elementwise op, a loop or a branch. Its layout is then that of
+    the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two
+    sizes is an error. If the elements of a row along G are not adjacent in memory, all rows along G get that type: they
+    are moved element by element.
 
     ```mlir
     // Before
@@ -32,13 +34,17 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let summary = "choose code versions and the layout of each";
   let description = [{
     Clones every kernel once per code version, fast ones first, and writes on each clone its guards (what the launch
-    must check) and one `#mlafix.layout`. A GPU gets a code version with packs of up to 16 bytes (`fast`), guarded by
-    the alignment of the tensors that it moves in packs and by a row count that fits 32-bit indices; before it the same
-    for dense rows and scalars with identical strides, which needs few strides, out of place (`dense`) and, if outputs
-    may be inputs, in place (`place`); and one without such guards (`any`). A CPU, where a row has one lane, gets a code
-    version with streaming stores, for aligned outputs that are larger than the caches and no inputs (`streamed`), one
-    that computes the scalars of 16 rows at once, for outputs that are no inputs, if there is enough to compute
-    (`apart`), and one for all other calls (`any`). Also records the target and the kernel's signature on the module.
+    must check) and one `#mlafix.layout`. Also records the target and the kernel's signature on the module.
+
+    - A GPU gets `fast`, with packs of up to 16 bytes. Its guards are the alignment of the tensors that it moves in
+      packs, and a row count that fits 32-bit indices.
+    - Before it comes the same for dense rows and scalars with identical strides, which needs few strides: `dense` out
+      of place, and `place` in place if outputs may be inputs.
+    - `any` has no such guards.
+    - A CPU, where a row has one lane, gets `streamed`, with streaming stores, for aligned outputs that are larger than
+      the caches and are no inputs.
+    - `apart` computes the scalars of 16 rows at once, for outputs that are no inputs, if there is enough to compute.
+      `any` is for all other calls.
   }];
   let options = [
     TargetOption<>, MachineOption<>,

@@ -13,9 +13,10 @@ include "lib/Transforms/PassOptions.td"
 def JoinMembersPass : Pass<"mlafix-join-members", "::mlafix::KernelOp"> {
   let summary = "stores of all members of a row become one store";
   let description = [{
-    A member of each group of a row is scattered: of pairs, every second element. Where one block stores all members of a row, under one predicate, and touches the tensor nowhere between the first
-    and the last of these stores, one store of whole groups takes their place, which a lane does in wide accesses. Loads need no such pass: the load of a member reads whole groups, and the loads of
-    other members read the same.
+    A member of each group of a row is scattered in memory: of pairs, it is every second element. If one block stores
+    all members of a row under one predicate, and does not touch the tensor between the first and the last of these
+    stores, one store of whole groups replaces them. A lane does it in wide accesses. Loads need no such pass: the load
+    of a member reads whole groups, and the loads of other members read the same.
 
     ```mlir
     // Before
@@ -30,9 +31,10 @@ def JoinMembersPass : Pass<"mlafix-join-members", "::mlafix::KernelOp"> {
 def SpillRowsPass : Pass<"mlafix-spill-rows", "::mlafix::KernelOp"> {
   let summary = "long rows that pass through control flow are kept in buffers";
   let description = [{
-    A row that a loop carries, that a branch yields or that a nested block uses would tie the loops over packs of two blocks together. In a buffer on the stack, stored where it is
-    made and loaded where it is used, it leaves each block with rows of its own alone. A buffer holds what a lane has of the row. For rows that
-    `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes a loop that merges each chunk, unless lane groups share it.
+    A row that a loop carries, a branch yields, or a nested block uses would couple the loops over packs of two blocks.
+    So it is kept in a buffer on the stack, stored where it is made and loaded where it is used. A buffer holds a lane's
+    part of the row. For rows that `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes
+    a loop that merges each chunk, unless lane groups share it.
 
     ```mlir
     // Before
@@ -57,9 +59,11 @@ def SpillRowsPass : Pass<"mlafix-spill-rows", "::mlafix::KernelOp"> {
 def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
   let summary = "long rows become loops over packs";
   let description = [{
-    A long row is walked in loops: one vector per pack would be tens of thousands of instructions. The ops of a row fall into stages with a reduction between two of them: the
-    scalars of a stage come first, then one loop over the packs does all that the stage does to rows of one length; a scan is part of that loop. A row that a later stage needs is kept in a buffer; one that is too long for that is read and computed again, if its memory is not written in between. Rows must pass
-    through no loop or branch (`mlafix-spill-rows`).
+    A long row is walked in loops: one vector per pack would be tens of thousands of instructions. Reductions divide the
+    ops of a row into stages. The scalars of a stage come first. Then one loop over the packs does everything that the
+    stage does to rows of one length, scans included. A row that a later stage needs is kept in a buffer. A row that is
+    too long for that is read and computed again, if its memory is not written in between. Rows must not pass through a
+    loop or branch (`mlafix-spill-rows`).
 
     ```mlir
     // Before
@@ -82,8 +86,8 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
 def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
   let summary = "row tiles become packs";
   let description = [{
-    Each row tile becomes one vector per pack of the layout, row reductions and scans become shuffles (and shared memory across warps), scalars are stored by one lane. Of a kernel whose
-    grid has become threads or loops.
+    Each row tile becomes one vector per pack of the layout. Row reductions and scans become shuffles (and shared memory
+    across warps); one lane stores scalars. For kernels whose grid has become threads or loops.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>
@@ -109,9 +113,9 @@ def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
 def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
   let summary = "issue loads before the arithmetic that could delay them";
   let description = [{
-    Moves every load of a block, with the address computations it needs, before the first arithmetic that is none of these, as long as no store lies in between;
-    loads without a predicate go first, since the branch around a predicated one ends what the assembler schedules together. A row's
-    loads are then all in flight before the first value of any of them is waited for.
+    Moves every load of a block, with its address computations, before the first other arithmetic, unless a store lies
+    in between. Loads without a predicate go first: the branch around a predicated load ends what the assembler
+    schedules together. All of a row's loads are then in flight before the first value is waited for.
   }];
 }
 

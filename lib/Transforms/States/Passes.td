@@ -13,12 +13,15 @@ include "lib/Transforms/PassOptions.td"
 def RepairMergesPass : Pass<"mlafix-repair-merges", "::mlafix::KernelOp"> {
   let summary = "merge again what is not finite, each state weighed once";
   let description = [{
-    A running merge scales what it has merged whenever an lse is larger than all before. An infinity or NaN of a payload survives each of these factors, although the
-    weight of its state in the whole may be zero (N5). So where an element of the result is not finite, a branch merges the states once more, each weighed against the largest lse, which is known by then, and nothing is scaled. All other
-    elements stay as they are; a row of finite elements takes one comparison.
+    A running merge scales its result whenever an lse is larger than all before. An infinity or NaN of a payload
+    survives each of these factors, although the weight of its state in the whole may be zero (N5). So if an element of
+    the result is not finite, a branch merges the states once more. It weighs each against the largest lse, which is
+    known by then, and scales nothing. All other elements stay as they are; a row of finite elements takes one
+    comparison.
 
-    So it is for loops that merge into the one state they carry, for loops in such loops, and for merges of what they give, wherever the payload is used. A loop that computes its lses
-    from rows, that stores, or that carries other values too is left as it is, and so is a loop that `mlafix-unroll-loops` will unroll altogether: its merges become one.
+    This applies to loops that merge into the one state they carry, to loops in such loops, and to merges of their
+    results, wherever the payload is used. A loop stays as it is if it computes its lses from rows, stores, or carries
+    other values too. So does a loop that `mlafix-unroll-loops` will unroll completely: its merges become one.
 
     ```mlir
     // Before
@@ -51,12 +54,14 @@ def RepairMergesPass : Pass<"mlafix-repair-merges", "::mlafix::KernelOp"> {
 def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let summary = "unroll the loops over rows, so that several rows are in flight";
   let description = [{
-    On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
-    running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
-    What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
+    On a GPU, a loop of at most 8 known iterations that reads rows is unrolled completely. A longer loop, or one of
+    unknown length, is unrolled four times. The merges of a running state then flatten into one (canonicalise), which
+    needs one common maximum instead of four. A CPU reads ahead by itself. The exact number of iterations is divided by
+    four; it is 0 for an empty range, whatever its steps.
 
-    Up to three iterations are left. Of a loop that does nothing but merge states into the one it carries, of rows of at most 1024 bytes an iteration, they are no loop: they load all
-    their states at once, each if there is such an iteration, and then merge them one after the other. The merges are those of the loop, and so are the results, to the bit.
+    Up to three iterations remain. If the loop only merges states into the state it carries, and reads rows of at most
+    1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists, and
+    then merges them one after the other. The merges are those of the loop, so the results have the same bits.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -65,9 +70,10 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
 def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
   let summary = "neither read nor write rows that a merge in place leaves unchanged";
   let description = [{
-    `store_state (merge %a, …, %s)` writes `%s` back to where it was read from when the kernel is called in place and the predicates of
-    all other operands are false. Branches on that, known from the predicates and two pairs of pointers, around the loads and the store: such a row's payload
-    is neither read nor written. Its lse is read all the same: a row that holds nothing becomes the identity (N3), one whose lse is NaN becomes NaN (N6).
+    `store_state (merge %a, …, %s)` writes `%s` back to where it was read from if the kernel is called in place and the
+    predicates of all other operands are false. The predicates and two pairs of pointers tell. The pass puts branches on
+    that condition around the loads and the store, so such a row's payload is neither read nor written. Its lse is read
+    all the same: an empty row becomes the identity (N3), and a row whose lse is NaN becomes NaN (N6).
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -76,14 +82,16 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
 def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let summary = "states become (maximum, sum, accumulator)";
   let description = [{
-    A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the weights relative to m (f32),
-    and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to the common maximum, with weights 2^((m_i - m) log2 b); a dead payload
-    is replaced by -0.0, the neutral element of addition, before it is multiplied (N4, N5), and `store_state` divides once.
-    The formulas are those of the online softmax (Milakov and Gimelshein, 2018). In a merge of two in base e, the power of two is multiplied by
-    1 + what rounding took from its exponent, so that an error of the weights does not grow with the gap between two lse (N10).
+    A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the
+    weights relative to m (f32), and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to
+    the common maximum, with weights 2^((m_i - m) log2 b). A dead payload is replaced by -0.0, the neutral element of
+    addition, before it is multiplied (N4, N5). `store_state` divides once. The formulas are those of the online softmax
+    (Milakov and Gimelshein, 2018). In a merge of two in base e, the power of two is multiplied by 1 plus the rounding
+    error of its exponent. So an error of the weights does not grow with the gap between two lse (N10).
 
-    `store_state` divides by a sum of weights, which is at least 1 and at most the number of states: `arcp` on this division, and `afn` on the logarithm of the sum,
-    say that an approximation which holds for such numbers will do. No other operation carries such a flag: a kernel's own divisions are correctly rounded.
+    `store_state` divides by a sum of weights, which lies between 1 and the number of states. `arcp` on this division,
+    and `afn` on the logarithm of the sum, permit an approximation that holds for such numbers. No other operation has
+    such a flag: a kernel's own divisions are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
   }];
