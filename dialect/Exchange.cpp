@@ -34,10 +34,10 @@ static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
     if (isBefore == isSent || (!access.isWrite && !kernel.isArgPeers(index)))
       continue;
     return access.op->emitOpError()
-           << "expected stores to tensors of all ranks, and no others, before "
-              "the exchange, and loads from them behind it, got a "
+           << "expected all stores to peers' tensors, and no other stores, "
+              "before the exchange, and all loads from them after it, got a "
            << (access.isWrite ? "store to '" : "load of '")
-           << kernel.getArgName(index) << (isBefore ? "' before" : "' behind")
+           << kernel.getArgName(index) << (isBefore ? "' before" : "' after")
            << " it";
   }
   return success();

@@ -415,9 +415,9 @@ static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
   if (ShapedType::isDynamic(pitch) || (pitch >= columns && pitch % 4 == 0))
     return success();
   return failAt(kernel, index)
-         << "expected rows that are a multiple of 4 elements apart, and "
-         << columns << " or more, of a tensor with '" << kSwizzleAttr
-         << "', got stride " << pitch;
+         << "expected a row stride that is a multiple of 4 and at least "
+         << columns << " for a tensor with '" << kSwizzleAttr << "', got "
+         << pitch;
 }
 
 /// Rows and columns in tiles: the first dim is the rows, the columns are the

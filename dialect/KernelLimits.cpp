@@ -18,7 +18,7 @@ static std::string findTextError(StringRef text) {
   if (text.size() > limits::nameBytes)
     return "one of " + std::to_string(text.size()) + " bytes";
   if (!llvm::json::isUTF8(text))
-    return "one that is no UTF-8";
+    return "one that is not UTF-8";
   return limits::isText(text) ? "" : "one with control characters";
 }
 

@@ -73,9 +73,9 @@ static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {
 
 static void refuseReads(KernelOp kernel, const Answer &answer, Location loc) {
   StringRef name = kernel.getArgName(answer.argument);
-  mlir::emitError(loc) << "expected a row to read of output '" << name
-                       << "' only what it has written, got a read of "
-                       << answer.element << " before that: for example "
+  mlir::emitError(loc) << "expected a row to write an element of output '"
+                       << name << "' before it reads it, got a read of "
+                       << answer.element << " first: for example "
                        << answer.reason << "; "
                        << (isInMlir(loc) ? "mlafix.access = \"update\""
                                          : "InOut[…]")
@@ -90,8 +90,8 @@ static void refuseRaces(KernelOp kernel, const Answer &answer, Location loc) {
          << "', got two that write " << answer.element << ": for example "
          << answer.reason;
   else
-    diag << "expected no row to read of '" << name
-         << "' what another row writes, got a read of " << answer.element
+    diag << "expected the rows of '" << name
+         << "' to be independent, got a read of " << answer.element
          << ", which another row writes: for example " << answer.reason
          << "; read from a tensor that the kernel does not write";
   if (answer.other && answer.other != answer.op)
@@ -140,8 +140,8 @@ static std::string describeRaces(KernelOp kernel, const Answer &answer,
     stream << "expected one row to write each element of '" << name
            << "', got rows that may write the same one: ";
   else
-    stream << "expected no row to read of '" << name
-           << "' what another row writes, got a read that may: ";
+    stream << "expected the rows of '" << name
+           << "' to be independent, got a read of what another row may write: ";
   stream << answer.reason << "; ";
   if (answer.table.empty())
     stream << (isMlir ? "mlafix.assume" : "assume(…)")

@@ -102,9 +102,9 @@ mlafix_status mlafix::runtime::checkSwizzle(const ArgDesc &desc,
   }
   if (arg.strides[0] < columns || arg.strides[0] % blockColumns != 0)
     return WRONG(desc,
-                 "expected rows that are a multiple of %" PRId64
-                 " elements apart, and %" PRId64
-                 " or more, of a tensor in tiles, got stride %" PRId64,
+                 "expected a row stride that is a multiple of %" PRId64
+                 " and at least %" PRId64
+                 " for a tensor in tiles, got %" PRId64,
                  blockColumns, columns, arg.strides[0]);
   return MLAFIX_OK;
 }

@@ -131,7 +131,7 @@ void parseScalar(const Value &value, ArgDesc &arg) {
   if (!value.has("at_most"))
     return;
   if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
-    value.at("at_most").error("no bound on a scalar that is no integer");
+    value.at("at_most").error("at_most only on an integer");
   arg.atMost = value.at("at_most").name();
 }
 

@@ -28,8 +28,8 @@ mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
   if (code == 0)
     return MLAFIX_OK;
   return fail(MLAFIX_RANK_ERROR,
-              "expected all %u ranks to come to a launch of their group, got "
-              "none of rank %llu before the time-out",
+              "expected all %u ranks of the group to launch, got no launch of "
+              "rank %llu before the time-out",
               ranks, static_cast<unsigned long long>(code - 1));
 }
 

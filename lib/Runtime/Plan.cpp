@@ -474,8 +474,8 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
   }
   return fail(
       MLAFIX_INVALID_ARGUMENT,
-      "expected a call that one of the %zu code versions for %s takes, got one "
-      "for which the guards of none hold; the last one asks for %s",
+      "expected a call that satisfies the guards of one of the %zu code "
+      "versions for %s, got one that satisfies none; the last one requires %s",
       code.variants.size(), code.target.c_str(),
       describe(call.desc(), *lastFailed).c_str());
 }

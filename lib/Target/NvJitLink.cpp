@@ -159,7 +159,7 @@ Expected<std::unique_ptr<Assembler>> open(StringRef path) {
   using Version = int (*)(unsigned *, unsigned *);
   auto version = reinterpret_cast<Version>(dlsym(library, "nvJitLinkVersion"));
   if (!version || version(&major, &minor) != statusSuccess)
-    return createStringError("'" + path + "' is no nvJitLink library");
+    return createStringError("'" + path + "' is not an nvJitLink library");
   Functions functions;
   for (unsigned compatible = minor + 1; compatible-- > 0;)
     if (resolve(library, major, compatible, functions))

@@ -147,7 +147,7 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
       after.take_while([](char c) { return isDigit(c) || c == '.'; });
   if (answer->status.value_or(0) != 0 || version.empty())
     return createStringError("'" + path +
-                             "' is no ptxas: it answers "
+                             "' is not ptxas: it answers "
                              "--version with '" +
                              StringRef(answer->output + answer->log).trim() +
                              "'");

@@ -238,7 +238,7 @@ for call in (of.check, bound, lambda: copied(out, PeerTensors(parts, of))):
     try:
         call()
     except RankError as error:
-        assert "expected all 2 ranks to come to a launch of their group, got none of rank 1" in str(error), error
+        assert "expected all 2 ranks of the group to launch, got no launch of rank 1" in str(error), error
     else:
         raise AssertionError("expected a RankError")
 

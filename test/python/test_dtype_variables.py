@@ -133,7 +133,7 @@ def test_a_dtype_that_there_is_not(folder: Path, text: str, dtypes: str) -> None
 def test_what_is_computed_with_is_an_integer(folder: Path, old: str, new: str) -> None:
     assert old in MOVES
     kernel = load(folder, MOVES.replace(old, new)).k
-    with pytest.raises(mlafix.CompileError, match="'I', whose elements the body does more to than to move them, got bf16"):
+    with pytest.raises(mlafix.CompileError, match="'I', since the body computes with its elements, got bf16"):
         kernel.ir("specialized", "x86-64-v3", D=16, I="bf16", absent="present")
 
 
@@ -145,7 +145,7 @@ def test_what_is_computed_with_is_an_integer(folder: Path, old: str, new: str) -
 def test_what_is_computed_with_is_a_float(folder: Path, old: str, new: str) -> None:
     assert old in MOVES_FLOATS
     kernel = load(folder, MOVES_FLOATS.replace(old, new)).k
-    message = "expected a dtype of floats for 'T', whose elements the body does more to than to move them, got i32; in Python, DType(\"T\", default=i32)"
+    message = "expected a dtype of floats for 'T', since the body computes with its elements, got i32; in Python, DType(\"T\", default=i32)"
     with pytest.raises(mlafix.CompileError) as error:
         kernel.ir("specialized", "x86-64-v3", D=16, T="i32", absent="present")
     assert message in str(error.value)

@@ -175,7 +175,7 @@ REFUSED = [
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        distinct(c)\n        y[t] = 0.0', "distinct(c)",
      "expected this before the grid, got it inside"),
     ('def k(y: Out[f32, "n"].fill(0.0), x: In[f32, "m"]):\n    for t in grid("m"):\n        y[t] = 0.0', "y[t]",
-     "expected the grid to have one row for each row that is stored of 'y', to fill the rest, got this store at other indices"),
+     "expected the grid to have one row for each stored row of 'y', to fill the others, got this store at other indices"),
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        if c[t] > 0:\n            y[t] = 0.0', "y[t]",
      "or say what 'y' holds elsewhere: .fill(0) gives it a value, InOut"),
 ]  # fmt: skip

@@ -43,7 +43,7 @@ def test_a_row_that_reads_what_another_writes_is_refused():
         with pytest.raises(mlafix.CompileError) as caught:
             kernel(*args)
         message = caught.value.message
-        assert "expected no row to read of 'y' what another row writes, got a read of y[" in message
+        assert "expected the rows of 'y' to be independent, got a read of y[" in message
         assert ", which another row writes: for example n = 2, i = " in message
         assert underlined(message) == read
         assert "note: the other row's access" in message
@@ -113,7 +113,7 @@ def test_a_read_through_a_table_of_what_rows_write_warns():
             y[t] = y[at[t]]
 
     ((text, read),) = warned(gather, D=4)
-    assert text.startswith("expected no row to read of 'y' what another row writes, got a read that may: it depends on what is read from at; ")
+    assert text.startswith("expected the rows of 'y' to be independent, got a read of what another row may write: it depends on what is read from at; ")
     assert read == "y[at[t]]"
 
 

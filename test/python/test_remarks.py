@@ -40,7 +40,7 @@ def test_remarks_are_at_the_lines_of_the_python_file() -> None:
 def test_remarks_say_what_the_row_length_costs() -> None:
     text = merges.remarks("sm_90", D=100, T="bf16")
     assert "rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 16 bytes" in text
-    assert "100 elements are no multiple of 8 [missed: narrow-access]" in text
+    assert "100 elements are not a multiple of 8 [missed: narrow-access]" in text
 
 
 def test_remarks_depend_on_the_target() -> None:

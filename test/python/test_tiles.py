@@ -139,8 +139,8 @@ def memory(rows: int, pitch: int) -> np.ndarray:
 
 @pytest.mark.parametrize("scales, message", [
     (memory(100, 8), "expected a multiple of 128 rows, padding included, of a tensor in tiles, got 100"),
-    (memory(128, 7)[:, :7], "expected rows that are a multiple of 4 elements apart, and 7 or more, of a tensor in tiles, got stride 7"),
-    (np.lib.stride_tricks.as_strided(memory(256, 8), (128, 8), (4, 1)), "expected rows that are a multiple of 4 elements apart, and 8 or more"),
+    (memory(128, 7)[:, :7], "expected a row stride that is a multiple of 4 and at least 7 for a tensor in tiles, got 7"),
+    (np.lib.stride_tricks.as_strided(memory(256, 8), (128, 8), (4, 1)), "expected a row stride that is a multiple of 4 and at least 8"),
     (memory(128, 16)[:, ::2], "expected stride 1 in dim 1"),
 ])  # fmt: skip
 def test_tensors_without_room_for_tiles_are_errors(tmp_path: Path, scales: np.ndarray, message: str) -> None:

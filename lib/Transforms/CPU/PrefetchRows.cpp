@@ -125,7 +125,7 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
       !predicate || (decides && decides->getBlock() == loop.getBody() &&
                      decides->isBeforeInBlock(first));
   if (!isKnown)
-    return refuse("whether they are read is decided after others are");
+    return refuse("the condition of their reads depends on other reads");
   std::optional<BatchRow> row = getBatchRow(loop, load);
   // A kernel with batches has a loop without, too: for what makes no batch.
   if (!row && kernel.getLayoutAttr().getRows() == 1)
@@ -158,7 +158,7 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
            << ahead << " ahead";
     remark::passed(loc, nameRemark("prefetch-rows", DEBUG_TYPE, kernel))
         << remark::add("rows of {0} are prefetched {1} ahead, {2} bytes of each"
-                       ": what the CPU reads ahead by itself ends with a page",
+                       ": the CPU's own prefetches end with a page",
                        name, ahead, std::min(rowBytes(load), bytes));
     SmallVector<Value> &indices = indicesAhead[ahead];
     if (indices.empty()) {

@@ -175,8 +175,8 @@ std::optional<InPlaceMerge> DelayReadsPass::chooseMerge(StoreStateOp store,
   }
   unsigned argument = getKernelArgument(found->updated.getOut()).getArgNumber();
   remark::passed(store.getLoc(), opts) << remark::add(
-      "in place and beyond {0} bytes a tensor, a row of {1} is read once its "
-      "lse is known, and not at all where that says the state is empty",
+      "if a call is in place and a tensor has more than {0} bytes, a row of "
+      "{1} is read after its lse, and not at all if its state is empty",
       smallBytes, kernel.getArgName(argument));
   return found;
 }

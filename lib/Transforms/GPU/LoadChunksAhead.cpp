@@ -120,7 +120,7 @@ bool ChunkLoads::collectMasks(StringRef &reason) {
     bytes += countBytes(load);
     Value mask = getMask(load);
     if (!mask || loads.contains(mask.getDefiningOp())) {
-      reason = "whether a state is loaded depends on another load";
+      reason = "the condition of a state's load depends on another load";
       return false;
     }
     masks.insert(mask);

@@ -72,9 +72,9 @@ private:
     });
   }
   InFlightDiagnostic fail(Operation *op) const {
-    return op->emitError() << "expected the grid to have one row for each row "
-                              "that is stored of '"
-                           << name << "', to fill the rest, got ";
+    return op->emitError() << "expected the grid to have one row for each "
+                              "stored row of '"
+                           << name << "', to fill the others, got ";
   }
 
   KernelOp kernel;

@@ -244,8 +244,8 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
                              << (isWhole(element) ? "i32, i64, i8 or u8"
                                                   : "a dtype of floats")
                              << " for '" << variable.getValue()
-                             << "', whose elements the body does more to than "
-                                "to move them, got "
+                             << "', since the body computes with its elements, "
+                                "got "
                              << getDTypeName(bound);
   if (!isWhole(element) && isWhole(bound))
     error << "; in Python, DType(\"" << variable.getValue()

@@ -167,7 +167,7 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   if (isUnguarded)
     return "this code version is for rows at any address";
   if (dim.getPack(wanted) < wanted)
-    return llvm::formatv("{0} elements{1} are no multiple of {2}",
+    return llvm::formatv("{0} elements{1} are not a multiple of {2}",
                          getPieceSize(dim), ofGroup(dim), wanted);
   if (layout.getPack() * shape.widest() >= machine.accessBytes)
     return llvm::formatv("a pack has {0} elements in all rows, since the widest"
@@ -203,7 +203,7 @@ void Explanation::remarkNarrowRegisters() {
     if (int64_t pack = layout.packFor(dim); pack < wanted)
       missed("narrow-access") << remark::add(
           "rows of {0} are computed {1} at a time, where a register holds {2} "
-          "floats: {3} elements{4} are no multiple of {2}",
+          "floats: {3} elements{4} are not a multiple of {2}",
           count(dim.getSize(), "element"), count(pack, "element"), wanted,
           getPieceSize(dim), ofGroup(dim));
 }

@@ -51,10 +51,11 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
   if (all <= most)
     return success();
   return emitError(row.getLoc())
-         << "expected rows of which a thread keeps at most " << most
-         << " bytes, got " << all << " bytes, " << largest
+         << "expected rows of at most " << most
+         << " bytes on a thread's stack, got " << all << " bytes, " << largest
          << " of them here, for " << row.getType().getNumElements()
-         << " elements: kept is what loops and branches give, and what is used "
-            "after the memory that it is made of was written; shorten the "
-            "rows, or have another kernel write what is used again to a tensor";
+         << " elements: a loop or a branch keeps its rows, and a row is kept "
+            "if its memory is written before it is used again; shorten the "
+            "rows, "
+            "or let another kernel write them to a tensor first";
 }

@@ -315,8 +315,8 @@ void RepairMergesPass::repair(Value root) {
   if (!isKnown) {
     LDBG() << loc << ": left as it is, since " << reason;
     remark::missed(loc, opts) << remark::add(
-        "an infinite payload of a state counts from the step that gives it a "
-        "weight on, whatever its weight in the whole: {0}",
+        "an infinite payload reaches the result as soon as its state has a "
+        "weight, even if its final weight is 0: {0}",
         reason);
     return;
   }

@@ -153,8 +153,8 @@ public:
         unsigned argument =
             getKernelArgument(copy->copied.getOut()).getArgNumber();
         remark::passed(store.getLoc(), opts) << remark::add(
-            "where the call is in place, rows whose predicates exclude all "
-            "states but that of {0} are neither read nor written",
+            "if a call is in place, rows on which the predicates leave only "
+            "the state of {0} are neither read nor written",
             getOperation().getArgName(argument));
         copies.push_back(*copy);
         return;

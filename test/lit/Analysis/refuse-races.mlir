@@ -12,7 +12,7 @@ mlafix.kernel @neighbour(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"
   mlafix.forall (%t) in (%n) {
     %next = arith.addi %t, %c1 : index
     %has = arith.cmpi slt, %next, %n : index
-    // expected-error @below {{expected no row to read of 'x' what another row writes, got a read of x[1], which another row writes: for example n = 2, i = 0; read from a tensor that the kernel does not write}}
+    // expected-error @below {{expected the rows of 'x' to be independent, got a read of x[1], which another row writes: for example n = 2, i = 0; read from a tensor that the kernel does not write}}
     %v = mlafix.load %x[%next] if %has : !vec -> f32
     // expected-note @below {{the other row's access}}
     mlafix.store %v, %x[%t] : f32, !vec
@@ -109,7 +109,7 @@ mlafix.kernel @gather(%x: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, 
   mlafix.forall (%t) in (%n) {
     %s = mlafix.load %from[%t] : !ints -> i32
     %i = arith.index_cast %s : i32 to index
-    // expected-warning @below {{expected no row to read of 'x' what another row writes, got a read that may: it depends on what is read from from; mlafix.assume promises what keeps rows apart}}
+    // expected-warning @below {{expected the rows of 'x' to be independent, got a read of what another row may write: it depends on what is read from from; mlafix.assume promises what keeps rows apart}}
     %v = mlafix.load %x[%i] : !vec -> f32
     mlafix.store %v, %x[%t] : f32, !vec
   }

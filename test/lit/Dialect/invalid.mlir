@@ -1580,7 +1580,7 @@ mlafix.kernel @k(%x: memref<100x4xi8, strided<[?, 1], offset: ?>> {mlafix.dims =
 
 // -----
 
-// expected-error @below {{argument 'x': expected rows that are a multiple of 4 elements apart, and 6 or more, of a tensor with 'mlafix.swizzle', got stride 6}}
+// expected-error @below {{argument 'x': expected a row stride that is a multiple of 4 and at least 6 for a tensor with 'mlafix.swizzle', got 6}}
 mlafix.kernel @k(%x: memref<?x6xi8, strided<[6, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1589,7 +1589,7 @@ mlafix.kernel @k(%x: memref<?x6xi8, strided<[6, 1], offset: ?>> {mlafix.dims = [
 
 // -----
 
-// expected-error @below {{argument 'x': expected rows that are a multiple of 4 elements apart, and 6 or more, of a tensor with 'mlafix.swizzle', got stride 4}}
+// expected-error @below {{argument 'x': expected a row stride that is a multiple of 4 and at least 6 for a tensor with 'mlafix.swizzle', got 4}}
 mlafix.kernel @k(%x: memref<?x6xi8, strided<[4, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

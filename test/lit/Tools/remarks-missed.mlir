@@ -69,7 +69,7 @@ mlafix.kernel @blanks(%y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write
 }
 
 // ROWS: positive_streamed on x86-64-v3: rows of x are not prefetched: the kernel does one row after the other, not batches [missed: prefetch-rows]
-// ROWS: positive_streamed on x86-64-v3: rows of z are not prefetched: whether they are read is decided after others are [missed: prefetch-rows]
+// ROWS: positive_streamed on x86-64-v3: rows of z are not prefetched: the condition of their reads depends on other reads [missed: prefetch-rows]
 mlafix.kernel @positive(
     %y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", ""], mlafix.access = "read"},
     %z: !rows {mlafix.dims = ["n", ""], mlafix.access = "read"}) {
@@ -105,7 +105,7 @@ mlafix.kernel @long(
   }
 }
 
-// FLAGGED: flagged_dense on sm_90: a chunk is loaded after the one before it is merged: whether a state is loaded depends on another load [missed: load-chunks-ahead]
+// FLAGGED: flagged_dense on sm_90: a chunk is loaded after the one before it is merged: the condition of a state's load depends on another load [missed: load-chunks-ahead]
 mlafix.kernel @flagged(
     %out: !wide {mlafix.dims = ["n", ""], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", ""], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"},

@@ -21,8 +21,8 @@
 !lses = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !state = !mlafix.state<"D", e>
 
-// GPU: remarks.mlir:[[#STORE:]]:5: remark: in_place on sm_90: where the call is in place, rows whose predicates exclude all states but that of b are neither read nor written [passed: skip-copies]
-// GPU: remarks.mlir:[[#STORE]]:5: remark: in_place on sm_90: in place and beyond 16777216 bytes a tensor, a row of b is read once its lse is known, and not at all where that says the state is empty [passed: delay-reads]
+// GPU: remarks.mlir:[[#STORE:]]:5: remark: in_place on sm_90: if a call is in place, rows on which the predicates leave only the state of b are neither read nor written [passed: skip-copies]
+// GPU: remarks.mlir:[[#STORE]]:5: remark: in_place on sm_90: if a call is in place and a tensor has more than 16777216 bytes, a row of b is read after its lse, and not at all if its state is empty [passed: delay-reads]
 // GPU: remarks.mlir:[[#KERNEL:]]:1: remark: in_place_dense on sm_90: a code version for calls with rows of out, a, b at multiples of 16 bytes; {{.*}}different addresses for out, a{{.*}} [analysis: code-version]
 // GPU: remarks.mlir:[[#KERNEL]]:1: remark: in_place_dense on sm_90: a row of 128 elements is 16 packs of 8 elements; 16 lanes hold up to 1 pack each: a lane holds one pack, and none is idle [analysis: layout]
 // GPU: in_place_dense on sm_90: a block of 256 threads has 16 rows: so that it moves about 12288 bytes at once, with 128 to 256 threads [analysis: block]
@@ -38,11 +38,11 @@
 // CPU: in_place_apart on x86-64-v3: a code version for calls with different addresses
 // CPU: in_place_any on x86-64-v3: a code version for all calls
 // CPU: in_place_streamed on x86-64-v3: the scalars of 16 rows along the outermost extent are computed at once, as vectors, for up to 1 rows along the inner ones, before these rows are moved [passed: batch-rows]
-// CPU: remarks.mlir:{{[0-9]+}}:10: remark: in_place_streamed on x86-64-v3: rows of a are prefetched 8 ahead, 256 bytes of each: what the CPU reads ahead by itself ends with a page [passed: prefetch-rows]
+// CPU: remarks.mlir:{{[0-9]+}}:10: remark: in_place_streamed on x86-64-v3: rows of a are prefetched 8 ahead, 256 bytes of each: the CPU's own prefetches end with a page [passed: prefetch-rows]
 
-// NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are no multiple of 16 [missed: narrow-access]
+// NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are not a multiple of 16 [missed: narrow-access]
 // FAST: in_place_fast on sm_100: rows of out, a, b are moved 16 bytes at a time, where the target has accesses of 32 bytes: rows of any stride are taken to be aligned to 16 bytes only [missed: narrow-access]
-// REGISTERS: in_place_any on x86-64-v3: rows of 36 elements are computed 4 elements at a time, where a register holds 8 floats: 36 elements are no multiple of 8 [missed: narrow-access]
+// REGISTERS: in_place_any on x86-64-v3: rows of 36 elements are computed 4 elements at a time, where a register holds 8 floats: 36 elements are not a multiple of 8 [missed: narrow-access]
 // UPSTREAM: remark: [Passed] skip-copies | Category:mlafix-skip-copies | Function=in_place | Remark="where the call is in place
 mlafix.kernel @in_place(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %out_lse: !col {mlafix.dims = ["n"], mlafix.access = "write"},

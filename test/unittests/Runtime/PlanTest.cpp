@@ -378,11 +378,12 @@ TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
   json guard = {{"kind", "max_rows"}, {"value", 0}};
   variant(0)["guards"] = json::array({guard});
   variant(1)["guards"] = json::array({guard});
-  expectError(MLAFIX_INVALID_ARGUMENT,
-              {"kernel \"add_bias\": expected a call that one of the 2 code "
-               "versions for sm_90",
-               "the last one asks for a grid of at most 0 rows"},
-              [&] { info(); });
+  expectError(
+      MLAFIX_INVALID_ARGUMENT,
+      {"kernel \"add_bias\": expected a call that satisfies the guards of one "
+       "of the 2 code versions for sm_90",
+       "the last one requires a grid of at most 0 rows"},
+      [&] { info(); });
 }
 
 TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
@@ -397,21 +398,21 @@ TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
   };
   json both = json::array({0, 1});
   expectAsked({{"kind", "align"}, {"args", both}, {"bytes", 8}},
-              "asks for rows of \"out\", \"in\" at multiples of 8 bytes");
+              "requires rows of \"out\", \"in\" at multiples of 8 bytes");
   expectAsked({{"kind", "distinct"}, {"args", both}},
-              "asks for different addresses for \"out\", \"in\"");
+              "requires different addresses for \"out\", \"in\"");
   expectAsked({{"kind", "beyond_cache"}, {"args", both}},
-              "asks for more bytes in \"out\", \"in\" than half of the last "
+              "requires more bytes in \"out\", \"in\" than half of the last "
               "cache holds");
   expectAsked({{"kind", "max_rows"}, {"value", 3}},
-              "asks for a grid of at most 3 rows");
+              "requires a grid of at most 3 rows");
   expectAsked({{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 7}},
-              "asks for stride 7 in dim 0 of \"in\"");
+              "requires stride 7 in dim 0 of \"in\"");
   std::vector<float> other(4 * 20);
   call.args[0] =
       Tensor::strided(other.data(), MLAFIX_F32, {20, 4}, {4, 1}, cuda(0));
   expectAsked({{"kind", "same_strides"}, {"args", both}},
-              "asks for identical strides of \"out\", \"in\"");
+              "requires identical strides of \"out\", \"in\"");
 }
 
 TEST_F(Plan, parameters_of_an_omitted_argument_are_zero) {

@@ -139,5 +139,5 @@ TEST(Assembler, a_library_that_is_another_is_refused) {
   auto assembler = openNvJitLink("libc.so.6");
   ASSERT_FALSE(bool(assembler));
   EXPECT_EQ(llvm::toString(assembler.takeError()),
-            "'libc.so.6' is no nvJitLink library");
+            "'libc.so.6' is not an nvJitLink library");
 }

@@ -109,7 +109,7 @@ TEST(Limits, names_of_kernels) {
     expectRefused(source, "control characters, got one with control");
   }
   source.name = "a\\FFb";
-  expectRefused(source, "got one that is no UTF-8");
+  expectRefused(source, "got one that is not UTF-8");
 }
 
 TEST(Limits, names_of_arguments_and_dims) {

@@ -104,7 +104,7 @@ mlafix.kernel @fewer_rows(%out: !vec {mlafix.dims = ["n"], mlafix.access = "writ
   %c0 = arith.constant 0 : index
   %m = memref.dim %y, %c0 : !vec
   mlafix.forall (%t) in (%m) {
-    // expected-error @below {{expected the grid to have one row for each row that is stored of 'out', to fill the rest, got this store at other indices}}
+    // expected-error @below {{expected the grid to have one row for each stored row of 'out', to fill the others, got this store at other indices}}
     mlafix.store %x, %out[%t] : f32, !vec
   }
 }

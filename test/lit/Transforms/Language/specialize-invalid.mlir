@@ -15,7 +15,7 @@
 // SIZE: error: expected a positive integer for dim 'D', got 'f16'
 // ZERO: error: expected a positive integer for dim 'D', got '0'
 // DTYPE: error: expected one of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1 for dtype 'T', got 'float'
-// KIND: error: expected a dtype of floats for 'T', whose elements the body does more to than to move them, got i32; in Python, DType("T", default=i32) stands for integers
+// KIND: error: expected a dtype of floats for 'T', since the body computes with its elements, got i32; in Python, DType("T", default=i32) stands for integers
 // KIND: note: here
 // FORM: error: expected a binding NAME=VALUE, got 'D'
 // LOWER: error: expected a positive integer for dim 'n', got '0'

@@ -6,7 +6,7 @@
 // RUN: not sh -c "sed 's/B = .e., //' %s | %mlafix-opt --pass-pipeline='builtin.module(mlafix.kernel(mlafix-lower-states))'" 2>&1 | FileCheck %s --check-prefix=NAME
 // RUN: not sh -c "sed 's/B = .e., //' %s | %mlafix-opt --pass-pipeline='builtin.module(mlafix-specialize{bindings=D=96,T=f16})'" 2>&1 | FileCheck %s --check-prefix=NODEFAULT
 // BASE: error: expected e or 2 for base 'B', got '10'
-// KIND: error: expected i32, i64, i8 or u8 for 'I', whose elements the body does more to than to move them, got f32
+// KIND: error: expected i32, i64, i8 or u8 for 'I', since the body computes with its elements, got f32
 // NAME: error: expected base "B" to be bound before states are lowered, got a name
 // NODEFAULT: error: expected a base for 'B' of kernel 'sum', got no binding of it
 

@@ -3,7 +3,7 @@
 
 !rows = memref<?x16xi32, strided<[?, 1], offset: ?>>
 !tile = tensor<16xi64, #mlafix.dim<16>>
-// CHECK: [[#@LINE+1]]:1: error: expected i32, i64, i8 or u8 for 'I', whose elements the body does more to than to move them, got f32
+// CHECK: [[#@LINE+1]]:1: error: expected i32, i64, i8 or u8 for 'I', since the body computes with its elements, got f32
 mlafix.kernel @count(%out: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "I", mlafix.access = "write"},
                      %x: !rows {mlafix.dims = ["n", "D"], mlafix.dtype = "I", mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
