@@ -51,7 +51,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
     told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
 
-    `bounds` says what becomes of an access that is not proved to be in bounds: with `"guard"`, or without it, it gets a bounds guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
+    `bounds` decides about an access that is not proved to be in bounds. With `"guard"`, the default, it gets a bounds
+    guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
 
     `allow` lists what `mlafix-prove` and `mlafix-warn-nan` say nothing of: `"races"` (rows that may write one element, or read what another writes, also those of an example), `"bounds"` (accesses that are
     out of bounds for some sizes) and `"nan"`: `attributes {allow = ["races"]}`.

@@ -185,8 +185,8 @@ def Mlafix_Geometry : AnyAttrOf<[
 def Mlafix_VariantAttr : Mlafix_Attr<"Variant", "variant"> {
   let summary = "what a unit says of a code version: on a lowered function, as `mlafix.variant`";
   let description = [{
-    The function's name, what must hold for it to be launched, what a launch passes, how many threads it starts, the layout that the code was
-    made for, and whether the code waits for the preceding grid, so that it may be launched before that one ends.
+    The function's name, its guards, the values that a launch passes, the number of threads, the layout of the code, and
+    whether the code waits for the preceding grid. Code that waits may be launched before that grid ends.
 
     ```mlir
     #mlafix.variant<"scale_any", guards = [], params = [<pointer, arg = 0>], geometry = #mlafix.cpu<[<arg = 0, dim = 0>], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 4, rows = 1>>

@@ -22,9 +22,9 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     Marks a rank-1 tensor as a row tile, and says which dim runs along it: a name in a generic source, a number once
     `mlafix-specialize` has bound the name.
 
-    A product `G x K` is one dim of G * K elements, in G groups of K. A row along it has as many elements; `G per K` is a row of one element for each of these
-    groups, G elements: what `mlafix-group-rows` makes of rows along G that meet rows along the product, so that each lane has the elements
-    of the groups that it has.
+    A product `G x K` is one dim of G * K elements, in G groups of K. A row along it has as many elements. `G per K` is
+    a row of one element for each of these groups, G elements. `mlafix-group-rows` gives this type to rows along G that
+    meet rows along the product, so that each lane has the elements of its groups.
 
     ```mlir
     tensor<?xf32, #mlafix.dim<"D">>
@@ -105,17 +105,17 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is distributed over lanes: written by `mlafix-plan-layout`";
   let description = [{
-    At most `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
-    `[(p * lanes + l) * pack, … + pack)` of it for each of its packs `p`, of which a lane holds at most `packs`; a thread block works on `rows` rows.
-    Rows along different dims have packs of their own: of as many elements as the largest power of two that divides `pack` and the dim's size, so
-    that no pack straddles a row's end. Lanes that synchronise (wait for each other or exchange values) are a power of
-    two.
+    One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements
+    `[(p * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on
+    `rows` rows. Rows along different dims have packs of their own: of as many elements as the largest power of two that
+    divides `pack` and the dim's size, so that no pack straddles a row's end. Lanes that synchronise (wait for each
+    other or exchange values) are a power of two.
 
     Along a product no pack straddles a group's end either, and where a group is not a power of two of packs, the packs up to the next power of two do not exist.
     Of a row of one element a group, a lane holds the element of each of its packs' groups; once each, where all lanes share a group.
 
-    With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's
-    merge loops; lanes of a row then do not synchronise, and may be in several blocks.
+    With `groups` above 1, the launch chooses how many groups of lanes, at most `groups`, share the chunks of a row's
+    merge loops. Lanes of a row then do not synchronise, and may be in several blocks.
 
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>

@@ -48,13 +48,16 @@ def Mlafix_Dialect : Dialect {
     - Outside of states, `arith.divf` and `math.sqrt` are correctly rounded, and the other functions of `math` are off by at most N10, over their whole range; subnormal
       numbers are numbers like any other.
 
-    N5 in chains: the weight is that in the whole, of all states that loops, and merges of what they give, put together. Infinities and NaN of a state whose weight there is zero
-    leave no trace, in whatever order the states come. Three kinds of merges weigh states step by step, so that such a payload counts from the step that gives it a weight on: loops that compute an lse from
-    rows, loops that store or that carry more than one state, and merges in a branch. `mlafix-repair-merges` says so in a remark.
+    N5 in chains: the weight is that in the whole, of all states that loops, and merges of what they give, put together.
+    Infinities and NaN of a state whose weight there is zero leave no trace, in whatever order the states come. Three
+    kinds of merges weigh states step by step. There, such a payload counts as soon as a step gives it a weight: loops
+    that compute an lse from rows, loops that store or that carry more than one state, and merges in a branch.
+    `mlafix-repair-merges` says so in a remark.
 
-    N11 is of arguments of one shape and dtype, one written and one read, of which every row reads only the element or the row that it writes, and reads it
-    before it writes it. Which ones these are is computed: `aliases` in a kernel's signature has them
-    (`mlafix-opt --emit=signature`, `kernel.signature["aliases"]`, [UnitFormat.md](UnitFormat.md)). A call that passes one tensor for others is refused.
+    N11 applies to two arguments of one shape and dtype, one written and one read, if every row reads only the element
+    or row that it writes, and reads it first. Which ones these are is computed: `aliases` in a kernel's signature has
+    them (`mlafix-opt --emit=signature`, `kernel.signature["aliases"]`, [UnitFormat.md](UnitFormat.md)). A call that
+    passes one tensor for others is refused.
 
     Of upstream dialects a kernel may use, on scalars and rows:
 

@@ -14,9 +14,9 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
   let mnemonic = "state";
   let summary = "a partial attention state: an element of the monoid";
   let description = [{
-    The pair of a normalised output row of `D` elements and the log-sum-exp of the scores it was computed from, in base e or
-    base 2, or in a base with a name, which `mlafix-specialize` binds to one of them (N8). While being merged it is a triple (running maximum, sum, unnormalised accumulator), all f32 (N7), so a chain of merges
-    normalises once, at the store.
+    A normalised output row of `D` elements, and the log-sum-exp of the scores that it was computed from. The base is e,
+    2, or a name that `mlafix-specialize` binds to one of them (N8). While being merged it is a triple (running maximum,
+    sum, unnormalised accumulator), all f32 (N7), so a chain of merges normalises once, at the store.
 
     `sink` says that an attention sink may be among the states that were merged: a logit beside the scores, mostly
     without a value (a payload of zeros). Without it, none is. A merge takes at most one operand with a sink, so that a

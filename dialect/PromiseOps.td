@@ -13,9 +13,11 @@ include "dialect/MlafixOpBase.td"
 def Mlafix_AssumeOp : Mlafix_Op<"assume", [MemoryEffects<[MemWrite]>]> {
   let summary = "a promise that a condition holds";
   let description = [{
-    Before the grid, the condition is one of integer arguments and of sizes of tensors that are always given: a launch checks it, and is refused with the text, "expected n % 16 == 0, got n =
-    20", where it does not hold. In the grid it is about what rows read or compute, which no launch can check: the proofs believe it for all that comes after it in its block, and say so
-    (`mlafix-prove`: promised). A row for which it does not hold may do anything. `mlafix-guard-bounds` takes it out.
+    Before the grid, the condition is on integer arguments and on sizes of tensors that are always given. A launch
+    checks it and is refused with the text, "expected n % 16 == 0, got n = 20", if it does not hold. In the grid it is
+    about values that rows read or compute, which no launch can check: the proofs believe it for all that comes after it
+    in its block, and say so (`mlafix-prove`: promised). A row for which it does not hold may do anything.
+    `mlafix-guard-bounds` takes it out.
 
     Folds: a condition that is always true goes.
 

@@ -15,16 +15,19 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
-    With one index less than the memref has dims it reads the row along the last dim, else one element. That dim has stride 1 (N12), unless another
-    argument has a product of it: rows of one element a group may have any stride. Floats widen to f32, integers
-    to the width of the result, by their sign; booleans stay as they are. Where the memref's dtype is a variable, a load as i64 only moves the element
-    if the variable is bound to a float or a boolean: `mlafix-specialize` says what such a kernel may do. Where the predicate is false nothing is read and the result is the `else`
-    value, zero where there is none; out of bounds it is zero
-    (`mlafix-guard-bounds`). An omitted optional argument reads as zeros where the predicate holds: `else` is
-    about the predicate alone, and `if` with `mlafix.present` gives an omitted tensor another value.
+    With one index less than the memref has dims it reads the row along the last dim, else one element. That dim has
+    stride 1 (N12), unless another argument has a product of it: rows of one element a group may have any stride. Floats
+    widen to f32, integers to the width of the result, by their sign; booleans stay as they are. Where the memref's
+    dtype is a variable, a load as i64 only moves the element if the variable is bound to a float or a boolean
+    (`mlafix-specialize` says what such a kernel may do). Where the predicate is false nothing is read and the result is
+    the `else` value, zero where there is none; out of bounds it is zero (`mlafix-guard-bounds`). An omitted optional
+    argument reads as zeros where the predicate holds: `else` is about the predicate alone, and `if` with
+    `mlafix.present` gives an omitted tensor another value.
 
-    Of a tensor whose last dim is a product, G groups of K elements, `group` names one group of the row, a row along K whose elements are next to each other, and `member` one element
-    of each group, a row along G whose elements are K apart; both name one element. They are indices below G and below K. A tensor of which there is such an access has no other accesses of elements.
+    If the last dim of the tensor is a product, G groups of K elements, `group` names one group of the row: a row along
+    K of adjacent elements. `member` names one element of each group: a row along G of elements that are K apart. Both
+    together name one element. They are indices below G and below K. A tensor of which there is such an access has no
+    other accesses of elements.
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
@@ -53,11 +56,12 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`, of a group or a member too: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448, f8E5M2 at +-57344,
-    infinities included, and NaN stays NaN (N7). f8E8M0FNU takes the least power of two that is not below, from 2^-127 to 2^127. Bytes, i8 and ui8, take f32 (round to nearest even), i32 and i64: beyond their range is the nearest end of it, and
-    NaN is 0. Other integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
-    i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
-    written.
+    The reverse of `mlafix.load`, also for a group or a member. f32 narrows to the memref's float type, rounded to
+    nearest even. f8E4M3FN saturates at +-448, f8E5M2 at +-57344, infinities included, and NaN stays NaN (N7). f8E8M0FNU
+    takes the least power of two that is not below, from 2^-127 to 2^127. Bytes, i8 and ui8, take f32 (round to nearest
+    even), i32 and i64: beyond their range is the nearest end of it, and NaN is 0. Other integers are stored as they
+    are. If the memref's dtype is a variable, whose width the body does not know, an i32 or i64 is stored with the width
+    that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is written.
 
     ```mlir
     mlafix.store %row, %x[%t, %h] if %p : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
@@ -215,8 +219,9 @@ def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
 def Mlafix_ScanOp : Mlafix_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "the reductions of a row tile's beginnings, or of those of its groups";
   let description = [{
-    Element i of the result is what `mlafix.reduce` makes of the elements up to i, itself included, as if the row ended there: a running sum, a running maximum or minimum. So the
-    order is the one of the reduction, whatever the layout (N9), the last element is the row's reduction, bit for bit, and of elements that are at least 0 a running sum never falls.
+    Element i of the result is the `mlafix.reduce` of the elements up to and including i, as if the row ended there: a
+    running sum, a running maximum or minimum. So the order is the one of the reduction, whatever the layout (N9), the
+    last element is the row's reduction, bit for bit, and of elements that are at least 0 a running sum never falls.
 
     `in_groups` scans each group of a row along a product by itself. Without it such a row is scanned as it is reduced: of element i, the groups before its own, and its own up to i.
 

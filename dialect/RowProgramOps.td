@@ -15,9 +15,12 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
     AttrSizedOperandSegments, NoRegionArguments, SingleBlockImplicitTerminator<"EndRowOp">]> {
   let summary = "the program of one row, of which this thread does its lane's share";
   let description = [{
-    What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and `mlafix-inline-rows`. `lane` is this thread's
-    place among the lanes of its row, none where a row has one lane; `mask` the lanes of the row within their warp, as a mask, none where they never
-    meet. With `whole_warps` either all rows of a warp exist or none, so that where every row comes, all threads of the warp do. In a layout of lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this thread's number among them.
+    What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and
+    `mlafix-inline-rows`. `lane` is this thread's place among the lanes of its row; it is missing if a row has one lane.
+    `mask` has the lanes of the row within their warp; it is missing if they never synchronise. With `whole_warps`
+    either all rows of a warp exist or none, so that where every row comes, all threads of the warp do. In a layout of
+    lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this
+    thread's number among them.
 
     ```mlir
     mlafix.row lane %i mask %zero {
@@ -51,8 +54,9 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
 def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{
-    A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): how many lines of 128 bytes the grid's blocks shall prefetch, one each, from the tensor's first
-    element on. 0 if it is not contiguous along its last dim, takes more than 128 KiB, or would gain nothing.
+    A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): the number of lines of 128 bytes that
+    the grid's blocks prefetch, one each, from the tensor's first element on. 0 if it is not contiguous along its last
+    dim, takes more than 128 KiB, or would gain nothing.
 
     ```mlir
     %lines = mlafix.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -81,9 +85,10 @@ def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
 def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
   let summary = "tells the other ranks that this one has read their memory, and waits until they have read its own";
   let description = [{
-    To be executed by every thread after the last access of a peer's memory. The last block to get here tells all ranks, and waits for all, so that the grid is complete once nobody reads what
-    the next one may overwrite. False, alike in all threads of a block, if a rank has failed to come until the block had read all: who knows of that does not wait for the other ranks, so the block
-    may have read what was written since.
+    To be executed by every thread after the last access of a peer's memory. The last block to get here tells all ranks,
+    and waits for all, so that the grid is complete once nobody reads what the next one may overwrite. False in all
+    threads of a block if a rank had not come by the time the block had read everything. A rank that knows of that does
+    not wait for the others, so the block may have read what was written since.
 
     ```mlir
     %valid = mlafix.release_peers %p : i1

@@ -188,8 +188,8 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
 def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]> {
   let summary = "the state where the predicate holds, else the identity";
   let description = [{
-    Folds: constant predicates, mask of mask, mask of the identity; a mask of a load sinks into the load's predicate, so that the row
-    is not read (N5).
+    Folds: constant predicates, mask of mask, mask of the identity. A mask of a load sinks into the load's predicate, so
+    that the row is not read (N5).
 
     ```mlir
     %masked = mlafix.mask %s, %p : !mlafix.state<"D", e>
