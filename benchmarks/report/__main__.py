@@ -7,7 +7,7 @@
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is kept by hand. Names are
 goals, gains, chains, host; engines, engine-ranges and behind (the kernels of engines); picture:PREFIX, where PREFIX is how the names of cases
 begin; and for tables PREFIX (on a GPU), cpu:PREFIX and python:PREFIX, or several with a + between them. A name ends in @CARD, as h100, where there
-are results of several cards.
+are results of several cards, except those of the CPU.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Writer:
         self.images = images
         self.pictures: dict[str, str] = {}
 
-    def picture(self, results: Results, prefix: str) -> str:
+    def picture(self, results: Results, prefix: str, card: str) -> str:
         """Markdown of a picture."""
         lines = lines_of(results.gpu, prefix) if results.gpu else []
         if not results.gpu or not lines:
             return NOTHING
-        name = "performance-" + re.sub(r"\W+", "-", prefix).strip("-") + ".svg"
+        name = "-".join(filter(None, ["performance", card, re.sub(r"\W+", "-", prefix).strip("-")])) + ".svg"
         title = title_of(results.gpu, prefix)
         self.pictures[name] = draw(title, lines)
         return f"![{title}]({self.images}/{name})"
@@ -49,12 +49,13 @@ class Writer:
     def part(self, name: str) -> str:
         """The text between the marks of that name. Raises ValueError for a card that there is not."""
         name, _, card = name.partition("@")
-        if (card or len(self.cards) > 1) and card not in self.cards:
+        is_cpu = name.startswith("cpu:")
+        if not is_cpu and (card or len(self.cards) > 1) and card not in self.cards:
             raise ValueError(f"expected one of the cards {', '.join(self.cards)}, got '{card}' in '{name}'")
         results = self.cards[card] if card else next(iter(self.cards.values()))
         kind, _, prefix = name.rpartition(":")
         if kind == "picture":
-            return self.picture(results, prefix)
+            return self.picture(results, prefix, card)
         if kind in ("cpu", "python"):
             run = getattr(results, kind)
             return f"{run.title}.\n\n{group_table(run, prefix)}" if run else NOTHING
