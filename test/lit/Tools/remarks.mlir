@@ -33,7 +33,7 @@
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: while the preceding grid ends, the first 90112 threads prefetch 32 bytes of rows each [passed: prefetch]
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: the wait for the preceding grid comes after the addresses of {{[0-9]+}} loads [passed: schedule-grid-wait]
 
-// CPU: in_place on x86-64-v3: where the call is in place, {{.*}} [passed: skip-copies]
+// CPU: in_place on x86-64-v3: if a call is in place, {{.*}} [passed: skip-copies]
 // CPU: in_place_streamed on x86-64-v3: a code version for calls with rows of out at multiples of 16 bytes; more bytes in out, a, b than half of the last cache holds
 // CPU: in_place_apart on x86-64-v3: a code version for calls with different addresses
 // CPU: in_place_any on x86-64-v3: a code version for all calls
@@ -43,7 +43,7 @@
 // NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are not a multiple of 16 [missed: narrow-access]
 // FAST: in_place_fast on sm_100: rows of out, a, b are moved 16 bytes at a time, where the target has accesses of 32 bytes: rows of any stride are taken to be aligned to 16 bytes only [missed: narrow-access]
 // REGISTERS: in_place_any on x86-64-v3: rows of 36 elements are computed 4 elements at a time, where a register holds 8 floats: 36 elements are not a multiple of 8 [missed: narrow-access]
-// UPSTREAM: remark: [Passed] skip-copies | Category:mlafix-skip-copies | Function=in_place | Remark="where the call is in place
+// UPSTREAM: remark: [Passed] skip-copies | Category:mlafix-skip-copies | Function=in_place | Remark="if a call is in place
 mlafix.kernel @in_place(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %out_lse: !col {mlafix.dims = ["n"], mlafix.access = "write"},
     %a: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %a_lse: !col {mlafix.dims = ["n"], mlafix.access = "read"},
