@@ -160,21 +160,6 @@ def flashinfer_ragged(name: str) -> Prepare:
     return prepare
 
 
-def flashinfer_combine(t: Tensors) -> Callable[[], object]:
-    """FlashInfer's merge_states on the partials as it lays them out, [B * L, S, H, D]."""
-    function = imported("flashinfer", "merge_states")
-    batch, queries = t["out"].shape[:2]
-    v = t["partial"].flatten(1, 2).transpose(0, 1).contiguous()
-    s = (t["partial_lse"].flatten(1, 2).transpose(0, 1) * TO_BASE_2).contiguous()
-
-    def call() -> object:
-        out, lse = function(v, s)
-        t["out"], t["lse_base_2"] = out.unflatten(0, (batch, queries)), lse.unflatten(0, (batch, queries))
-        return out
-
-    return call
-
-
 FLASH_ATTN = {"flash_attn 3": "flash_attn_interface", "flash_attn 4": "flash_attn.cute.interface"}
 """Modules of FlashAttention that have a flash_attn_combine: what it is called in the tables, and where it is."""
 
@@ -207,8 +192,7 @@ def baselines_of(group: str) -> dict[str, Prepare]:
             "ragged": {"flashinfer, C++": flashinfer_ragged("variable_length_merge_states"),
                        "flashinfer, C++, dependent": flashinfer_ragged("variable_length_merge_states_pdl"),
                        "flashinfer, triton": flashinfer_ragged_triton},
-            "combine": {"flashinfer": flashinfer_combine, **{name: flash_attn_combine(module) for name, module in FLASH_ATTN.items()},
-                        "sglang, triton": sglang_combine},
+            "combine": {**{name: flash_attn_combine(module) for name, module in FLASH_ATTN.items()}, "sglang, triton": sglang_combine},
             "fixup_rows_first": {"sglang": sglang_fixup},
             "mask": {"vllm, triton": vllm_mask}}.get(group, {})
 

@@ -89,7 +89,7 @@ def behind(run: Run) -> list[Comparison]:
 def range_text(run: Run, engine: str, prefixes: tuple[str, ...]) -> str:
     """ "1.08 to 1.91 x"; empty where it was not timed."""
     ratios = [one.ratio for one in comparisons(run, prefixes) if one.engine == engine]
-    return f"{min(ratios):.2f} to {max(ratios):.2f} x" if ratios else ""
+    return f"{min(ratios):.2f} to {max(ratios):.3g} x" if ratios else ""
 
 
 def ratio_of(run: Run, case: str, engine: str) -> str:

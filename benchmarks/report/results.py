@@ -21,7 +21,12 @@ class Run:
     @property
     def title(self) -> str:
         """Which machine, which program."""
-        return f"{self.data['machine']}; {self.data['tool']}, {self.data['rounds']} rounds"
+        return f"{self.data['machine']}; {self.data['tool'].partition(' (')[0]}, {self.data['rounds']} rounds"
+
+    @property
+    def versions(self) -> str:
+        """What the program was measured with, as "torch 2.11.0, triton 3.6.0"."""
+        return self.data["tool"].partition(" (")[2].removesuffix(")")
 
     @property
     def is_gpu(self) -> bool:

@@ -107,15 +107,14 @@ def engines_table(results: Results) -> str:
         return NOTHING
     engines = (("vllm", "merge"), ("vllm, triton", "merge"), ("sglang", "rows_first"), ("sglang, triton", "rows_first"))
     rows = []
-    for n in (1, 16, 64, 256, 1024, 8192):
+    for n in (16, 64, 256, 8192):
         ratios = [ratio_of(run, f"{group}/bf16_h128_d128/n{n}", engine) for engine, group in engines]
         if any(ratios):
             rows.append([str(n), time_text(run.case(f"merge/bf16_h128_d128/n{n}")), *ratios])
     if not rows:
         return NOTHING
-    others = (("FlashInfer, merge of f16, 64 heads", "flashinfer", ("rows_first/f16",)),
-              ("FlashAttention 3, combine of splits", "flash_attn 3", ("combine/",)), ("FlashInfer, 1 to 8 states (C++)", "flashinfer, C++", ("ragged/",)),
-              ("SGLang, fixup of zero-KV rows", "sglang", ("fixup_rows_first/",)))
+    others = (("FlashInfer's merge of f16, 64 heads", "flashinfer", ("rows_first/f16",)), ("of 1 to 8 states", "flashinfer, C++", ("ragged/",)),
+              ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)), ("SGLang's fixup of zero-KV rows", "sglang", ("fixup_rows_first/",)))
     texts = [f"{text}: {found}" for text, engine, prefixes in others if (found := range_text(run, engine, prefixes))]
     return table(["tokens", "mlafix", *(engine_name(engine) for engine, _ in engines)], rows) + "\n\n" + "; ".join(texts) + "."
 
@@ -126,7 +125,8 @@ def engine_ranges(results: Results) -> str:
 
     run = results.python
     rows = [[f"`{operation}`", *row] for operation, prefixes in OPERATIONS.items() for row in (ranges_rows(run, prefixes) if run else [])]
-    return f"{run.title}.\n\n{table(['function', 'against', 'least', 'most', 'fails in'], rows)}" if run and rows else NOTHING
+    head = ["function", "against", "least", "most", "fails in"]
+    return f"{run.title}; {run.versions}.\n\n{table(head, rows)}" if run and rows else NOTHING
 
 
 def behind_table(results: Results) -> str:
