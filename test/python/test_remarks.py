@@ -32,7 +32,7 @@ def test_remarks_are_at_the_lines_of_the_python_file() -> None:
     text = merges.remarks("sm_90", D=128, T="bf16")
     where = f"{__file__}:{line_of('store_state(merge')}:"
     skipped = next(line for line in text.splitlines() if "[passed: skip-copies]" in line)
-    assert skipped.startswith(where) and "but that of b are neither read nor written" in skipped
+    assert skipped.startswith(where) and "only the state of b are neither read nor written" in skipped
     assert "        store_state(merge(first" in text  # the line itself
     assert "merges_dense on sm_90: a row of 128 elements is 16 packs of 8 elements" in text
 
