@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from typing import Any, Callable, NamedTuple
 
 from .._arguments import wrong
@@ -151,6 +152,9 @@ class Operator:
         self.defaults = {one.name: one.default for one in parameters}
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
+        ends = list(itertools.accumulate(len(passed.types) for _, passed in self.passed))
+        # By argument: its name, how it is put together, and which of the operator's arguments it is made of.
+        self.parts = tuple((name, passed.whole, end - len(passed.types), end) for (name, passed), end in zip(self.passed, ends))
         # Set by `_torch_ops`.
         self.overload: Any = None
 
@@ -193,8 +197,7 @@ class Operator:
 
     def run(self, flat: tuple[Any, ...], stream: Any = None) -> Any:
         """The call that torch makes of `__call__`'s: the new outputs, and an empty tensor for each other one."""
-        parts = iter(flat)
-        given = {name: passed.whole(*(next(parts) for _ in passed.types)) for name, passed in self.passed}
+        given = {name: flat[begin] if whole is _whole_one else whole(*flat[begin:end]) for name, whole, begin, end in self.parts}
         results = self.function(**given, stream=stream)
         if not self.outputs:
             return None
