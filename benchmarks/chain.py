@@ -3,7 +3,7 @@
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-static and groups are fixup_merge_quantize with one scale and with a scale for each group. Their three launches are
+static and groups are fixup_merge with one scale and with a scale for each group. Their three launches are
 fixup_zero_kv_rows, a merge into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that
 stores fp8. Every sequence has one token, every fourth one no keys; lengths and starts are the same in all launches, as in
 the layers of a model. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no
@@ -48,7 +48,7 @@ class Buffers:
         whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
         static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
         by_group = ops.quantize_groups.bind(whole[0], ops.Fp8Groups(self.scales.view(rows, groups)), out=whole[1])
-        chain = functools.partial(ops.fixup_merge_quantize.bind, *inputs, self.kv_lens, self.starts, out=self.q, out_lse=self.lse)
+        chain = functools.partial(ops.fixup_merge.bind, *inputs, self.kv_lens, self.starts, out=self.q, out_lse=self.lse)
         return {"static": chain(out_format=ops.Fp8(self.scale)),
                 "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
                 "groups": chain(out_format=ops.Fp8Groups(self.scales)),

@@ -44,6 +44,11 @@ class Right:
         lses = {name: self.rows(H, N) for name in ("prefix_lse", "suffix_lse")}
         return dict(prefix=self.rows(), suffix=self.rows(), **lses, **{"out": self.out(), "out_lse": self.out(H, N), **more})
 
+    def fixup_merge(self, **more: Any) -> dict[str, Any]:
+        lses = {name: self.rows(N, H) for name in ("prefix_lse", "suffix_lse")}
+        return dict(prefix=self.rows(), suffix=self.rows(), **lses, kv_lens=self.ints(0, 1), cu_seqlens=self.ints(0, 2, N),
+                    **{"out": self.out(), **more})
+
     def offsets(self) -> dict[str, Any]:
         return dict(query_start_loc=self.ints(0, 2, N), context_start_loc=self.ints(0, 0, 3))
 
@@ -72,9 +77,9 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                    sinks=r.rows(H), out=r.out()),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
-    "fixup_merge_quantize": lambda r: dict(
-        prefix=r.rows(), prefix_lse=r.rows(N, H), suffix=r.rows(), suffix_lse=r.rows(N, H), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N),
-        out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1))),
+    "fixup_merge": lambda r: r.fixup_merge(),
+    "fixup_merge_bases": lambda r: r.fixup_merge(out_base="2"),
+    "fixup_merge_fp8": lambda r: r.fixup_merge(out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1))),
     "apply_sink": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H), out=r.out()),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
     "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),

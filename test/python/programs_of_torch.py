@@ -121,8 +121,8 @@ PROGRAMS = {
     "merge_state_in_place": Program(_updated(lambda *x: ops.merge_state_in_place(*x), 0, 1), _two),
     "merge_attn_stats": Program(lambda *x: ops.merge_attn_stats(*x, 0.5),
                                 lambda n, H, D: (r(n, H, D), _statistics(n, H), r(n, H, D), _statistics(n, H))),
-    "fixup_merge_quantize": Program(
-        lambda *x: [one.view(U8) for one in ops.fixup_merge_quantize(*x, out_format=ops.Fp8(0.1))],
+    "fixup_merge": Program(
+        lambda *x: [*ops.fixup_merge(*x), *(one.view(U8) for one in ops.fixup_merge(*x, out_format=ops.Fp8(0.1)))],
         lambda n, H, D: (*_two(n, H, D), ints(0, 1), ints(0, 2, n))),
     "apply_sink": Program(lambda *x: ops.apply_sink(*x), lambda n, H, D: (r(n, H, D), r(n, H), r(H))),
     "merge_states": Program(_in_tiles, lambda n, H, D: (r(n, H, D), torch.full((128, -(-H * D // 64) * 4), 255, dtype=U8).view(torch.float8_e4m3fn))),

@@ -77,7 +77,7 @@ def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str
     inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
     sides: Any = dict(zip(("prefix_base", "suffix_base", "out_base"), bases))
-    for merge, more, context in ((ops.merge_attn_states, (), N), (ops.fixup_merge_quantize, (lens, starts), 4)):
+    for merge, more, context in ((ops.merge_attn_states, (), N), (ops.fixup_merge, (lens, starts), 4)):
         plain, total = ops.merge_attn_states(*inputs, context_rows=context, lse_layout="nh", **sides)
         scales, others = (device.put(poison((N, H, 2), F32)) for _ in range(2))
         scale = device.put(np.full(1, 0.5, np.float32))

@@ -1,4 +1,4 @@
-"""fixup_merge_quantize: the bits of its three launches in the rows of sequences, poison in the others, whatever the offsets hold."""
+"""fixup_merge: the bits of its two or three launches in the rows of sequences, poison in the others, whatever the offsets hold."""
 
 from __future__ import annotations
 
@@ -59,13 +59,31 @@ class Batch:
 
 @pytest.mark.parametrize("lengths, before, after", BATCHES, ids=str)
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_rows_without_a_format_have_the_bits_of_the_fixup_and_the_merge(device: Device, rng: np.random.Generator, dtype: np.dtype,
+                                                                        lengths: list[int], before: int, after: int) -> None:
+    """Into new memory, and in place of either side."""
+    batch = Batch(rng, lengths, before, after, dtype)
+    for base in ("e", "2"):
+        want, want_lse = batch.unfused(device, dtype, base)
+        given = batch.on(device)
+        for out, out_lse in ((device.poisoned((batch.rows, HEADS, DIM), dtype), device.poisoned((batch.rows, HEADS), F32)), given[:2]):
+            old, old_lse = device.get(out).copy(), device.get(out_lse).copy()
+            assert ops.fixup_merge(*given, out=out, out_lse=out_lse, base=base) == (out, out_lse)  # type: ignore[arg-type]
+            device.synchronize()
+            for got, before_it, wanted in ((device.get(out), old, want.astype(dtype)), (device.get(out_lse), old_lse, want_lse)):
+                assert same_bits(got[~batch.inside], before_it[~batch.inside])
+                np.testing.assert_array_equal(got[batch.inside].astype(F32), wanted[batch.inside].astype(F32))
+
+
+@pytest.mark.parametrize("lengths, before, after", BATCHES, ids=str)
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: np.random.Generator, dtype: np.dtype, lengths: list[int],
                                                            before: int, after: int) -> None:
     batch = Batch(rng, lengths, before, after, dtype)
     for base in ("e", "2"):
         given, scale = batch.on(device), device.put(np.full(1, 0.07, F32))
         q, lse = device.poisoned((batch.rows, HEADS, DIM), E4M3), device.poisoned((batch.rows, HEADS), F32)
-        assert ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
+        assert ops.fixup_merge(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
         device.synchronize()
         assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # which are only read
         prefix, prefix_lse, suffix, suffix_lse = batch.on(device)[:4]
@@ -87,7 +105,7 @@ def test_a_group_of_all_heads(device: Device, rng: np.random.Generator, lengths:
     batch = Batch(rng, lengths, before, after, BF16)
     rows, lse = batch.unfused(device, F32)
     q, q_lse, scales = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32), device.poisoned((batch.rows, 1), F32)
-    ops.fixup_merge_quantize(*batch.on(device), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales))
+    ops.fixup_merge(*batch.on(device), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales))
     device.synchronize()
     want, numbers = quantised(rows.reshape(batch.rows, HEADS * DIM), 1, False)
     batch.check(device.get(q), want.reshape(rows.shape))
@@ -105,7 +123,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
     for groups, columns in ((1, False), (4, True)):
         memory = device.poisoned((HEADS * groups, n) if columns else (n, HEADS, groups), F32)
         q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
-        ops.fixup_merge_quantize(*given, out=q, out_lse=q_lse, out_format=ops.Fp8Groups(memory.T if columns else memory, quantize_from=source))
+        ops.fixup_merge(*given, out=q, out_lse=q_lse, out_format=ops.Fp8Groups(memory.T if columns else memory, quantize_from=source))
         device.synchronize()
         want, numbers = quantised(rows, groups, False)
         batch.check(device.get(q), want)
@@ -113,7 +131,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
         stored = device.get(memory)
         batch.check((np.ascontiguousarray(stored.T) if columns else stored).reshape(n, HEADS, groups), numbers)
     q, words = device.poisoned(rows.shape, E4M3), device.poisoned((n, 1), np.int32)
-    ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(words, quantize_from=source))
+    ops.fixup_merge(*given, out=q, return_lse=False, out_format=ops.Fp8Groups(words, quantize_from=source))
     device.synchronize()
     want, numbers = quantised(rows, 1, True)
     batch.check(device.get(q), want)
@@ -125,7 +143,7 @@ def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.G
         (lambda x: mxfp4(x, "ceil"), 32, lambda scales: ops.MxFp4(scales, rounding="ceil", quantize_from=source)),
     ):
         q, stored = (device.put(np.full(shape, 255, np.uint8)) for shape in ((n, HEADS, DIM // 2), (n, HEADS, DIM // size)))
-        ops.fixup_merge_quantize(*given, out=q, return_lse=False, out_format=form(stored))
+        ops.fixup_merge(*given, out=q, return_lse=False, out_format=form(stored))
         device.synchronize()
         for got, one in zip((q, stored), make(rows) if n else (device.get(q), device.get(stored))):
             batch.check(device.get(got), one)
@@ -136,7 +154,7 @@ def test_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
     batch = Batch(rng, *BATCHES[0], BF16)
     rows, _ = batch.unfused(device, F32)
     tiles = device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
-    ops.fixup_merge_quantize(*batch.on(device), out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=50, clear_padding=False))
+    ops.fixup_merge(*batch.on(device), out_format=ops.NvFp4(tiles, GLOBAL, tiles="128x4", first_row=50, clear_padding=False))
     device.synchronize()
     stored, (_, numbers) = rows_of(device.get(tiles), HEADS * DIM // 16), nvfp4(rows, GLOBAL)
     at = 50 + np.flatnonzero(batch.inside)
@@ -154,7 +172,7 @@ def test_arrays_lie_anywhere(device: Device, rng: np.random.Generator, layout: s
     a, s, b, t = (lay_out(x if x.ndim == 3 else turn(x), layout) for x in batch.states)
     outs = [lay_out(poison(shape, kind), layout) for shape, kind in ((rows.shape, E4M3), (turn(lse).shape, F32), (numbers.shape, F32))]
     before, (q, q_lse, scales) = [buffer_of(x).copy() for x in outs], [device.put(x) for x in outs]
-    ops.fixup_merge_quantize(*(device.put(x) for x in (a, s, b, t, batch.lens, batch.starts)), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales), lse_layout=lse_layout)
+    ops.fixup_merge(*(device.put(x) for x in (a, s, b, t, batch.lens, batch.starts)), out=q, out_lse=q_lse, out_format=ops.Fp8Groups(scales), lse_layout=lse_layout)
     device.synchronize()
     for got, one in ((q, want), (scales, numbers)):
         batch.check(device.get(got), one)
@@ -165,10 +183,10 @@ def test_arrays_lie_anywhere(device: Device, rng: np.random.Generator, layout: s
 
 def test_the_lse_may_be_an_input(device: Device, rng: np.random.Generator) -> None:
     batch = Batch(rng, *BATCHES[0], BF16)
-    want, want_lse = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
+    want, want_lse = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     for which in (1, 3):
         given = [device.put(x.copy()) for x in (*batch.states, batch.lens, batch.starts)]
-        q, lse = ops.fixup_merge_quantize(*given, out_format=ops.Fp8(0.1), out_lse=given[which])
+        q, lse = ops.fixup_merge(*given, out_format=ops.Fp8(0.1), out_lse=given[which])
         device.synchronize()
         assert lse is given[which] and same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
         assert same_bits(device.get(lse)[batch.inside], device.get(want_lse)[batch.inside])
@@ -183,7 +201,7 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
     given = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1], np.array([0, 1], np.int32), np.array(starts, np.int32))]
     scale = device.put(np.ones(1, F32))
     q, lse = device.poisoned((n, 1, 32), E4M3), device.poisoned((n, 1), F32)
-    ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale))
+    ops.fixup_merge(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale))
     merged = ops.merge_attn_states(*given[:4], out_format=ops.Fp8(scale), lse_layout="nh")
     none = device.put(np.full((n, 1), -np.inf, F32))
     alone = ops.merge_attn_states(given[0], none, *given[2:4], out_format=ops.Fp8(scale), lse_layout="nh")
@@ -197,12 +215,12 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
 def test_more_lengths_than_sequences_and_no_rows(device: Device, rng: np.random.Generator) -> None:
     """A padded batch: lengths past the last sequence count for nothing."""
     batch = Batch(rng, *BATCHES[0], BF16)
-    want, _ = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
+    want, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     batch.lens = np.concatenate([batch.lens, [0, -1, 7]]).astype(np.int32)
-    q, _ = ops.fixup_merge_quantize(*batch.on(device), out_format=ops.Fp8(0.1))
+    q, _ = ops.fixup_merge(*batch.on(device), out_format=ops.Fp8(0.1))
     device.synchronize()
     assert same_bits(device.get(q)[batch.inside], device.get(want)[batch.inside])
-    q, lse = ops.fixup_merge_quantize(*Batch(rng, [0, 0], 0, 0, BF16).on(device), out_format=ops.Fp8(0.1))
+    q, lse = ops.fixup_merge(*Batch(rng, [0, 0], 0, 0, BF16).on(device), out_format=ops.Fp8(0.1))
     assert tuple(q.shape) == (0, HEADS, DIM) and tuple(lse.shape) == (0, HEADS)
 
 
@@ -211,13 +229,13 @@ def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
     v, s = torch.randn(2, 6, 2, 64), torch.randn(2, 6, 2)
     lens, starts = torch.tensor([0, 2], dtype=torch.int32), torch.tensor([0, 2, 6], dtype=torch.int32)
 
-    def call(v: Any, s: Any, how: Any = ops.fixup_merge_quantize, **more: Any) -> Any:
+    def call(v: Any, s: Any, how: Any = ops.fixup_merge, **more: Any) -> Any:
         return how(v[0], s[0], v[1], s[1], lens, starts, out_format=ops.Fp8(0.02), **more)
 
     want, lse = call(v, s)
     traced = torch.compile(lambda v, s: call(v, s), fullgraph=True, backend="eager")(v, s)
     out, out_lse = torch.zeros_like(want), torch.full_like(lse, torch.nan)
-    call(v, s, ops.fixup_merge_quantize.bind, out=out, out_lse=out_lse)(None)
+    call(v, s, ops.fixup_merge.bind, out=out, out_lse=out_lse)(None)
     for got, got_lse in (traced, (out, out_lse)):
         assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
 
@@ -248,10 +266,10 @@ WRONG = [
 @pytest.mark.parametrize("changed, message", WRONG, ids=[message for _, message in WRONG])
 def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
     right = Right(Device())
-    given = right.arguments("fixup_merge_quantize")
+    given = right.arguments("fixup_merge_fp8")
     with pytest.raises(ArgumentError, match=message):
-        ops.fixup_merge_quantize(**{**given, **changed})
-    ops.fixup_merge_quantize(**given)
+        ops.fixup_merge(**{**given, **changed})
+    ops.fixup_merge(**given)
 
 
 def test_outputs_lie_apart_from_all_else() -> None:
@@ -259,8 +277,8 @@ def test_outputs_lie_apart_from_all_else() -> None:
     right = Right(Device())
     rows, lses = right.rows(), right.rows(N + 1, H)
     with pytest.raises(ArgumentError, match='argument "out": expected memory apart from .*"prefix"'):
-        right.call("fixup_merge_quantize", prefix=rows, out=rows.view(E4M3)[..., :D])
+        right.call("fixup_merge_fp8", prefix=rows, out=rows.view(E4M3)[..., :D])
     with pytest.raises(ArgumentError, match='argument "out_lse": expected memory apart from .*"prefix_lse"'):
-        right.call("fixup_merge_quantize", prefix_lse=lses[1:], out_lse=lses[:-1])
+        right.call("fixup_merge_fp8", prefix_lse=lses[1:], out_lse=lses[:-1])
     with pytest.raises(ArgumentError, match='argument "Fp8Groups.scales": expected memory apart from .*"suffix_lse"'):
-        right.call("fixup_merge_quantize", suffix_lse=lses[1:], out_format=ops.Fp8Groups(lses[:-1]))
+        right.call("fixup_merge_fp8", suffix_lse=lses[1:], out_format=ops.Fp8Groups(lses[:-1]))

@@ -4,7 +4,7 @@ fp8.
 The mask is a predicate of the load: rows of a sequence without keys are not even read, and nothing blanks them before.
 What it costs is the bytes of the two states, read once, and of the result, and a few loads from the caches for each row.
 Of up to 128 tokens, all rows are read before it is known which of them count. The kernels are those of
-`mlafix.ops.fixup_merge_quantize`, which has more scales.
+`mlafix.ops.fixup_merge`, which has more scales.
 """
 
 from mlafix.kernels.merge import merge_masked_states

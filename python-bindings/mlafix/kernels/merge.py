@@ -396,6 +396,59 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_on
     return merge(masked, second)
 
 
+@inline
+def fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, in_one_base):
+    early = prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h, in_one_base)
+    inside = is_of_a_sequence(t, cu_seqlens)
+    live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
+    merged = merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_one_base)
+    store_state(merged, out[t, h], out_lse[t, h], where=inside)
+
+
+@kernel(allow={"bounds"})  # a row's number may be no sequence's
+def fixup_merge(
+    out: InOut[T, "n H D"],
+    out_lse: InOut[f32, "n H"] | None,
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "n H"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "n H"],
+    kv_lens: In[i32, "s"],
+    cu_seqlens: In[i32, "s1"],
+    halvings: index,
+):
+    """Merges two partial attention states per (token, head) row, where the prefix of sequences without keys is empty.
+
+      out, out_lse       [n, H, D] T, [n, H] f32  written in the rows of sequences; the lse optional
+      prefix, prefix_lse [n, H, D] T, [n, H] f32  not read, or of no effect, in rows of sequences without keys
+      suffix, suffix_lse [n, H, D] T, [n, H] f32
+      kv_lens            [s]       i32  sequence i has keys in the prefix if kv_lens[i] > 0
+      cu_seqlens         [s1]      i32  sequence i has the rows cu_seqlens[i] to cu_seqlens[i + 1] - 1
+      halvings                     index  1 + log2 of the sequences: see segments.segment_of
+
+    The lse is in base e, or in base 2 where B = 2.
+    """
+    for t, h in grid("n", "H"):
+        fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, True)
+
+
+@kernel(allow={"bounds"})
+def fixup_merge_bases(
+    out: InOut[T, "n H D"],
+    out_lse: InOut[f32, "n H"] | None,
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "n H"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "n H"],
+    kv_lens: In[i32, "s"],
+    cu_seqlens: In[i32, "s1"],
+    halvings: index,
+):
+    """fixup_merge with a base for each lse: PrefixBase, SuffixBase and ResultBase."""
+    for t, h in grid("n", "H"):
+        fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, False)
+
+
 @scaled
 def merge_masked_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence

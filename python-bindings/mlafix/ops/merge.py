@@ -55,9 +55,9 @@ from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
 from ._outputs import ROWS, launch_in, outputs, transposed
 from ._types import Array, Base, LseLayout, Stream
-from .formats import Fp8, OutFormat, check_format
+from .formats import Fp8, OutFormat
 
-__all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge_quantize", "apply_sink"]
+__all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge", "apply_sink"]
 
 _MERGE = KernelDispatchers("merge_attn_states")
 _MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
@@ -68,6 +68,8 @@ _COPY_BASES = KernelDispatchers("merge_attn_states_copy_bases")
 _IN_PLACE = KernelDispatchers("merge_state_in_place")
 _IN_PLACE_BASES = KernelDispatchers("merge_state_in_place_bases")
 _STATS = KernelDispatchers("merge_attn_stats")
+_FIXUP = KernelDispatchers("fixup_merge")
+_FIXUP_BASES = KernelDispatchers("fixup_merge_bases")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
@@ -258,11 +260,11 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 
 
 @operation(out="", out_lse="return_lse")
-def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
-                         out_format: OutFormat, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None,
-                         suffix_base: Base | None = None, out_base: Base | None = None, stream: Stream = None) -> tuple[Any, Any]:
-    """In one launch what the fixup of rows without keys (`mlafix.ops.blank`), a merge and a quantisation are in three.
+def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
+                out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True, lse_layout: LseLayout = "nh",
+                base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None, suffix_base: Base | None = None,
+                out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+    """In one launch what the fixup of rows without keys (`mlafix.ops.blank`) and a merge are in two, or with a quantisation in three.
 
     Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
     and its lse hold, and the row is the suffix (N4, N5). Otherwise the merge is that of `merge_attn_states`. The mask is a
@@ -277,14 +279,14 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         suffix_lse: as `prefix_lse`.
         kv_lens: `[b] i32`, on the arrays' device: how many keys the prefix of each sequence has.
         cu_seqlens: `[b + 1] i32`, not decreasing, there too; or fewer than b + 1. Neither is read by the host.
-        out_format: the format of the result, one of `mlafix.ops.formats`.
-        out: as the format says. Allocated if None.
+        out: `[n, H, D] T`, or as `out_format` says; may be `prefix` or `suffix` itself without a format. Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of all three lse arrays: "nh" or "hn".
         base: of all three lse arrays: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         prefix_base, suffix_base, out_base: the base of one of them, as of `merge_attn_states`. None: that of all.
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: rows of T.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -292,7 +294,7 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
 
     Cost:
         Reads 2 n H (D E + 4) bytes, less the prefix of sequences without keys, and writes the result in its format and n H 4 bytes
-        of lse. Three launches would also write the blanked prefix, and write and read the merged rows.
+        of lse. Two launches would also write the blanked prefix; three would write and read the merged rows, too.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -301,11 +303,13 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
         >>> lse, stale = np.zeros((3, 1), np.float32), np.array([[0], [np.nan], [5]], np.float32)
         >>> lens, starts = np.array([7, 0], np.int32), np.array([0, 1, 3], np.int32)  # The second sequence, of two rows, has no keys.
-        >>> out, out_lse = ops.fixup_merge_quantize(prefix, stale, suffix, lse, lens, starts, out_format=ops.Fp8(1.0))
-        >>> out[:, 0, 0].astype(np.float32).tolist(), out_lse[:, 0].round(3).tolist()
+        >>> out, out_lse = ops.fixup_merge(prefix, stale, suffix, lse, lens, starts)
+        >>> out[:, 0, 0].tolist(), out_lse[:, 0].round(3).tolist()
         ([3.0, 4.0, 4.0], [0.6930000185966492, 0.0, 0.0])
+        >>> quantised, _ = ops.fixup_merge(prefix, stale, suffix, lse, lens, starts, out_format=ops.Fp8(0.01))
+        >>> quantised[:, 0, 0].astype(np.float32).tolist()
+        [288.0, 384.0, 384.0]
     """
-    check_format(out_format)
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
     rows = rows_of(prefix, "prefix", ROWS)
     sequences = rows_of(cu_seqlens, "cu_seqlens", ("b + 1",))[0] - 1
@@ -313,9 +317,16 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", count)
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     halvings = max(sequences, 0).bit_length()
-    lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
-    arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
-    launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream)
+    if out_format is not None:
+        lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
+        arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
+        launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream)
+        return out, out_lse
+    plain = out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings
+    if bases.are_one:
+        launch(_FIXUP, spelled_key(lse_layout, base, lse_base, bases), plain, stream)
+    else:
+        launch(_FIXUP_BASES, bases.key(layout, sides=True), plain, stream)
     return out, out_lse
 
 
