@@ -96,10 +96,14 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
   return shared;
 }
 
-/// Every thread reads the partials of the warps that its own meets.
+/// The partials of the warps that a thread's own meets, `step` apart from the
+/// first of `met` on, reduced in each pack: by a thread that reads all of them
+/// while they are few, else by the lanes of every warp, each of which reads
+/// those of one warp. Both add them in the order of one tree.
 static void reduceAcrossWarps(OpBuilder &b, Location loc,
                               const RowLayout &layout, ReduceKind kind,
                               LaneBits bits, SmallVector<Value> &partials) {
+  constexpr size_t kMostRead = 16;
   IndexBuilder x(b, loc);
   int64_t warps = layout.layout.getLanes() / kWarpThreads,
           packs = partials.size();
@@ -111,14 +115,24 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
     Value warp = x.div(layout.lane, x.constant(kWarpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
   }
+  bool areShared = size_t(met / step * packs) > kMostRead;
+  if (areShared) {
+    Value mine = x.mul(x.band(layout.lane, x.constant((met - 1) & -step)),
+                       x.constant(packs));
+    base = base ? x.add(base, mine) : mine;
+  }
+  Value all = areShared ? x.i32(-1) : Value();
   for (auto [p, partial] : llvm::enumerate(partials)) {
     SmallVector<Value> values;
-    for (int64_t w = 0; w < met; w += step) {
+    for (int64_t w = 0; w < (areShared ? 1 : met); w += step) {
       Value index = x.constant(w * packs + p);
       values.push_back(memref::LoadOp::create(
           b, loc, shared, ValueRange{base ? x.add(base, index) : index}));
     }
     partial = reduceTree(b, loc, kind, values);
+    for (int64_t half = step; areShared && half < met; half *= 2)
+      partial = combine(b, loc, kind, partial,
+                        buildShuffleXor(b, loc, all, partial, half));
   }
   buildBarrier(b, loc); // a loop may come back to this memory
 }
