@@ -7,6 +7,7 @@
 
 #include "dialect/Mlafix.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -70,7 +71,7 @@ static void hoistLoads(Block &block, bool predicated) {
       }
       continue;
     }
-    if (isLoad(&op) ? predicated : mayWrite(&op))
+    if (isLoad(&op) ? predicated : mayWrite(&op) && !isShuffle(&op))
       anchor = nullptr; // behind loads without a predicate, and stores
     else if (!anchor)
       anchor = &op;

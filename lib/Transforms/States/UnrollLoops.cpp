@@ -139,11 +139,20 @@ private:
 };
 } // namespace
 
+/// True if an iteration reduces a row, as a key's score does: the next ones'
+/// rows have to be on the way meanwhile.
+static bool reducesRows(scf::ForOp loop) {
+  return llvm::any_of(loop.getOps<ReduceOp>(),
+                      [](ReduceOp op) { return !op.getInLane(); });
+}
+
 LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
                                       const MachineModel &model) {
   std::optional<APInt> trips = loop.getStaticTripCount();
   bool isShort = trips && trips->ule(model.unrollWhole);
-  uint64_t factor = isShort ? trips->getZExtValue() : model.unrollFactor;
+  uint64_t factor = isShort                              ? trips->getZExtValue()
+                    : isGPU(target) && reducesRows(loop) ? model.unrollReduced
+                                                         : model.unrollFactor;
   uint64_t ops = countOps(loop) * factor;
   auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";

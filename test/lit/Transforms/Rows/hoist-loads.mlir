@@ -82,3 +82,22 @@ mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims 
     memref.store %d, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
   }
 }
+
+// A load passes an exchange between lanes: rows of a loop's next iterations are on the way while the first one is reduced.
+// CHECK-LABEL: @exchanges
+mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %mask: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : i32
+  %c31 = arith.constant 31 : i32
+  %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: memref.load
+    // CHECK-NEXT: memref.load
+    // CHECK-NEXT: nvvm.shfl.sync
+    %a = memref.load %x[%t] : memref<?xf32, strided<[1], offset: ?>>
+    %b = nvvm.shfl.sync bfly %mask, %a, %c1, %c31 : f32 -> f32
+    %c = memref.load %x[%c0] : memref<?xf32, strided<[1], offset: ?>>
+    %d = arith.addf %b, %c : f32
+    memref.store %d, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
+  }
+}
