@@ -313,10 +313,14 @@ void RaggedScan::planBundles() {
          << (isAllScalars ? "no rows" : "rows by groups of lanes");
   int64_t pairs = isAllScalars ? threads * machine.raggedScalars
                                : layout.getRows() * machine.raggedRows;
-  kernel.setGeometryAttr(RaggedGeometryAttr::get(
-      b.getContext(), describeExtent(grid.getRows()),
-      describeExtents(grid.getInner()), /*rowsPerBlock=*/pairs, threads,
-      machine.raggedBlocks));
+  // Loads are waited for: more blocks have more of them on the way.
+  int64_t blocks = isAllScalars || onlyStores(grid.getBody().front())
+                       ? machine.raggedBlocks
+                       : machine.raggedLoadBlocks;
+  kernel.setGeometryAttr(
+      RaggedGeometryAttr::get(b.getContext(), describeExtent(grid.getRows()),
+                              describeExtents(grid.getInner()),
+                              /*rowsPerBlock=*/pairs, threads, blocks));
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
