@@ -50,6 +50,75 @@ static bool accumulatesRows(Operation *op) {
          llvm::any_of(loop.getResultTypes(), isRowTile);
 }
 
+/// The index of the grid that consecutive rows differ in; null where it has
+/// none.
+static Value getLastIndex(KernelOp kernel) {
+  Operation *grid = kernel.getGrid();
+  if (!grid)
+    return {};
+  Block &body = grid->getRegion(0).front();
+  return body.getNumArguments() ? Value(body.getArguments().back()) : Value();
+}
+
+/// True if `value` is computed from `index`, or is a number of a loop whose
+/// bounds are.
+static bool dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
+  if (value == index)
+    return true;
+  auto [it, isNew] = known.try_emplace(value, false);
+  if (!isNew)
+    return it->second;
+  auto onOperands = [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return dependsOn(operand, index, known);
+    });
+  };
+  bool depends = false;
+  if (Operation *op = value.getDefiningOp())
+    op->walk([&](Operation *inner) { depends |= onOperands(inner); });
+  else if (Operation *loop = value.getParentBlock()->getParentOp();
+           !isa<KernelOp, ForallOp, RaggedForallOp>(loop))
+    depends = onOperands(loop);
+  return known[value] = depends;
+}
+
+/// How often an op is done for each row; a loop of unknown length counts
+/// kLoopIterations.
+static int64_t countRepeats(Operation *op, Operation *grid) {
+  constexpr int64_t kLoopIterations = 8, kMost = 1 << 16;
+  int64_t repeats = 1;
+  for (Operation *up = op->getParentOp(); up && up != grid;
+       up = up->getParentOp()) {
+    if (auto loop = dyn_cast<scf::ForOp>(up)) {
+      std::optional<APInt> count = loop.getStaticTripCount();
+      repeats *= count ? count->getLimitedValue(kMost) : kLoopIterations;
+    } else if (isa<MergeLoopOp, scf::WhileOp>(up)) {
+      repeats *= kLoopIterations;
+    }
+    repeats = std::min(repeats, kMost);
+  }
+  return repeats;
+}
+
+int64_t RowShape::packedBits(int64_t percent) const {
+  int64_t widest = 8, all = 0, narrower = 0;
+  if (!peers.empty()) {
+    for (int64_t index : peers)
+      widest = std::max(widest, elementBits.at(index));
+    return widest;
+  }
+  for (auto [bits, moved] : movedByBits)
+    all += moved;
+  if (all == 0)
+    return 8 * this->widest();
+  for (auto [bits, moved] : movedByBits) {
+    if (100 * narrower <= percent * all)
+      widest = bits;
+    narrower += moved;
+  }
+  return std::max<int64_t>(8, widest);
+}
+
 static bool reducesAcrossLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
@@ -58,6 +127,8 @@ static bool reducesAcrossLanes(Operation *op) {
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   shape.exchanges = bool(kernel.getExchange());
+  Value last = getLastIndex(kernel);
+  DenseMap<Value, bool> ofRow;
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
@@ -95,6 +166,11 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       unsigned argument = access->getArgNumber();
       shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
+      if (access->isWrite || llvm::any_of(op->getOperands(), [&](Value value) {
+            return dependsOn(value, last, ofRow);
+          }))
+        shape.movedByBits[access->getMovedBits()] +=
+            access->getMovedBits() * countRepeats(op, kernel.getGrid());
       if (kernel.isArgPeers(argument))
         shape.peers.insert(argument);
     }

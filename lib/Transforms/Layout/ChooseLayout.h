@@ -42,6 +42,11 @@ struct RowShape {
   bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
+  /// How much the accesses to rows of elements of so many bits move: bits for
+  /// an element of a row, as often as a loop repeats them. Rows that each row
+  /// of the grid, or each along its last extent, reads again come out of the
+  /// caches and count nothing.
+  std::map<int64_t, int64_t> movedByBits;
 
   /// Of several accesses to an argument, the widest one counts. `bits` are
   /// moved for an element of the row.
@@ -72,15 +77,11 @@ struct RowShape {
       });
     });
   }
-  /// Of the elements that packs are chosen for: the widest ones of rows that
-  /// are read from other ranks, since those arrive over the slowest path, else
-  /// the widest ones of all.
-  int64_t packedBytes() const {
-    int64_t bits = 8;
-    for (int64_t index : peers)
-      bits = std::max(bits, elementBits.at(index));
-    return peers.empty() ? widest() : bits / 8;
-  }
+  /// Bits of the elements that packs are chosen for: a pack of them is one
+  /// access. Those of the widest rows that are read from other ranks, since
+  /// they arrive over the slowest path; else the widest ones for which narrower
+  /// rows, in narrower accesses, move at most `percent` of all.
+  int64_t packedBits(int64_t percent) const;
   /// The fewest elements of a pack: two share a byte in some rows.
   int64_t leastPack() const {
     return llvm::any_of(elementBits,

@@ -160,22 +160,22 @@ void Explanation::remarkBlock() {
 /// widest accesses.
 std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   int64_t wanted = 8 * machine.accessBytes / bits;
+  int64_t packed = shape.packedBits(machine.narrowPercent);
   bool isUnguarded =
       layout.getPack() == shape.leastPack() &&
-      choosePack(shape, machine.accessBytes / shape.packedBytes()) >
-          shape.leastPack();
+      choosePack(shape, 8 * machine.accessBytes / packed) > shape.leastPack();
   if (isUnguarded)
     return "this code version is for rows at any address";
   if (dim.getPack(wanted) < wanted)
     return llvm::formatv("{0} elements{1} are not a multiple of {2}",
                          getPieceSize(dim), ofGroup(dim), wanted);
-  if (layout.getPack() * shape.widest() >= machine.accessBytes)
-    return llvm::formatv("a pack has {0} elements in all rows, since the widest"
-                         " are of {1} bytes",
-                         layout.getPack(), shape.widest());
+  if (layout.getPack() * packed >= 8 * machine.accessBytes)
+    return llvm::formatv("a pack has {0} elements in all rows, since most "
+                         "bytes are of elements of {1}",
+                         layout.getPack(), count(packed / 8, "byte"));
   return llvm::formatv("rows of any stride are taken to be aligned to {0} "
                        "bytes only",
-                       layout.getPack() * shape.widest());
+                       layout.getPack() * packed / 8);
 }
 
 /// One remark for all arguments of which it says the same.

@@ -160,14 +160,17 @@ static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
 
 /// The guards of a code version with such packs and lanes; a ragged grid counts
 /// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
-static SmallVector<Attribute>
-getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
+static SmallVector<Attribute> getGuards(MLIRContext *context,
+                                        const MachineModel &machine,
+                                        const RowShape &shape,
+                                        LayoutAttr layout) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bits] : shape.elementBits)
     if (int64_t pack = layout.packFor(shape.argDims.at(index));
         pack > 1 && pack * bits > 8)
-      byAlignment[pack * bits / 8].push_back(index);
+      byAlignment[std::min(pack * bits / 8, machine.accessBytes)].push_back(
+          index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
@@ -227,7 +230,8 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, machine.accessBytes / shape.packedBytes());
+  int64_t pack = choosePack(shape, 8 * machine.accessBytes /
+                                       shape.packedBits(machine.narrowPercent));
   auto add = [&](StringRef suffix, AliasMode aliasMode) {
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
@@ -240,7 +244,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
         canShareMerges(dense, aliases)
             ? getGroupedLayout(context, machine, shape, pack)
             : chooseLayout(context, machine, shape, pack, aliasMode, meet);
-    SmallVector<Attribute> guards = getGuards(context, shape, layout);
+    SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setLayoutAttr(layout);
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
@@ -257,13 +261,13 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack =
-      choosePack(shape, machine.stridedAccessBytes / shape.packedBytes());
+  int64_t pack = choosePack(shape, 8 * machine.stridedAccessBytes /
+                                       shape.packedBits(machine.narrowPercent));
   LayoutAttr layout =
       canShareMerges(kernel, aliases)
           ? getGroupedLayout(context, machine, shape, pack)
           : chooseLayout(context, machine, shape, pack, shape.aliasMode());
-  SmallVector<Attribute> guards = getGuards(context, shape, layout);
+  SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
   if (!guards.empty())
     explainLayout(cloneCodeVersion(kernel, "fast", layout, guards), machine,
                   shape, shape.aliasMode());

@@ -49,7 +49,7 @@ mlafix.kernel @alike(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // RUN: %mlafix-opt %s --kernel=masked --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MASKED
 // RUN: %mlafix-opt %s --kernel=masked --target=sm_100 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PAIRS
 // MASKED-LABEL: .entry masked_dense(
-// MASKED-COUNT-4: selp.b32 {{.*}}-2147450880,
+// MASKED-COUNT-8: selp.b32 {{.*}}-2147450880,
 // MASKED-NOT: selp
 // MASKED: st.global
 // Not where there is arithmetic on pairs.
@@ -94,8 +94,8 @@ mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // Words that come out of either branch are widened behind both.
 // RUN: %mlafix-opt %s --kernel=joined --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=JOINED
 // JOINED-LABEL: .entry joined_dense(
-// JOINED: ld.global.v2.b32
-// JOINED-COUNT-2: shl.b32 %{{.*}}, 16;
+// JOINED: ld.global.v4.b32
+// JOINED-COUNT-4: shl.b32 %{{.*}}, 16;
 // JOINED-NOT: shl.b32
 // JOINED: st.global
 mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -125,15 +125,15 @@ mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // ALONE: arith.shli {{.*}} : vector<{{[0-9]}}xi32>
 // ALONE: vector.interleave
 // ALONE-LABEL: mlafix.kernel @joined_dense
-// ALONE: %[[ROW:.*]] = scf.if %{{.*}} -> (vector<4xbf16>)
+// ALONE: %[[ROW:.*]] = scf.if %{{.*}} -> (vector<8xbf16>)
 // ALONE-NOT: arith.shli %{{.*}} : vector
-// ALONE: %[[WORDS:.*]] = vector.bitcast %[[ROW]] : vector<4xbf16> to vector<2xi32>
+// ALONE: %[[WORDS:.*]] = vector.bitcast %[[ROW]] : vector<8xbf16> to vector<4xi32>
 // ALONE: arith.shli %[[WORDS]]
 
 // One of two rows, by one condition: their words are selected, and widened once.
 // RUN: %mlafix-opt %s --kernel=either --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=EITHER
 // EITHER-LABEL: .entry either_dense(
-// EITHER-COUNT-2: selp.b32
+// EITHER-COUNT-4: selp.b32
 // EITHER-NOT: selp
 // EITHER: st.global
 mlafix.kernel @either(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
