@@ -27,6 +27,7 @@ function(_mlafix_link_statically target)
     return()
   endif()
   list(REMOVE_ITEM _libs LLVM MLIR "\$<LINK_ONLY:LLVM>" "\$<LINK_ONLY:MLIR>")
+  list(FILTER _libs EXCLUDE REGEX "/libz3[.]so$") # nothing of ours asks LLVM to solve
   list(TRANSFORM _libs REPLACE "^ZLIB::ZLIB$" "${_mlafix_zlib}")
   list(TRANSFORM _libs REPLACE "^zstd::libzstd_shared$" "${_mlafix_zstd}")
   set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${_libs}")
@@ -37,7 +38,7 @@ endfunction()
 
 llvm_map_components_to_libnames(_mlafix_static_llvm
   Core Support Target Passes CodeGen MC Analysis TransformUtils JITLink OrcJIT Object
-  NVPTXCodeGen NVPTXDesc NVPTXInfo X86CodeGen X86Desc X86Info X86AsmParser)
+  NVPTXCodeGen NVPTXDesc NVPTXInfo X86CodeGen X86Desc X86Info X86AsmParser AArch64CodeGen AArch64Desc AArch64Info)
 foreach(_lib IN LISTS _mlafix_static_mlir _mlafix_static_llvm)
   _mlafix_link_statically(${_lib})
 endforeach()

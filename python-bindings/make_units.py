@@ -2,7 +2,8 @@
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
-TARGETS are comma-separated; "cpu" stands for every x86-64 baseline, as it does for MLAFIX_OPT, and "all" for every target.
+TARGETS are comma-separated; "cpu" stands for every level of this machine's architecture, as it does for MLAFIX_OPT, "gpu" for
+every GPU, and "all" for both.
 Units that are there already are left alone, others dropped. As many are compiled at a time as there are cores.
 A kernel that has lost a proof (kernels/proofs.txt) fails.
 """
@@ -10,6 +11,7 @@ A kernel that has lost a proof (kernels/proofs.txt) fails.
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +24,9 @@ import _keys  # noqa: E402
 def expand(opt: str, targets: str) -> list[str]:
     """The names in `targets`, with "cpu" and "all" replaced by what they stand for."""
     listed = subprocess.run([opt, "--list-targets"], check=True, capture_output=True, text=True).stdout.split()
-    groups = {"cpu": [name for name in listed if not name.startswith("sm_")], "all": listed}
+    gpus = [name for name in listed if name.startswith("sm_")]
+    cpus = [name for name in listed if name.startswith(platform.machine().replace("_", "-"))]
+    groups = {"cpu": cpus, "gpu": gpus, "all": [*gpus, *cpus]}
     return [name for target in targets.split(",") for name in groups.get(target, [target])]
 
 

@@ -44,7 +44,8 @@ struct CompileOptions {
   /// Each kernel is compiled once for each of these; an empty list is one
   /// without bindings.
   std::vector<Bindings> specializations;
-  /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every CPU baseline.
+  /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every
+  /// CPU target of the architecture that the compiler runs on.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
   /// Makes the code of one code version alone ("dense", "place", "fast" or

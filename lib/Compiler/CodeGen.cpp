@@ -80,7 +80,8 @@ LogicalResult Generator::translate(mlir::ModuleOp source, unsigned ptxVersion) {
   if (!made)
     return fail(made.takeError());
   part->machine = std::move(*made);
-  part->module = translateToLLVMIR(source, info, *part->machine, part->context);
+  part->module =
+      translateToLLVMIR(source, info, target, *part->machine, part->context);
   if (!part->module)
     return failure();
   parts.push_back(std::move(part));

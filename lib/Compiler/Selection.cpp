@@ -107,7 +107,7 @@ LogicalResult Compilation::checkSingle() {
       failed(check(options.specializations.size(), "choice of bindings",
                    "give --specialize once")) ||
       failed(check(targets.size(), "target",
-                   "name one; cpu stands for every x86-64 baseline")))
+                   "name one; cpu stands for every level")))
     return failure();
   return success();
 }

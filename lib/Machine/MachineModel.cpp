@@ -26,7 +26,7 @@ struct Number {
 
 static constexpr Target targets[] = {
 #define MLAFIX_GPU_TARGET(CAPABILITY) {"sm_" #CAPABILITY, CAPABILITY},
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) {NAME, 0},
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) {NAME, 0},
 #include "mlafix/Targets.def"
 };
 

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -22,10 +23,15 @@ using namespace mlafix::runtime;
 namespace {
 
 constexpr struct {
-  const char *target;
+  const char *target, *architecture;
   int level;
+
+  bool isHere() const {
+    return std::strcmp(architecture, machineArchitecture) == 0;
+  }
 } cpuTargets[] = {
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) {NAME, LEVEL},
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL)                           \
+  {NAME, ARCHITECTURE, LEVEL},
 #include "mlafix/Targets.def"
 };
 
@@ -40,9 +46,14 @@ int allowedLevel() {
 
 } // namespace
 
+bool mlafix::runtime::isCpuTarget(const std::string &target) {
+  return std::any_of(std::begin(cpuTargets), std::end(cpuTargets),
+                     [&](const auto &known) { return target == known.target; });
+}
+
 int mlafix::runtime::cpuLevelOf(const std::string &target) {
   for (const auto &known : cpuTargets)
-    if (target == known.target)
+    if (target == known.target && known.isHere())
       return known.level;
   return -1;
 }
@@ -50,7 +61,7 @@ int mlafix::runtime::cpuLevelOf(const std::string &target) {
 const char *mlafix::runtime::cpuTargetName() {
   int level = allowedLevel();
   for (const auto &known : cpuTargets)
-    if (known.level <= level)
+    if (known.isHere() && known.level <= level)
       return known.target;
   return nullptr;
 }
@@ -69,6 +80,9 @@ mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
     return fail(MLAFIX_OUT_OF_MEMORY, "cannot map %zu bytes for CPU code: %s",
                 whole, std::strerror(errno));
   std::memcpy(memory, image, size);
+  // Processors of Arm do not see by themselves that instructions changed.
+  auto *begin = static_cast<char *>(memory);
+  __builtin___clear_cache(begin, begin + size);
   // Never writable and executable at once.
   if (mprotect(memory, whole, PROT_READ | PROT_EXEC) != 0) {
     int error = errno;
@@ -90,7 +104,7 @@ mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
   std::string held;
   for (const TargetCode &code : kernel.code) {
     held += (held.empty() ? "" : ", ") + code.target;
-    if (code.isCpu() && code.cpuLevel <= level &&
+    if (code.isCpu() && code.cpuLevel >= 0 && code.cpuLevel <= level &&
         (!chosen || code.cpuLevel > chosen->cpuLevel))
       chosen = &code;
   }
@@ -98,7 +112,8 @@ mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
     return MLAFIX_OK;
   const char *name = cpuTargetName();
   return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s%s), got %s",
-              name ? name : "which is no x86-64", level > 0 ? " or less" : "",
+              name ? name : "which is neither x86-64 nor AArch64",
+              level > 0 ? " or less" : "",
               held.empty() ? "none" : held.c_str());
 }
 

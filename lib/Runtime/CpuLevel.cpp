@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Read from CPUID: which names __builtin_cpu_supports() takes
-// depends on the compiler and its version.
+// Of x86-64, read from CPUID: which names __builtin_cpu_supports() takes
+// depends on the compiler and its version. AArch64 has one level, which every
+// processor with a Linux for it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,5 +74,5 @@ int mlafix::runtime::machineLevel() {
   return hasV4 ? 4 : 3;
 }
 #else
-int mlafix::runtime::machineLevel() { return -1; }
+int mlafix::runtime::machineLevel() { return *machineArchitecture ? 0 : -1; }
 #endif

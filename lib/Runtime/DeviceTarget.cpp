@@ -27,8 +27,8 @@ extern "C" mlafix_status mlafix_device_target(mlafix_device device, char *name,
       const char *target = cpuTargetName();
       if (!target)
         return fail(MLAFIX_NO_IMAGE,
-                    "expected a CPU that there is a target for (x86-64), got "
-                    "another one");
+                    "expected a CPU that there is a target for (x86-64, "
+                    "AArch64), got another one");
       std::snprintf(name, capacity, "%s", target);
       return MLAFIX_OK;
     }

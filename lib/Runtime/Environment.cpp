@@ -93,7 +93,8 @@ Environment readAll() {
   result.noDependentLaunch = Setting("MLAFIX_NO_DEPENDENT_LAUNCH").isFlag();
   Setting target("MLAFIX_CPU_TARGET");
   if (target.isSet() && cpuLevelOf(target.text()) < 0)
-    target.refuse("a level of x86-64, such as x86-64-v3");
+    target.refuse("a target of this machine's architecture, such as "
+                  "x86-64-v3 or aarch64");
   else
     result.cpuTarget = target.text();
   result.cpuCacheBytes =

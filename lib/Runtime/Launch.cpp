@@ -36,6 +36,15 @@ public:
 
 private:
   unsigned saved;
+#elif defined(__aarch64__)
+  DefaultFloatMode() {
+    __asm__ volatile("mrs %0, fpcr" : "=r"(saved));
+    __asm__ volatile("msr fpcr, %0" : : "r"(uint64_t(0)));
+  }
+  ~DefaultFloatMode() { __asm__ volatile("msr fpcr, %0" : : "r"(saved)); }
+
+private:
+  uint64_t saved;
 #endif
 };
 

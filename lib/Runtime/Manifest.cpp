@@ -572,9 +572,9 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
   code.target = value.at("target").name();
   code.computeCapability = parseSm(code.target);
   code.cpuLevel = cpuLevelOf(code.target);
-  if (code.isCpu() && code.cpuLevel < 0)
+  if (code.isCpu() && !isCpuTarget(code.target))
     value.at("target").error("\"sm_NN\""
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) ", \"" NAME "\""
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) ", \"" NAME "\""
 #include "mlafix/Targets.def"
                              " (the unit may come from a newer mlafix)");
   for (const TargetCode &other : kernel.code)

@@ -108,8 +108,18 @@ mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
 /// The highest level of CPU code (UnitModel.h) that the processor and the
-/// operating system, which saves the wide registers, support; -1: no x86-64.
+/// operating system, which saves the wide registers, support; -1: there is no
+/// target for its architecture.
 int machineLevel();
+
+/// As mlafix/Targets.def names it.
+#if defined(__x86_64__)
+constexpr char machineArchitecture[] = "x86_64";
+#elif defined(__aarch64__) && defined(__AARCH64EL__)
+constexpr char machineArchitecture[] = "aarch64";
+#else
+constexpr char machineArchitecture[] = "";
+#endif
 
 /// Name of the best CPU target of this machine, or null if there is none.
 const char *cpuTargetName();

@@ -147,13 +147,16 @@ struct Image {
   std::string assembler;
 };
 
-/// The level of a CPU target (mlafix/Targets.def); -1 for other names.
+/// True for the name of a CPU target (mlafix/Targets.def), of any architecture.
+bool isCpuTarget(const std::string &target);
+/// The level of a CPU target of this machine's architecture; -1 for other
+/// names.
 int cpuLevelOf(const std::string &target);
 
 struct TargetCode {
   std::string target;
   int computeCapability = 0; ///< 10 x major + minor; 0: CPU
-  int cpuLevel = -1;         ///< of a CPU target
+  int cpuLevel = -1;         ///< of a CPU target that this machine may run
   std::vector<Image> images;
   std::vector<CodeVersion> variants;
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // JITLink links the object at an address at which it will not run: every
-// relocation that remains is relative to the instruction, so the bytes are
-// valid at any address.
+// relocation that remains is relative to the instruction, or on AArch64 to its
+// page of 4 KiB, so the bytes are valid at any address, or any page.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +17,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
+#include "llvm/ExecutionEngine/JITLink/aarch64.h"
 #include "llvm/ExecutionEngine/JITLink/x86_64.h"
 #include "llvm/ExecutionEngine/Orc/SymbolStringPool.h"
 #include "llvm/Object/ObjectFile.h"
@@ -25,7 +26,8 @@ using namespace llvm;
 using namespace llvm::jitlink;
 using namespace mlafix::target;
 
-// Where the link pretends the image lies. Not 0, which JITLink keeps for null.
+// Where the link pretends the image lies: at a page. Not 0, which JITLink keeps
+// for null.
 static constexpr uint64_t linkAddress = 0x100000;
 // Of the runtime's mapping and of images in a unit.
 static constexpr uint64_t imageAlignment = 64;
@@ -168,6 +170,8 @@ private:
   }
 
   static Error checkRelocations(LinkGraph &graph) {
+    auto isRelative = graph.getTargetTriple().isAArch64() ? isRelativeOnAArch64
+                                                          : isRelativeOnX86;
     for (Block *block : graph.blocks())
       for (const Edge &edge : block->edges())
         if (edge.isRelocation() && !isRelative(edge.getKind()))
@@ -178,7 +182,26 @@ private:
     return Error::success();
   }
 
-  static bool isRelative(Edge::Kind kind) {
+  static bool isRelativeOnAArch64(Edge::Kind kind) {
+    switch (kind) {
+    case aarch64::Delta64:
+    case aarch64::Delta32:
+    case aarch64::NegDelta64:
+    case aarch64::NegDelta32:
+    case aarch64::Branch26PCRel:
+    case aarch64::CondBranch19PCRel:
+    case aarch64::TestAndBranch14PCRel:
+    case aarch64::LDRLiteral19:
+    case aarch64::ADRLiteral21:
+    case aarch64::Page21:
+    case aarch64::PageOffset12:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  static bool isRelativeOnX86(Edge::Kind kind) {
     switch (kind) {
     case x86_64::Delta64:
     case x86_64::Delta32:

@@ -17,7 +17,7 @@
 namespace mlafix::target {
 
 /// Code that runs wherever it is mapped, from an address that is a multiple of
-/// 64 up (docs/UnitFormat.md, "The kernel ABI").
+/// 64 (x86-64) or 4096 (AArch64) up (docs/UnitFormat.md, "The kernel ABI").
 struct CpuImage {
   std::string bytes;
   std::vector<uint64_t> offsets; // of the entries, in the order of the request
@@ -27,7 +27,7 @@ struct CpuImage {
 /// are any: code calls nothing.
 llvm::Error checkDefined(llvm::StringRef object);
 
-/// Links `object` (ELF, x86-64) into an image with the entry points
+/// Links `object` (ELF, x86-64 or AArch64) into an image with the entry points
 /// `entries`; sections that they do not reach are left out. Errors, each naming
 /// the culprit: an undefined symbol, writable data, an absolute address, a
 /// missing entry.

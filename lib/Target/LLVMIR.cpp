@@ -71,10 +71,9 @@ void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
   mlir::registerNVVMDialectTranslation(registry);
 }
 
-std::unique_ptr<Module>
-mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
-                                  TargetMachine &machine,
-                                  LLVMContext &context) {
+std::unique_ptr<Module> mlafix::target::translateToLLVMIR(
+    mlir::ModuleOp module, const KernelInfo &info, const TargetSpec &target,
+    TargetMachine &machine, LLVMContext &context) {
   // The layout and triple are the target's, whatever the lowering noted.
   module->removeAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName());
   module->removeAttr(mlir::LLVM::LLVMDialect::getTargetTripleAttrName());
@@ -90,9 +89,7 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   StringSet<> entries;
   for (VariantAttr variant : info.variants)
     entries.insert(variant.getEntry().getValue());
-  bool cpu = machine.getTargetTriple().isX86();
-  int64_t vectorBytes =
-      cantFail(MachineModel::get(machine.getTargetCPU())).registerBytes;
+  int64_t vectorBytes = cantFail(MachineModel::get(target.name)).registerBytes;
   for (Function &function : *result) {
     if (function.isDeclaration())
       continue;
@@ -106,7 +103,7 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
     if (function.isIntrinsic())
       continue;
     function.setDSOLocal(true);
-    if (!cpu || function.isDeclaration())
+    if (target.isGPU() || function.isDeclaration())
       continue;
     // No unwind tables: nothing unwinds through a kernel, and .eh_frame would
     // have to be relocated. The widest registers of the baseline are used.

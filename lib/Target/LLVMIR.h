@@ -9,6 +9,7 @@
 #define MLAFIX_LIB_TARGET_LLVMIR_H
 
 #include "dialect/Mlafix.h"
+#include "lib/Target/Targets.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
@@ -41,11 +42,13 @@ llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
 /// known to `registry`.
 void registerTranslations(mlir::DialectRegistry &registry);
 
-/// Translates `module` to LLVM IR for `machine`. Only the entries of `info`
+/// Translates `module` to LLVM IR for `target`, whose code generator `machine`
+/// is. Only the entries of `info`
 /// stay visible; everything else becomes internal. Emits an error and returns
 /// null on failure.
 std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
                                                 const KernelInfo &info,
+                                                const TargetSpec &target,
                                                 llvm::TargetMachine &machine,
                                                 llvm::LLVMContext &context);
 

@@ -13,6 +13,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <mutex>
 
@@ -21,8 +22,8 @@ using namespace mlafix::target;
 
 static constexpr TargetSpec targets[] = {
 #define MLAFIX_GPU_TARGET(CAPABILITY)                                          \
-  {TargetSpec::Kind::GPU, "sm_" #CAPABILITY, CAPABILITY},
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) {TargetSpec::Kind::CPU, NAME, 0},
+  {"sm_" #CAPABILITY, "nvptx64", CAPABILITY},
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) {NAME, ARCHITECTURE, 0},
 #include "mlafix/Targets.def"
 };
 
@@ -35,16 +36,18 @@ Expected<const TargetSpec *> mlafix::target::lookupTarget(StringRef name) {
   auto names = map_range(targets, [](const TargetSpec &t) { return t.name; });
   return createStringError(
       "expected a target out of " + join(names.begin(), names.end(), ", ") +
-      " or cpu (every x86-64 baseline), got '" + name + "'");
+      " or cpu (every level of this machine's architecture), got '" + name +
+      "'");
 }
 
 Expected<std::vector<const TargetSpec *>>
 mlafix::target::expandTargets(ArrayRef<std::string> names) {
   std::vector<const TargetSpec *> result;
+  Triple machine(sys::getProcessTriple());
   for (const std::string &name : names) {
     if (name == "cpu") {
       for (const TargetSpec &target : targets)
-        if (!target.isGPU())
+        if (target.architecture == machine.getArchName())
           result.push_back(&target);
       continue;
     }
@@ -70,6 +73,10 @@ static void initializeBackEnds() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
 }
 
@@ -77,8 +84,8 @@ Expected<std::unique_ptr<TargetMachine>>
 mlafix::target::createTargetMachine(const TargetSpec &target,
                                     unsigned ptxVersion) {
   initializeBackEnds();
-  Triple triple(target.isGPU() ? "nvptx64-nvidia-cuda"
-                               : "x86_64-unknown-linux-gnu");
+  Triple triple(target.architecture +
+                (target.isGPU() ? "-nvidia-cuda" : "-unknown-linux-gnu"));
   std::string error;
   const llvm::Target *backEnd = TargetRegistry::lookupTarget(triple, error);
   if (!backEnd)
@@ -96,9 +103,11 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     reloc = Reloc::PIC_;
     codeModel = CodeModel::Small;
   }
-  std::unique_ptr<TargetMachine> machine(backEnd->createTargetMachine(
-      triple, target.name, features, options, reloc, codeModel,
-      CodeGenOptLevel::Aggressive));
+  // LLVM names levels of x86-64 as the psABI does, and Armv8.0-A so.
+  StringRef chip = triple.isAArch64() ? "generic" : target.name;
+  std::unique_ptr<TargetMachine> machine(
+      backEnd->createTargetMachine(triple, chip, features, options, reloc,
+                                   codeModel, CodeGenOptLevel::Aggressive));
   if (!machine)
     return createStringError("LLVM has no code generator for " + target.name);
   return machine;

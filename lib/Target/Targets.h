@@ -28,14 +28,14 @@ namespace mlafix::target {
 
 /// One target of a compilation.
 struct TargetSpec {
-  enum class Kind { GPU, CPU };
-  Kind kind;
   /// The name in options and units: "sm_90", "x86-64-v3".
   llvm::StringRef name;
+  /// As triples name it: "nvptx64", "x86_64", "aarch64".
+  llvm::StringRef architecture;
   /// Compute capability as 10 * major + minor (90, 103, 121); 0 on CPUs.
   unsigned capability;
 
-  bool isGPU() const { return kind == Kind::GPU; }
+  bool isGPU() const { return capability != 0; }
 };
 
 /// Every target, in the order in which units list their code.
@@ -44,8 +44,9 @@ llvm::ArrayRef<TargetSpec> allTargets();
 /// Looks `name` up. The error lists the names that exist.
 llvm::Expected<const TargetSpec *> lookupTarget(llvm::StringRef name);
 
-/// Expands `names` (target names, or "cpu" for every CPU baseline) to distinct
-/// targets in the order of allTargets().
+/// Expands `names` (target names, or "cpu" for every CPU target of the
+/// architecture that the compiler runs on) to distinct targets in the order of
+/// allTargets().
 llvm::Expected<std::vector<const TargetSpec *>>
 expandTargets(llvm::ArrayRef<std::string> names);
 

@@ -214,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…",
                           help="values of the kernel's names; once for each specialisation")  # fmt: skip
     compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
-                          help=", ".join(_runtime.TARGETS) + ", or cpu for every x86-64 baseline")  # fmt: skip
+                          help=", ".join(_runtime.TARGETS) + ", or cpu for every level of this machine's architecture")  # fmt: skip
     compile_.add_argument("--emit", choices=_runtime.EMISSIONS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=_runtime.ASSEMBLERS, default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")

@@ -235,7 +235,7 @@ class Kernel(Launcher):
         Args:
             path: the file.
             targets: one or several of the names that ``python -m mlafix compile --help`` lists: "sm_90", "x86-64-v3",
-                "cpu" (every x86-64 baseline).
+                "cpu" (every level of this machine's architecture).
             choices: bindings, one dict per specialisation: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
             bindings: values that all specialisations share.
 

@@ -279,7 +279,7 @@ def prebuilt_folders() -> list[Path]:
 def _older_targets(target: str) -> list[str]:
     """Targets whose code, or PTX, a device of `target` runs too, best first."""
     if not target.startswith("sm_"):
-        cpus = [name for name in _runtime.TARGETS if not name.startswith("sm_")]
+        cpus = [name for name in _runtime.TARGETS if name.startswith(target.partition("-v")[0])]  # of the architecture
         return cpus[cpus.index(target) + 1 :] if target in cpus else []
     gpus = [name for name in _runtime.TARGETS if name.startswith("sm_")]
     return [name for name in reversed(gpus) if int(name[3:]) < int(target[3:])]

@@ -25,7 +25,7 @@ NB_MODULE(_runtime, module) {
   module.attr("ABI_VERSION") = mlafix_abi_version();
   nb::list targets, emissions, assemblers;
 #define MLAFIX_GPU_TARGET(CAPABILITY) targets.append("sm_" #CAPABILITY);
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) targets.append(NAME);
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) targets.append(NAME);
 #include "mlafix/Targets.def"
   module.attr("TARGETS") = nb::tuple(targets);
   // The command line's, which works where the compiler is not installed.

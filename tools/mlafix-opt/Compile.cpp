@@ -23,7 +23,7 @@ using namespace mlafix;
 /// One a line, as --target takes them.
 static constexpr char targetList[] =
 #define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME "\n"
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) NAME "\n"
 #include "mlafix/Targets.def"
     ;
 
@@ -36,8 +36,8 @@ struct CompileCommand::Options {
       "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("Names that --list-targets prints, or cpu for every x86-64 "
-               "baseline"),
+      cl::desc("Names that --list-targets prints, or cpu for every level of "
+               "this machine's architecture"),
       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the names of all targets and exit"),

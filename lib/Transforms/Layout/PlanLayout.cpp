@@ -303,11 +303,13 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
   for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
       moved.push_back(arg);
-  bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
-    return shape.argDims.at(arg).getPack(pack) * shape.elementBits.at(arg) %
-               (8 * machine.streamedBytes) ==
-           0;
-  });
+  bool isWide = machine.streamedBytes > 0 && !stored.empty() &&
+                llvm::all_of(stored, [&](int64_t arg) {
+                  return shape.argDims.at(arg).getPack(pack) *
+                             shape.elementBits.at(arg) %
+                             (8 * machine.streamedBytes) ==
+                         0;
+                });
   if (isWide)
     explain(addCodeVersion(
         "streamed", {GuardAttr::get(context, GuardKind::Align, stored,

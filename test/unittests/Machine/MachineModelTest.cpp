@@ -62,12 +62,16 @@ TEST(MachineModel, cpus_differ_in_their_registers) {
   EXPECT_EQ(get("x86-64-v3").packFloats, 16);
   EXPECT_EQ(get("x86-64-v4").packFloats, 32);
   EXPECT_EQ(get("x86-64-v4").dependentLaunch, 0);
+  EXPECT_EQ(get("aarch64").registerBytes, 16);
+  EXPECT_EQ(get("aarch64").fusedMath, 1);
+  EXPECT_EQ(get("aarch64").streamedBytes, 0);
 }
 
 TEST(MachineModel, every_target_has_a_model) {
 #define MLAFIX_GPU_TARGET(CAPABILITY)                                          \
   EXPECT_GE(get("sm_" #CAPABILITY).threadsPerMultiprocessor, 1024);
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) EXPECT_GE(get(NAME).registerBytes, 16);
+#define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL)                           \
+  EXPECT_GE(get(NAME).registerBytes, 16);
 #include "mlafix/Targets.def"
 }
 

@@ -35,11 +35,6 @@ namespace {
 
 class Cpu : public testing::Test {
 protected:
-  void SetUp() override {
-#if !defined(__x86_64__)
-    GTEST_SKIP() << "the machine code is x86-64's";
-#endif
-  }
   Unit unit = load(cpuOnlyUnit());
   Kernel kernel = unit.kernel("add_bias");
 };
@@ -138,22 +133,40 @@ TEST_F(Cpu, a_bound_exports_a_function_to_call) {
   EXPECT_TRUE(call.isDone());
 }
 
+#if defined(__aarch64__)
+/// The mode of floats, and the bits of it that flush to zero and make every NaN
+/// the default one.
+unsigned floatMode() {
+  uint64_t mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return static_cast<unsigned>(mode);
+}
+void setFloatMode(unsigned mode) {
+  __asm__ volatile("msr fpcr, %0" : : "r"(uint64_t(mode)));
+}
+constexpr unsigned flushingMode = 3 << 24, modeBits = ~0u, defaultMode = 0;
+#else
+/// The same; the lowest six bits are flags.
+unsigned floatMode() { return _mm_getcsr(); }
+void setFloatMode(unsigned mode) { _mm_setcsr(mode); }
+constexpr unsigned flushingMode = 0x8040, modeBits = 0xffc0,
+                   defaultMode = 0x1f80;
+#endif
+
 TEST_F(Cpu, code_runs_in_the_default_float_mode) {
-#if defined(__x86_64__)
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["code"][0]["variants"][0]["offset"] = storeModeOffset;
   Unit modes = load(writer);
   AddBiasCall call(8);
-  unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040); // flush to zero, denormals are zero
+  unsigned before = floatMode();
+  setFloatMode(before | flushingMode);
   call.launch(modes.kernel("add_bias"));
-  unsigned after = _mm_getcsr();
-  _mm_setcsr(before);
-  EXPECT_EQ(after, before | 0x8040) << "the caller's mode is given back";
+  unsigned after = floatMode();
+  setFloatMode(before);
+  EXPECT_EQ(after, before | flushingMode) << "the caller's mode is given back";
   unsigned seen = 0;
   memcpy(&seen, call.out(), 4);
-  EXPECT_EQ(seen & 0xffc0u, 0x1f80u);
-#endif
+  EXPECT_EQ(seen & modeBits, defaultMode);
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,27 +189,43 @@ UnitWriter unitFor(const std::vector<std::string> &baselines) {
 std::string chosenFor(const char *asked) {
   setenv("MLAFIX_CPU_TARGET", asked, 1);
   runtime::reloadEnvironmentForTesting();
-  std::string chosen = load(unitFor({"x86-64-v3", "x86-64", "x86-64-v4"}))
-                           .kernel("add_bias")
-                           .code(cpu())
-                           .target;
+  std::string chosen =
+      load(unitFor({"x86-64-v3", "aarch64", "x86-64", "x86-64-v4"}))
+          .kernel("add_bias")
+          .code(cpu())
+          .target;
   unsetenv("MLAFIX_CPU_TARGET");
   runtime::reloadEnvironmentForTesting();
   return chosen;
 }
 
 TEST_F(Cpu, the_best_code_of_the_processor_runs_or_less_where_asked_for) {
-  EXPECT_EQ(chosenFor("x86-64"), "x86-64");
 #if defined(__x86_64__)
+  EXPECT_EQ(chosenFor("x86-64"), "x86-64");
   bool hasV3 = __builtin_cpu_supports("avx2"),
        hasV4 = hasV3 && __builtin_cpu_supports("avx512bw");
   std::string v3 = hasV3 ? "x86-64-v3" : "x86-64";
   EXPECT_EQ(chosenFor("x86-64-v3"), v3);
   EXPECT_EQ(chosenFor(""), hasV4 ? "x86-64-v4" : v3);
   EXPECT_EQ(chosenFor("x86-64-v4"), chosenFor(""));
+  EXPECT_EQ(chosenFor("aarch64"), chosenFor("")) << "another architecture's";
+#else
+  EXPECT_EQ(chosenFor(""), "aarch64");
+  EXPECT_EQ(chosenFor("x86-64-v3"), "aarch64") << "another architecture's";
 #endif
 }
 
+TEST_F(Cpu, code_for_another_architecture_never_runs) {
+  std::string other =
+      machineCodeTarget == std::string("aarch64") ? "x86-64" : "aarch64";
+  Unit foreign = load(unitFor({other}));
+  AddBiasCall call(4);
+  expectError(MLAFIX_NO_IMAGE, {"expected code for this CPU", "got " + other},
+              [&] { call.launch(foreign.kernel("add_bias")); });
+  EXPECT_TRUE(call.isUntouched());
+}
+
+#if defined(__x86_64__)
 /// The words in /proc/cpuinfo's line of flags.
 std::set<std::string> kernelsFlags() {
   std::ifstream file("/proc/cpuinfo");
@@ -225,10 +254,12 @@ TEST_F(Cpu, the_processors_level_is_what_the_kernel_says_of_it) {
                                 "avx512vl"});
   EXPECT_EQ(runtime::machineLevel(), hasV4 ? 4 : hasV3 ? 3 : 0);
 }
+#endif
 
 TEST_F(Cpu, a_unit_without_the_best_code_runs_what_it_has) {
-  EXPECT_STREQ(load(unitFor({"x86-64"})).kernel("add_bias").code(cpu()).target,
-               "x86-64");
+  EXPECT_STREQ(
+      load(unitFor({machineCodeTarget})).kernel("add_bias").code(cpu()).target,
+      machineCodeTarget);
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) {
     EXPECT_STREQ(load(unitFor({"x86-64", "x86-64-v3"}))
@@ -503,7 +534,6 @@ TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
           task(context, i, i + 1);
       },
       &host);
-#if defined(__x86_64__)
   AddBiasCall call(9);
   call.launch(load(cpuOnlyUnit()).kernel("add_bias"));
   mlafix_set_parallel_for(nullptr, nullptr);
@@ -512,7 +542,6 @@ TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
   EXPECT_EQ(host.count, 9);
   call.launch(load(cpuOnlyUnit()).kernel("add_bias"));
   EXPECT_EQ(host.calls, 1) << "the pool again";
-#endif
   mlafix_set_parallel_for(nullptr, nullptr);
 }
 

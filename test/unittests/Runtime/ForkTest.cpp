@@ -118,7 +118,6 @@ TEST(Fork, threads_may_fork_at_once) {
   EXPECT_EQ(right, 40);
 }
 
-#if defined(__x86_64__)
 TEST(Fork, a_child_prepares_launches_and_logs_while_other_threads_did) {
   Unit unit = load(cpuOnlyUnit());
   Kernel kernel = unit.kernel("add_bias");
@@ -172,7 +171,6 @@ TEST(Fork, a_child_remembers_calls_whose_memo_another_thread_held) {
       return call.isDone();
     }));
 }
-#endif
 
 TEST(Fork, a_child_may_load_code_for_a_device_while_another_thread_does) {
   FakeCuda fake;

@@ -32,7 +32,7 @@ collectiveUnit(const std::function<void(json &)> &change = {}) {
       json &params = variant["params"];
       params[1] = {{"kind", "peers"}, {"arg", 1}, {"ranks", 3}};
       params[3]["dim"] = 1;
-      if (code["target"] != "x86-64")
+      if (code["target"] != machineCodeTarget)
         params.push_back({{"kind", "group"}, {"ranks", 3}});
     }
   if (change)

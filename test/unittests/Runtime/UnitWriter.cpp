@@ -120,7 +120,7 @@ static json addBiasCode() {
   auto image = [](const char *format, int index) {
     return json{{"format", format}, {"image", index}, {"assembler", "fake 1"}};
   };
-  json cpu = {{"target", "x86-64"},
+  json cpu = {{"target", machineCodeTarget},
               {"images", json::array({image("cpu", 0)})},
               {"variants", json::array({onCpu})}};
   json sm90 = {{"target", "sm_90"},

@@ -8,6 +8,8 @@
 #ifndef MLAFIX_TEST_UNITWRITER_H
 #define MLAFIX_TEST_UNITWRITER_H
 
+#include "MachineCode.h"
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -38,9 +40,9 @@ void fixChecksum(std::vector<uint8_t> &bytes);
 ///   0 out    f32 [n, D=4], write       3 bias   f32
 ///   1 in     f32 [n, D=4], read        4 limit  index, at most n
 ///   2 scale  f32 [n], read, optional
-/// in may be out. It computes out = in + bias. Code: x86-64; sm_90 and sm_80,
-/// each as cubin and PTX, in variants add_bias_aligned (16 bytes) and
-/// add_bias_any.
+/// in may be out. It computes out = in + bias. Code: machineCodeTarget; sm_90
+/// and sm_80, each as cubin and PTX, in variants add_bias_aligned (16 bytes)
+/// and add_bias_any.
 UnitWriter addBiasUnit();
 
 /// Only its CPU code.

@@ -50,10 +50,10 @@ module attributes {mlafix.signature = {name = "two"}} {
   }
 })mlir";
 
-static std::string compileObject() {
+static std::string compileObject(const char *target) {
   CompileOptions options;
   options.emit = Emit::Object;
-  options.targets = {"x86-64"};
+  options.targets = {target};
   CompileResult result = compile(source, "two.mlir", options);
   EXPECT_TRUE(result.ok) << result.diagnostics;
   return result.output;
@@ -81,7 +81,7 @@ private:
 };
 
 TEST(CpuImage, runs_wherever_it_is_mapped) {
-  std::string object = compileObject();
+  std::string object = compileObject("x86-64");
   llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
   ASSERT_TRUE(bool(image)) << llvm::toString(image.takeError());
   ASSERT_EQ(image->offsets.size(), 2u);
@@ -98,28 +98,52 @@ TEST(CpuImage, runs_wherever_it_is_mapped) {
   }
 }
 
+/// The table is 32 bytes of the image. Code reaches it by its page, which
+/// moves with the image, and its place in the page, which stays.
+TEST(CpuImage, of_aarch64_runs_from_any_page) {
+  std::string object = compileObject("aarch64");
+  llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
+  ASSERT_TRUE(bool(image)) << llvm::toString(image.takeError());
+  const std::string &bytes = image->bytes;
+  auto instruction = [&](size_t at) {
+    uint32_t word;
+    std::memcpy(&word, bytes.data() + at, sizeof(word));
+    return word;
+  };
+  ASSERT_LT(bytes.size(), 4096u);
+  bool hasPage = false;
+  for (size_t at = 0; at + 4 <= bytes.size(); at += 4)
+    if ((instruction(at) & 0x9f000000) == 0x90000000) { // adrp
+      hasPage = true;
+      EXPECT_EQ(instruction(at) & 0x60ffffe0, 0u) << "another page at " << at;
+    }
+  EXPECT_TRUE(hasPage);
+}
+
 TEST(CpuImage, names_an_entry_that_is_missing) {
-  llvm::Expected<CpuImage> image = linkCpuImage(compileObject(), {"third"});
+  llvm::Expected<CpuImage> image =
+      linkCpuImage(compileObject("x86-64"), {"third"});
   ASSERT_FALSE(bool(image));
   EXPECT_EQ(llvm::toString(image.takeError()),
             "the CPU code has no function 'third'");
 }
 
 /// Compiles `ir` for a fixed address, as no code of ours is.
-static std::string compileForFixedAddress(const char *ir) {
+static std::string compileForFixedAddress(const char *ir, const char *target,
+                                          llvm::CodeModel::Model model) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   std::unique_ptr<llvm::Module> module =
       llvm::parseIR({ir, "fixed.ll"}, diagnostic, context);
   EXPECT_TRUE(module);
   // Makes the back end known.
-  llvm::consumeError(createTargetMachine(**lookupTarget("x86-64")).takeError());
-  std::string error;
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> ours =
+      createTargetMachine(**lookupTarget(target));
+  EXPECT_TRUE(bool(ours));
+  const llvm::Triple &triple = (*ours)->getTargetTriple();
   std::unique_ptr<llvm::TargetMachine> machine(
-      llvm::TargetRegistry::lookupTarget(triple, error)
-          ->createTargetMachine(triple, "x86-64", "", {}, llvm::Reloc::Static,
-                                llvm::CodeModel::Small));
+      (*ours)->getTarget().createTargetMachine(
+          triple, (*ours)->getTargetCPU(), "", {}, llvm::Reloc::Static, model));
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   llvm::Expected<std::string> object =
@@ -129,19 +153,25 @@ static std::string compileForFixedAddress(const char *ir) {
 }
 
 TEST(CpuImage, refuses_an_absolute_address) {
-  std::string object = compileForFixedAddress(R"(
+  const std::pair<const char *, llvm::CodeModel::Model> cases[] = {
+      {"x86-64", llvm::CodeModel::Small}, {"aarch64", llvm::CodeModel::Large}};
+  for (auto [target, model] : cases) {
+    std::string object = compileForFixedAddress(R"(
 @table = internal constant [2 x i64] [i64 5, i64 6]
 define void @k(ptr %params, i64 %begin, i64 %end) nounwind {
   %p = getelementptr i64, ptr @table, i64 %begin
   %x = load i64, ptr %p
   store i64 %x, ptr %params
   ret void
-})");
-  llvm::Expected<CpuImage> image = linkCpuImage(object, {"k"});
-  ASSERT_FALSE(bool(image));
-  std::string message = llvm::toString(image.takeError());
-  EXPECT_EQ(message.find("expected relocations relative to the code, got "), 0u)
-      << message;
+})",
+                                                target, model);
+    llvm::Expected<CpuImage> image = linkCpuImage(object, {"k"});
+    ASSERT_FALSE(bool(image)) << target;
+    std::string message = llvm::toString(image.takeError());
+    EXPECT_EQ(message.find("expected relocations relative to the code, got "),
+              0u)
+        << target << ": " << message;
+  }
 }
 
 TEST(CpuImage, refuses_what_is_no_object) {
