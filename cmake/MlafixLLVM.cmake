@@ -8,6 +8,10 @@
 find_package(MLIR 22.1 REQUIRED CONFIG
              PATHS /usr/lib/llvm-22 "$ENV{LLVM_PREFIX}" PATH_SUFFIXES lib/cmake/mlir)
 message(STATUS "MLIR ${LLVM_PACKAGE_VERSION} in ${MLIR_DIR}")
+if(CMAKE_CROSSCOMPILING) # the package names the program of the machine that is built for
+  find_program(MLAFIX_MLIR_TBLGEN mlir-tblgen PATHS /usr/lib/llvm-22/bin REQUIRED)
+  set(MLIR_TABLEGEN_EXE ${MLAFIX_MLIR_TBLGEN})
+endif()
 
 # MLIR compares traits by type ids that must be one per process: hidden visibility gives our libraries their own.
 set(CMAKE_CXX_VISIBILITY_PRESET default)

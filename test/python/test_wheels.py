@@ -39,13 +39,14 @@ def test_one_python_for_each_extension_module(script: dict[str, Any], tmp_path: 
     assert script["interpreters"]([named])["py312"] == named
 
 
-def test_a_wheel_lists_its_files(script: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_a_wheel_lists_its_files(script: dict[str, Any], tmp_path: Path, machine: str) -> None:
     folder = tmp_path / "wheel"
     (folder / "mlafix").mkdir(parents=True)
     (folder / "mlafix" / "x.py").write_text("1\n")
-    script["add_metadata"]("mlafix-compiler", "cp310.py312", folder)
-    wheel = script["pack"](folder, "cp310.py312", tmp_path)
-    assert wheel.name.startswith("mlafix_compiler-") and wheel.name.endswith("-cp310.py312-none-linux_x86_64.whl")
+    script["add_metadata"]("mlafix-compiler", "cp310.py312", machine, folder)
+    wheel = script["pack"](folder, "cp310.py312", machine, tmp_path)
+    assert wheel.name.startswith("mlafix_compiler-") and wheel.name.endswith(f"-cp310.py312-none-linux_{machine}.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
@@ -53,7 +54,7 @@ def test_a_wheel_lists_its_files(script: dict[str, Any], tmp_path: Path) -> None
         assert set(record) == set(names)
         digest = base64.urlsafe_b64encode(hashlib.sha256(b"1\n").digest()).rstrip(b"=").decode()
         assert record["mlafix/x.py"] == f"sha256={digest}"
-        assert b"Tag: cp310-none-linux_x86_64\nTag: py312-none-linux_x86_64\n" in archive.read(f"{info}/WHEEL")
+        assert f"Tag: cp310-none-linux_{machine}\nTag: py312-none-linux_{machine}\n" in archive.read(f"{info}/WHEEL").decode()
         metadata = archive.read(f"{info}/METADATA").decode()
     version = info.split("-")[1].removesuffix(".dist")
     assert f"Requires-Dist: mlafix=={version.removesuffix('.dist-info')}" in metadata
