@@ -3,7 +3,7 @@
 
     python benchmarks/combine_rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-one is combine_rope; four are combine_split_kv into bf16, apply_sink, apply_rope and quantize_groups; copy is torch's copy of
+one is combine_split_kv with sinks and rope; four are combine_split_kv into bf16, apply_sink, apply_rope and quantize_groups; copy is torch's copy of
 as many bytes as one reads and writes. Splits are bf16, 64 heads of 512, the last 64 elements are pairs, and groups of 128
 have scales that are powers of two. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers
 that no cache holds. Times are microseconds, medians of rounds.
@@ -46,12 +46,13 @@ class Buffers:
         self.rows, self.lse = self.partial.new_empty(tokens, HEADS, DIM), self.partial_lse.new_empty(tokens, HEADS)
         self.q = torch.empty_like(self.rows, dtype=torch.float8_e4m3fn)
         self.scales = torch.empty(tokens, HEADS, DIM // GROUP, dtype=torch.float8_e8m0fnu, device=device)
+        self.rope = ops.Rope(self.positions[:, None], self.table, interleaved=True, inverse=True)
         self.copied = torch.empty(2, moved_bytes(splits, tokens) // 2, dtype=torch.uint8, device=device)
 
     def make(self) -> dict[str, Call]:
         to = ops.Fp8Groups(self.scales, power_of_two=True)
-        one = functools.partial(ops.combine_rope, self.partial, self.partial_lse, self.positions, self.table, interleaved=True, inverse=True,
-                                sinks=self.sinks, out=self.q, out_lse=self.lse, out_format=to)
+        one = functools.partial(ops.combine_split_kv, self.partial[:, :, None], self.partial_lse[:, :, None], sinks=self.sinks, rope=self.rope,
+                                out=self.q[:, None], out_lse=self.lse[:, None], out_format=ops.Fp8Groups(self.scales[:, None], power_of_two=True))
         parts = (functools.partial(ops.combine_split_kv, self.partial[:, :, None], self.partial_lse[:, :, None], out=self.rows[:, None],
                                    out_lse=self.lse[:, None]),
                  functools.partial(ops.apply_sink, self.rows, self.lse, self.sinks, out=self.rows, return_lse=False),

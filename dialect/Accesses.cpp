@@ -227,17 +227,17 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
 
 /// Likewise for a load, which may widen integers, or move the bits of what a
 /// variable of integers is bound to.
-static LogicalResult verifyLoaded(LoadOp op) {
-  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
-  Type result = getElementTypeOrSelf(op.getType());
-  if (result.isInteger(64) && isOfIntegerVariable(op.getSource()))
+static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
+  Type element = cast<MemRefType>(source.getType()).getElementType();
+  Type result = getElementTypeOrSelf(loaded);
+  if (result.isInteger(64) && isOfIntegerVariable(source))
     return success();
   bool widens = element.isInteger() && !element.isInteger(1) &&
                 result.isSignlessInteger() && result != element;
   if (!widens)
-    return verifyElement(op, op.getSource(), op.getType());
+    return verifyElement(op, source, loaded);
   if (result.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
-    return op.emitOpError()
+    return op->emitOpError()
            << "expected an integer of at least "
            << element.getIntOrFloatBitWidth() << " bits for elements of type "
            << element << ", got " << result;
@@ -270,12 +270,35 @@ LogicalResult LoadOp::verify() {
   if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
                           /*writes=*/false, "source",
                           {getGroup(), getMember()})) ||
-      failed(verifyLoaded(*this)))
+      failed(verifyLoaded(*this, getSource(), getType())))
     return failure();
   if (getOther() && !getPredicate())
     return emitOpError()
            << "expected a predicate beside the 'else' value, got none";
   return success();
+}
+
+LogicalResult LoadIntoOp::verify() {
+  int64_t first = getFirst(), each = getEach();
+  if (first < 0 || each < 1)
+    return emitOpError()
+           << "expected a first element of 0 or more, each 1 time or more, got "
+           << first << " and " << each;
+  auto type = cast<MemRefType>(getSource().getType());
+  DimAttr dim = type.getRank() ? getArgumentDim(getSource(), type.getRank() - 1)
+                               : DimAttr();
+  if (!dim || sharesByte(type.getElementType()))
+    return emitOpError() << "expected a row of an argument of the kernel, of "
+                            "whole bytes, got "
+                         << type;
+  DimAttr whole = getTileDim(getType());
+  if (whole.isPerGroup() || (whole.isBound() && whole.getSize() < first))
+    return emitOpError() << "expected a row of at least " << first
+                         << " elements to read into, got one along "
+                         << whole.str();
+  return failure(failed(verifyAccess(*this, getSource(), getIndices().size(),
+                                     dim, /*writes=*/false, "source")) ||
+                 failed(verifyLoaded(*this, getSource(), getType())));
 }
 
 LogicalResult StoreOp::verify() {
@@ -324,6 +347,9 @@ BlockArgument MemoryAccess::getArgument() const {
 DimAttr MemoryAccess::getRowDim() const {
   if (!isRow)
     return {};
+  if (isa<LoadIntoOp>(op)) // the result is along another one
+    return getArgumentDim(memref,
+                          cast<MemRefType>(memref.getType()).getRank() - 1);
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
     if (isRowTile(type))
@@ -368,6 +394,12 @@ int64_t MemoryAccess::getMovedBits() const {
 SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
   return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
            isRowTile(getType()), /*isState=*/false, getGroup(), getMember()}};
+}
+
+SmallVector<MemoryAccess, 2> LoadIntoOp::getAccesses() {
+  return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
+           /*isRow=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
+           /*allMembers=*/false, /*isShifted=*/true}};
 }
 
 SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {

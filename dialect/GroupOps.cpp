@@ -8,6 +8,7 @@
 #include "dialect/Mlafix.h"
 
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -86,6 +87,41 @@ LogicalResult ScanOp::verify() {
                             "groups, got one along "
                          << dim.str();
   return success();
+}
+
+/// A block and its neighbour lie in one row, and in one group where groups are
+/// followed by elements that do not exist.
+LogicalResult SwapOp::verify() {
+  if (failed(verifyElement(*this, getType())))
+    return failure();
+  int64_t block = getBlock();
+  DimAttr dim = getTileDim(getType());
+  if (block < 1 || !llvm::isPowerOf2_64(block))
+    return emitOpError()
+           << "expected blocks of a power of two of elements, got " << block;
+  if (dim.isPerGroup())
+    return emitOpError()
+           << "expected a row that meets no groups, got one along "
+           << dim.str();
+  if (!dim.isBound())
+    return success();
+  bool isWhole =
+      !dim.isProduct() || llvm::isPowerOf2_64(dim.getGroup().getSize());
+  int64_t size = (isWhole ? dim : dim.getGroup()).getSize();
+  if (size % (2 * block) == 0)
+    return success();
+  return emitOpError() << "expected a " << (isWhole ? "row" : "group")
+                       << " of a multiple of two blocks of " << block
+                       << " elements, got " << size;
+}
+
+/// The operand is the result where all elements are equal; two swaps cancel.
+OpFoldResult SwapOp::fold(FoldAdaptor constants) {
+  if (getSource().getDefiningOp<SplatOp>() ||
+      isa_and_nonnull<SplatElementsAttr>(constants.getSource()))
+    return getSource();
+  auto other = getSource().getDefiningOp<SwapOp>();
+  return other && other.getBlock() == getBlock() ? other.getSource() : Value();
 }
 
 /// The operand is the result where rows or groups have one element, and where a

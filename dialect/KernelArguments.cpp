@@ -428,9 +428,11 @@ static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
   if (!given)
     return success();
   auto layout = dyn_cast<StringAttr>(given);
-  if (!layout || layout.getValue() != kSwizzle128x4)
-    return failAt(kernel, index) << "expected '" << kSwizzleAttr << "' to be \""
-                                 << kSwizzle128x4 << "\", got " << given;
+  int64_t tileRows = layout ? getTileRows(layout.getValue()) : 0;
+  if (!tileRows)
+    return failAt(kernel, index)
+           << "expected '" << kSwizzleAttr
+           << "' to be \"128x4\" or \"8x4\", got " << given;
   if (type.getRank() < 2 || kernel.isArgMany(index) ||
       sharesByte(type.getElementType()))
     return failAt(kernel, index)
@@ -442,12 +444,11 @@ static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
     return failAt(kernel, index) << "expected a last dim with stride 1 beside '"
                                  << kSwizzleAttr << "', got " << type;
   int64_t rows = type.getDimSize(0);
-  if (ShapedType::isDynamic(rows) || rows % 128 == 0)
+  if (ShapedType::isDynamic(rows) || rows % tileRows == 0)
     return verifyPitch(kernel, index, type);
-  return failAt(kernel, index)
-         << "expected a multiple of 128 rows, padding included, of "
-            "a tensor with '"
-         << kSwizzleAttr << "', got " << rows;
+  return failAt(kernel, index) << "expected a multiple of " << tileRows
+                               << " rows, padding included, of a tensor with '"
+                               << kSwizzleAttr << "', got " << rows;
 }
 
 LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,

@@ -36,9 +36,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
       `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim;
     - optionally, of one that is only read, `mlafix.list`, a number from 1 to 72: a call passes a list of 1 to so many tensors, all of the same sizes, strides and dtype. The first dim counts
       them, and each has an address of its own, as with `mlafix.peers`;
-    - optionally `mlafix.swizzle = "128x4"`: rows, which are the first dim, and columns, which are all other dims, one behind another, lie in tiles of 128 rows and 4
+    - optionally `mlafix.swizzle = "128x4"` or `"8x4"`: rows, which are the first dim, and columns, which are all other dims, one behind another, lie in tiles of 128 or 8 rows and 4
       columns, as the scales of block-scaled matrix products do. With rows `pitch` elements apart, the first stride, the element at row `r` and column `c` is number
-      `(r / 128 * (pitch / 4) + c / 4) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c % 4`. The number of rows counts padding: a multiple of 128; the pitch is a multiple
+      `(r / 128 * (pitch / 4) + c / 4) * 512 + r % 32 * 16 + r % 128 / 32 * 4 + c % 4`, or in tiles of 8 rows
+      `(r / 8 * (pitch / 4) + c / 4) * 32 + r % 8 * 4 + c % 4`. The number of rows counts padding: a multiple of 128 or of 8; the pitch is a multiple
       of 4, and the columns or more. So no two elements of the tensor have one place, and a store to one writes no other, nor padding. Such a tensor is accessed by elements, or by
       rows of one element a group.
 

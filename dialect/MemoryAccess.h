@@ -38,6 +38,8 @@ struct MemoryAccess {
   mlir::Value group = {}, member = {};
   /// True if it is of all members of a row, each a row of its own.
   bool allMembers = false;
+  /// True if a lane moves other elements of the row than its own.
+  bool isShifted = false;
 
   /// The tensor as an argument of the kernel; null if it is none.
   mlir::BlockArgument getArgument() const;
@@ -46,7 +48,7 @@ struct MemoryAccess {
   /// True if both are of groups, of members, or of no part: then the same
   /// element of two rows is the same lane's in both.
   bool isPartAs(const MemoryAccess &other) const {
-    return !group == !other.group &&
+    return !isShifted && !other.isShifted && !group == !other.group &&
            (member || allMembers) == (other.member || other.allMembers);
   }
   /// The dim of the tensor's rows, where it is a product; else null.

@@ -60,9 +60,6 @@ inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 inline constexpr llvm::StringLiteral kSwizzleAttr = "mlafix.swizzle";
 
-/// The one value of kSwizzleAttr.
-inline constexpr llvm::StringLiteral kSwizzle128x4 = "128x4";
-
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
 
@@ -119,8 +116,13 @@ int64_t getDTypeBytes(mlir::Type type);
 /// True if two elements of `type`, a scalar or a vector, share a byte.
 bool sharesByte(mlir::Type type);
 /// True if `memref` is a kernel argument whose rows and columns lie in tiles of
-/// 128 x 4 (mlafix.swizzle).
+/// 128 x 4 or 8 x 4 (mlafix.swizzle).
 bool isSwizzled(mlir::Value memref);
+/// The rows of a tile that `swizzle`, a value of kSwizzleAttr, names; 0 of
+/// another text.
+int64_t getTileRows(llvm::StringRef swizzle);
+/// The rows of a tile of `memref`, which is swizzled.
+int64_t getTileRows(mlir::Value memref);
 /// True if its elements, or itself, are floats of one byte.
 bool isFp8(mlir::Type type);
 /// The type that a value of `type` has in a body after it is read from memory:

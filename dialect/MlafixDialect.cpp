@@ -16,6 +16,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -342,6 +343,21 @@ bool mlafix::isSwizzled(Value memref) {
   BlockArgument argument = getKernelArgument(memref);
   return argument && cast<KernelOp>(argument.getOwner()->getParentOp())
                          .getArgAttr(argument.getArgNumber(), kSwizzleAttr);
+}
+
+int64_t mlafix::getTileRows(StringRef swizzle) {
+  return llvm::StringSwitch<int64_t>(swizzle)
+      .Case("128x4", 128)
+      .Case("8x4", 8)
+      .Default(0);
+}
+
+int64_t mlafix::getTileRows(Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  return getTileRows(
+      cast<StringAttr>(kernel.getArgAttr(argument.getArgNumber(), kSwizzleAttr))
+          .getValue());
 }
 
 bool mlafix::isFp8(Type type) {

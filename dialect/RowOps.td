@@ -52,6 +52,27 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let hasCanonicalizer = 1;
 }
 
+def Mlafix_LoadIntoOp : Mlafix_Op<"load_into", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
+  let summary = "reads a row into the end of a longer one";
+  let description = [{
+    Element `i` of the result, from `first` on, is element `(i - first) / each` of the row in memory, which is repeated: of a row of Z elements, `(i - first) / each % Z`.
+    Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. Otherwise it reads as `mlafix.load` does. The dim of the result must have
+    at least `first` elements.
+
+    ```mlir
+    %cos = mlafix.load_into %x[%t, %h] from 448 each 2 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, I64Attr:$first, DefaultValuedAttr<I64Attr, "1">:$each, Optional<I1>:$predicate);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `from` $first (`each` $each^)? (`if` $predicate^)? attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
@@ -233,6 +254,23 @@ def Mlafix_ScanOp : Mlafix_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>
   let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source, UnitAttr:$inGroups);
   let results = (outs Mlafix_RowTile:$result);
   let assemblyFormat = "$kind $source (`in_groups` $inGroups^)? attr-dict `:` type($source)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Mlafix_SwapOp : Mlafix_Op<"swap", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "a row tile in which neighbouring blocks have changed places";
+  let description = [{
+    Element `i` of the result is element `i xor block`: with 1, neighbours change places, with 32 the first 32 elements and the next 32, and so on. `block` is a power of two. The size of
+    the dim is a multiple of two blocks; of a product whose groups are no power of two of elements, the size of a group is.
+
+    ```mlir
+    %others = mlafix.swap %row by 1 : tensor<?xf32, #mlafix.dim<"D">>
+    ```
+  }];
+  let arguments = (ins Mlafix_RowTile:$source, I64Attr:$block);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$source `by` $block attr-dict `:` type($source)";
   let hasVerifier = 1;
   let hasFolder = 1;
 }

@@ -205,7 +205,7 @@ def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]
 def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let summary = "converts the lse between base e and base 2 (N8)";
   let description = [{
-    lse_2 = lse_e * log2(e). The payload does not change; empty stays empty, and a sink stays in it.
+    lse_2 = lse_e * log2(e), or the largest f32 of its sign where that is beyond it. The payload does not change; empty stays empty, and a sink stays in it.
 
     ```mlir
     %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>

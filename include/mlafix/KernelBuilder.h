@@ -78,8 +78,8 @@ struct TensorArgument {
   /// How many tensors a call passes at most, as a list, of access "read"; the
   /// first of `dims` counts them. 0: one tensor, and no list.
   std::int64_t most = 0;
-  /// "128x4": rows, the first dim, and columns, the others, lie in tiles of 128
-  /// rows and 4 columns; empty: as the strides say.
+  /// "128x4" or "8x4": rows, the first dim, and columns, the others, lie in
+  /// tiles of 128 or 8 rows and 4 columns; empty: as the strides say.
   std::string swizzle = {};
 };
 
@@ -219,6 +219,9 @@ public:
   /// elements up to i, itself included. With `along`, of each group by itself.
   Value scan(std::string_view op, Value row, std::string_view along,
              const SourceLocation &location);
+  /// A row of f32 or i32 whose neighbouring blocks of a power of two of
+  /// elements have changed places: element i is element i xor `block`.
+  Value swap(Value row, std::int64_t block, const SourceLocation &location);
   /// @}
 
   /// \name Memory
@@ -241,6 +244,11 @@ public:
   /// where the predicate is false.
   Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
+  /// A row along `dim` that has the row at `place` from element `first` on,
+  /// each element `each` times, and again from its beginning where it ends;
+  /// zeros before `first`.
+  Value loadInto(const Access &place, std::string_view dim, std::int64_t first,
+                 std::int64_t each, const SourceLocation &location);
   Value load(const Access &place, const SourceLocation &location) {
     return load(place, location, Value(), {});
   }

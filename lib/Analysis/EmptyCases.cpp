@@ -476,6 +476,8 @@ EmptyCases::Number EmptyCases::computeOp(Operation *op) {
       })
       .Case<LseOfOp>([&](LseOfOp op) { return eval(op.getState()); })
       .Case<ReduceOp>([&](ReduceOp reduce) { return computeReduce(reduce); })
+      .Case<SwapOp>([&](SwapOp swap) { return eval(swap.getSource()); })
+      .Case<LoadIntoOp>([&](auto) { return make(F::Finite, 0); })
       .Case<ScanOp>([&](ScanOp scan) { return computeScan(scan); })
       .Case<arith::SelectOp>(
           [&](arith::SelectOp select) { return computeSelect(select); })

@@ -190,6 +190,9 @@ void GuardBoundsPass::runOnOperation() {
     OpBuilder b(op);
     if (auto load = dyn_cast<LoadOp>(op))
       guard(load, checks.all());
+    else if (auto load = dyn_cast<LoadIntoOp>(op))
+      load.getPredicateMutable().assign(
+          narrow(b, load.getLoc(), load.getPredicate(), checks.all()));
     else if (auto store = dyn_cast<StoreStateOp>(op))
       guard(store, checks);
     else if (auto load = dyn_cast<LoadStateOp>(op))

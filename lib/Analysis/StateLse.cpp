@@ -9,7 +9,9 @@
 
 #include "llvm/ADT/bit.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mlafix;
@@ -79,5 +81,8 @@ std::optional<int64_t> mlafix::computeLse(Operation *op, GetNumber get) {
   bool from = isBaseE(rebase.getState().getType(), op),
        to = isBaseE(rebase.getType(), op);
   double factor = from == to ? 1 : to ? M_LN2 : M_LOG2E;
-  return toBits(fromBits(*lse) * factor);
+  double whole = fromBits(*lse), largest = std::numeric_limits<float>::max();
+  return toBits(std::isinf(whole)
+                    ? whole
+                    : std::clamp(whole * factor, -largest, largest));
 }

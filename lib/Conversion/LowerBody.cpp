@@ -99,12 +99,14 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
 }
 
 /// The element at `row` and `column`, i64, of rows `pitch` apart that lie in
-/// tiles of 128 x 4 (mlafix.swizzle), i64: a tile has 512 elements, and in it
-/// rows 32 apart are next to each other. `columns` is how many there are, or
-/// kDynamic: what few columns add is computed in 32 bits.
-static Value buildSwizzledOffset(OpBuilder &b, Location loc, Value row,
-                                 Value column, int64_t columns, Value pitch) {
-  constexpr int64_t kRows = 128, kMostColumns = int64_t(1) << 23;
+/// tiles of 128 x 4 or 8 x 4 (mlafix.swizzle), i64. In a tile of 128 rows those
+/// 32 apart are next to each other; in one of 8, rows follow each other.
+/// `columns` is how many there are, or kDynamic: what few columns add is
+/// computed in 32 bits.
+static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
+                                 Value row, Value column, int64_t columns,
+                                 Value pitch) {
+  constexpr int64_t kMostColumns = int64_t(1) << 23;
   Type i64 = b.getI64Type();
   bool isShort = !ShapedType::isDynamic(columns) && columns <= kMostColumns;
   Type type = isShort ? b.getI32Type() : i64;
@@ -127,18 +129,25 @@ static Value buildSwizzledOffset(OpBuilder &b, Location loc, Value row,
     return arith::OrIOp::create(b, loc, x, y);
   };
   row = toI64(b, loc, row);
-  Value tiles = arith::MulIOp::create(b, loc, above(row, 7), pitch);
+  Value tiles =
+      arith::MulIOp::create(b, loc, above(row, llvm::Log2_64(tileRows)), pitch);
   Value inRow = shorten(column); // where it is in a row
   Value inColumn = shorten(row);
   // Parts that have no bits in common.
-  Value of32 = bits(times(inColumn, 16), 31 * 16);
-  Value of128 = bits(above(inColumn, 3), 3 * 4);
+  Value inTile;
+  if (tileRows == 8) {
+    inTile = bits(times(inColumn, 4), 7 * 4);
+  } else {
+    Value of32 = bits(times(inColumn, 16), 31 * 16);
+    Value of128 = bits(above(inColumn, 3), 3 * 4);
+    inTile = join(of32, of128);
+  }
   Value of4 = bits(inRow, 3);
-  Value others = bits(times(inRow, kRows), -4 * kRows);
-  Value offset = join(others, join(join(of32, of128), of4));
+  Value others = bits(times(inRow, tileRows), -4 * tileRows);
+  Value offset = join(others, join(inTile, of4));
   if (isShort)
     offset = arith::ExtUIOp::create(b, loc, i64, offset);
-  return arith::AddIOp::create(b, loc, times(tiles, kRows), offset);
+  return arith::AddIOp::create(b, loc, times(tiles, tileRows), offset);
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,7 +250,8 @@ Value BodyLowering::buildElementOffset(Location loc,
     Value pitch = ShapedType::isDynamic(strides[0])
                       ? strideOf(0)
                       : i64Constant(loc, strides[0]);
-    return buildSwizzledOffset(b, loc, access.indices[0],
+    return buildSwizzledOffset(b, loc, getTileRows(access.memref),
+                               access.indices[0],
                                build(access.indices.drop_front(), 1),
                                countColumns(access.memref, 1), pitch);
   }

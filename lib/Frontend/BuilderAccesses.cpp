@@ -155,6 +155,29 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   return load ? impl->wrap(load, isUnsigned) : Value();
 }
 
+KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
+                                             std::string_view dim,
+                                             std::int64_t first,
+                                             std::int64_t each,
+                                             const SourceLocation &location) {
+  if (!checkAccess(*impl, place, "tensor", location))
+    return {};
+  if (!isRow(*impl, place) || dim.empty() || place.part.group ||
+      place.part.member) {
+    impl->fail(location)
+        << "expected a whole row to read into another one, and its dim, got "
+        << (dim.empty() ? "no dim" : "a part or an element");
+    return {};
+  }
+  impl->useRows(place.tensor);
+  auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
+  Type row =
+      getRowTileType(impl->dimOf(dim), getComputeType(memref.getElementType()));
+  return impl->wrap(impl->make<LoadIntoOp>(
+      location, row, impl->get(place.tensor), impl->getAll(place.indices),
+      first, each, impl->get(place.predicate)));
+}
+
 bool KernelBuilder::store(Value value, const Access &place,
                           const SourceLocation &location) {
   if (!checkAccess(*impl, place, "tensor", location) ||

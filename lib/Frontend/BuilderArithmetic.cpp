@@ -546,6 +546,16 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   return impl->wrap(impl->make<ReduceOp>(location, type, *kind, value));
 }
 
+KernelBuilder::Value KernelBuilder::swap(Value row, std::int64_t block,
+                                         const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return impl->failType("swap", row, location);
+  return impl->wrap(impl->make<SwapOp>(location, value, block));
+}
+
 KernelBuilder::Value KernelBuilder::scan(std::string_view op, Value row,
                                          std::string_view along,
                                          const SourceLocation &location) {

@@ -25,7 +25,7 @@ struct Units : StridedTensor {
     sizes = arg.sizes + first;
     strides = arg.strides + first;
     elementBytes = desc.elementBytes;
-    if (desc.perByte == 1 && !desc.isSwizzled)
+    if (desc.perByte == 1 && !desc.isSwizzled())
       return;
     std::copy_n(sizes, ndim, own);
     sizes = own;
@@ -48,8 +48,8 @@ private:
   int64_t one = 1;
 };
 
-/// Of a tile: rows, and columns.
-constexpr int64_t blockRows = 128, blockColumns = 4;
+/// The columns of a tile.
+constexpr int64_t blockColumns = 4;
 
 } // namespace
 
@@ -81,11 +81,11 @@ bool mlafix::runtime::isContiguous(const ArgDesc &desc, const CallArg &arg) {
 
 mlafix_status mlafix::runtime::checkSwizzle(const ArgDesc &desc,
                                             const CallArg &arg) {
-  if (arg.sizes[0] % blockRows != 0)
+  if (arg.sizes[0] % desc.tileRows != 0)
     return WRONG(desc,
                  "expected a multiple of %" PRId64
                  " rows, padding included, of a tensor in tiles, got %" PRId64,
-                 blockRows, arg.sizes[0]);
+                 static_cast<int64_t>(desc.tileRows), arg.sizes[0]);
   if (arg.empty)
     return MLAFIX_OK;
   int64_t columns = 1;

@@ -354,7 +354,7 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
                    "expected stride %" PRId64 " in dim %u%s, got %" PRId64 "%s",
                    desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i],
                    adviceOnStride(desc, i));
-  return desc.isSwizzled ? checkSwizzle(desc, arg) : MLAFIX_OK;
+  return desc.isSwizzled() ? checkSwizzle(desc, arg) : MLAFIX_OK;
 }
 
 /// Row-major strides, with sizes that are known not to be negative.

@@ -77,11 +77,14 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.access = MLAFIX_ABSENT;
   else
     value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
-  arg.isSwizzled = value.has("swizzle");
-  if (arg.isSwizzled && (value.at("swizzle").string() != "128x4" ||
-                         arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
-    value.at("swizzle").error("\"128x4\", of one tensor with rows and columns "
-                              "(the unit may come from a newer mlafix)");
+  if (value.has("swizzle")) {
+    std::string tiles = value.at("swizzle").string();
+    arg.tileRows = tiles == "128x4" ? 128 : tiles == "8x4" ? 8 : 0;
+    if (!arg.isSwizzled() || arg.numDims < 2 || arg.perByte > 1 || arg.isMany())
+      value.at("swizzle").error("\"128x4\" or \"8x4\", of one tensor with rows "
+                                "and columns (the unit may come from a newer "
+                                "mlafix)");
+  }
   if (arg.perByte > 1 && arg.numDims == 0)
     value.at("dims").error("a dim at least of elements that share a byte");
   arg.optional = value.has("optional") && value.at("optional").boolean();

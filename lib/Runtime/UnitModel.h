@@ -41,7 +41,7 @@ struct ArgDesc {
   uint32_t perByte = 1;      ///< elements that share a byte
   int32_t access = 0;
   bool optional = false;
-  bool isSwizzled = false;   ///< rows and columns in tiles of 128 x 4
+  uint8_t tileRows = 0; ///< rows and columns in tiles of so many x 4; 0: not
   bool boundPresent = false; ///< tensors: optional in the source, not here
   uint32_t numDims = 0;
   uint32_t most = 0; ///< of several tensors: how many there may be
@@ -62,6 +62,7 @@ struct ArgDesc {
   bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
   /// True if it is several, of ranks or of a list; the first dim counts them.
   bool isMany() const { return runtime::isMany(kind); }
+  bool isSwizzled() const { return tileRows != 0; }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
   bool isWritten() const {
     return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;

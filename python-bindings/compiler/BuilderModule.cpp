@@ -254,7 +254,8 @@ void bindRows(nb::class_<Builder> &builder) {
       .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
            "location"_a)
       .def("scan", valueOf(&Builder::scan), "op"_a, "row"_a, "along"_a,
-           "location"_a);
+           "location"_a)
+      .def("swap", valueOf(&Builder::swap), "row"_a, "block"_a, "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {
@@ -271,6 +272,16 @@ void bindMemory(nb::class_<Builder> &builder) {
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
           "dtype"_a, "location"_a, "group"_a = nb::none(),
           "member"_a = nb::none())
+      .def(
+          "load_into",
+          [](Builder &b, Value tensor, const Values &indices,
+             const Value *predicate, Text dim, std::int64_t first,
+             std::int64_t each, const Loc &loc) {
+            Builder::Access place = {tensor, indices, orNone(predicate), {}};
+            return checked(b, b.loadInto(place, dim, first, each, loc));
+          },
+          "tensor"_a, "indices"_a, "predicate"_a.none(), "dim"_a, "first"_a,
+          "each"_a, "location"_a)
       .def(
           "store",
           [](Builder &b, Value value, Value tensor, const Values &indices,

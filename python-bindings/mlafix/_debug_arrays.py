@@ -8,7 +8,6 @@ from typing import Any
 from .errors import ArgumentError
 
 INTEGERS = ("i8", "u8", "i32", "i64", "bool")
-_TILE_ROWS = 128
 
 
 def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
@@ -101,7 +100,7 @@ class DebugArray:
 
 
 class _Tiles(DebugArray):
-    """A tensor in tiles of 128 x 4 (docs/Dialect.md): of its memory, rows times their pitch, each element has one place."""
+    """A tensor in tiles of 128 x 4 or 8 x 4 (docs/Dialect.md): of its memory, rows times their pitch, each element has one place."""
 
     @property
     def _pitch(self) -> int:
@@ -131,8 +130,10 @@ class _Tiles(DebugArray):
         rows = self.sizes[0]
         r = numpy.arange(rows)[:, None]
         c = numpy.arange(math.prod(self.sizes[1:]))
-        tile = r // _TILE_ROWS * (self._pitch // 4) + c // 4
-        places = tile * 512 + r % 32 * 16 + r % _TILE_ROWS // 32 * 4 + c % 4
+        if self.arg["swizzle"] == "8x4":
+            places = (r // 8 * (self._pitch // 4) + c // 4) * 32 + r % 8 * 4 + c % 4
+        else:
+            places = (r // 128 * (self._pitch // 4) + c // 4) * 512 + r % 32 * 16 + r % 128 // 32 * 4 + c % 4
         return memory[places].reshape(self.sizes) if places.size else memory.reshape(self.sizes)
 
     def elements(self) -> list[object]:

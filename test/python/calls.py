@@ -73,12 +73,12 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "combine_split_kv_counted": lambda r: dict(
         partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), partial_sum=r.rows(2, 1, N, H), seq_lens=r.ints(17), tile_len=16,
         out=r.out(1, N, H, D)),
-    "combine_rope": lambda r: dict(partial=r.rows(2, N, H, D), partial_lse=r.rows(2, N, H), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 16),
-                                   sinks=r.rows(H), out=r.out()),
+    "combine_split_kv_turned": lambda r: dict(
+        partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), sinks=r.rows(H), rope=ops.Rope(r.ints(0, 1, 2, 3, 0)[None], r.rows(4, 16)),
+        out=r.out(1, N, H, D)),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
     "fixup_merge": lambda r: r.fixup_merge(),
-    "fixup_merge_bases": lambda r: r.fixup_merge(out_base="2"),
     "fixup_merge_fp8": lambda r: r.fixup_merge(out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1))),
     "apply_sink": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H), out=r.out()),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),

@@ -93,11 +93,14 @@ def _grouped(x: torch.Tensor) -> Any:
     return ops.quantize_groups(x, ops.Fp8Groups(scales)).view(U8), scales
 
 
-def _rope_in_formats(*x: torch.Tensor) -> Any:
-    """Rows, rows with one scale, and rows with scales of two groups a head, the last of which holds more than the pairs."""
-    scales = x[0].new_empty((*x[0].shape[1:3], 2))
-    static, (grouped, _) = ops.combine_rope(*x, out_format=ops.Fp8(0.1))[0], ops.combine_rope(*x, out_format=ops.Fp8Groups(scales))
-    return *ops.combine_rope(*x), static.view(U8), grouped.view(U8), scales
+def _combined_and_turned(partial: torch.Tensor, lse: torch.Tensor, positions: torch.Tensor, table: torch.Tensor) -> Any:
+    """Combined rows; turned, also with one scale, and with a scale for each head."""
+    rope = ops.Rope(positions, table)
+    scales = partial.new_empty((*partial.shape[1:4], 1))
+    static, _ = ops.combine_split_kv(partial, lse, rope=rope, out_format=ops.Fp8(0.1))
+    grouped, _ = ops.combine_split_kv(partial, lse, rope=rope, out_format=ops.Fp8Groups(scales))
+    turned = ops.combine_split_kv(partial, lse, rope=rope)
+    return *ops.combine_split_kv(partial, lse), *turned, static.view(U8), grouped.view(U8), scales
 
 
 def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
@@ -129,8 +132,7 @@ PROGRAMS = {
     "merge_states_ragged": Program(lambda *x: ops.merge_states_ragged(*x), lambda n, H, D: (r(n, H, D), r(n, H), ints(0, 2, 2, n))),
     "merge_states_mapped": Program(_updated(lambda *x: ops.merge_states_mapped(*x), 0), _mapped),
     "merge_states_list": Program(lambda a, b, c, d: ops.merge_states_list([a, c], [b, d]), _two),
-    "combine_split_kv": Program(lambda *x: ops.combine_split_kv(*x), lambda n, H, D: (r(3, 1, n, H, D), r(3, 1, n, H))),
-    "combine_rope": Program(_rope_in_formats, lambda n, H, D: (r(3, n, H, D), r(3, n, H), torch.arange(n), r(9, D // 4))),
+    "combine_split_kv": Program(_combined_and_turned, lambda n, H, D: (r(3, n, 1, H, D), r(3, n, 1, H), torch.arange(n)[:, None], r(9, 16))),
     "fixup_zero_kv_rows": Program(_updated(lambda *x: ops.fixup_zero_kv_rows(*x), 0, 1),
                                   lambda n, H, D: (r(n, H, D), r(H, n), ints(0, 1), ints(0, 2, n))),
     "mask_empty_context_lse": Program(_updated(lambda *x: ops.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),

@@ -89,7 +89,7 @@ BODIES = [
     ("lse[t] = f32(present(x[t]))", "present(x[t])", "expected a tensor, got a row of f32 along D"),
     ("x = 1.0", "x", "expected a name of its own, got 'x', which is an argument"),
     # built-ins
-    ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…), got 2 arguments"),
+    ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…) or load(tensor[…], into=…, first=…, each=…, where=…), got 2 arguments"),
     ("y[t] = load(x[t], when=b)", "b", "got an argument 'when'"),
     ("y[t] = load(x[t], otherwise=1.0)", "1.0", "expected a predicate (where=…) beside otherwise, got none"),
     ("y[t] = load(x[t], where=k)", "k", "expected a bool for the predicate, got i32"),

@@ -272,8 +272,8 @@ def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any,
 
 
 @pytest.mark.parametrize("fields, message", [
-    (dict(tiles="32x4"), r"argument \"NvFp4\.tiles\": expected None or '128x4', got '32x4'"),
-    (dict(first_row=5), r'argument "NvFp4\.first_row": expected 0 without tiles="128x4", got 5'),
+    (dict(tiles="32x4"), r"argument \"NvFp4\.tiles\": expected None, '128x4' or '8x4', got '32x4'"),
+    (dict(first_row=5), r'argument "NvFp4\.first_row": expected 0 without tiles, got 5'),
     (dict(global_scale=None), r'argument "NvFp4\.global_scale": expected one f32 .*, got None'),
     (dict(quantize_from="bf16"), r"argument \"NvFp4\.quantize_from\": expected 'f32' or 'output', got 'bf16'"),
 ])  # fmt: skip
@@ -330,7 +330,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
     """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
-    kernel = merge.merge_two_states(Scaling(is_fp4=True, in_tiles=True), False)
+    kernel = merge.merge_two_states(Scaling(is_fp4=True, tile_rows=128), False)
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
     stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]

@@ -1,4 +1,4 @@
-"""Tensors whose rows and columns lie in tiles of 128 x 4 (`swizzle`), as the scales of block-scaled matrix products do."""
+"""Tensors whose rows and columns lie in tiles of 128 x 4 or 8 x 4 (`swizzle`), as the scales of block-scaled matrix products do."""
 
 from __future__ import annotations
 
@@ -85,6 +85,28 @@ def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.r
     np.testing.assert_array_equal(got.view(np.uint8), want)
 
 
+@pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3)])
+def test_scales_in_tiles_of_8_rows(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int) -> None:
+    """FlashInfer's layout_8x4: rows 5 to 25 of 32; the others, and the columns of padding, keep what they hold."""
+    columns = heads * groups
+    pitch = -(-columns // 4) * 4 + 4
+    x = rng.integers(1, 400, (21, heads, groups * 16)).astype(BF16)
+    memory = np.full((32, pitch), 0x5A, np.uint8).view(E4M3)
+    there = device.put(memory)
+    if device.is_torch:
+        view = there[:, :columns].unflatten(1, (heads, groups))
+    else:
+        view = np.lib.stride_tricks.as_strided(there, (32, heads, groups), (pitch, groups, 1))
+    load(tmp_path, HEADER_OF_S + TEXT.replace("128x4", "8x4")).scale(view, device.put(x), 5)
+    device.synchronize()
+    want = memory.view(np.uint8).copy()
+    row, column = np.mgrid[5:26, :columns]
+    codes = x.astype(F32).reshape(21, columns, 16).max(-1).astype(E4M3)
+    places = (row // 8 * (pitch // 4) + column // 4) * 32 + row % 8 * 4 + column % 4
+    want.reshape(-1)[places] = codes.view(np.uint8)
+    np.testing.assert_array_equal(device.get(there).view(np.uint8), want)
+
+
 def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
     """70 rows of one launch and 39 of another in one tile of 128: each in either order writes its rows and no other's; 19 keep poison."""
     kernel, x = made(tmp_path).scale, rng.integers(1, 400, (109, 2, 64)).astype(BF16)
@@ -169,9 +191,9 @@ def test_rows_past_the_tensor_are_not_written(tmp_path: Path, device: Device) ->
 
 
 @pytest.mark.parametrize("annotation, message", [
-    ('Out[f32, "n"].swizzle("128x4")', 'swizzle: expected "128x4", for one tensor of two dims or more'),
+    ('Out[f32, "n"].swizzle("128x4")', 'swizzle: expected "128x4" or "8x4", for one tensor of two dims or more'),
     ('Out[f32, "n G"].swizzle("64x8")', 'swizzle: expected "128x4"'),
-    ('List[In[f32, "n G"], 8].swizzle("128x4")', 'swizzle: expected "128x4", for one tensor'),
+    ('List[In[f32, "n G"], 8].swizzle("128x4")', 'swizzle: expected "128x4" or "8x4", for one tensor'),
 ])  # fmt: skip
 def test_other_annotations_are_errors(tmp_path: Path, annotation: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):

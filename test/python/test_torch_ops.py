@@ -65,7 +65,8 @@ def test_schema_is_made_of_the_signature() -> None:
         "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, str? lse_base, "
         "str? out_base, str? out_format, Tensor(c!)? out_format_scales, Tensor? out_format_scale, Scalar? out_format_scale_number, "
         "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
-        "bool out_format_clear_padding, str out_format_quantize_from) -> (Tensor, Tensor)")  # fmt: skip
+        "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
+        "SymInt? rope_start) -> (Tensor, Tensor)")  # fmt: skip
     assert OPERATORS["fill_pad_rows"].schema == (
         "fill_pad_rows(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, Tensor(b!)? lse, str lse_layout) -> ()")  # fmt: skip
 
@@ -73,7 +74,7 @@ def test_schema_is_made_of_the_signature() -> None:
 def test_every_function_is_an_operator() -> None:
     """But for those that call one, or work on the host."""
     assert set(ops.__all__) - set(OPERATORS) == {
-        "Array", "Base", "Bound", "LseLayout", "OutFormat", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling"}  # fmt: skip
+        "Array", "Base", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
 
 

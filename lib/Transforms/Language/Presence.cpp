@@ -87,6 +87,12 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
         continue;
     } else if (auto load = dyn_cast<LoadOp>(user)) {
       replaceLoad(b, load);
+    } else if (auto load = dyn_cast<LoadIntoOp>(user)) {
+      Type element = getElementTypeOrSelf(load.getType());
+      Value zero =
+          arith::ConstantOp::create(b, load.getLoc(), b.getZeroAttr(element));
+      load.replaceAllUsesWith(
+          SplatOp::create(b, load.getLoc(), load.getType(), zero).getResult());
     } else if (auto same = dyn_cast<SameTensorOp>(user)) {
       replaceSame(b, same, argument);
     } else if (auto dim = dyn_cast<memref::DimOp>(user)) {

@@ -43,6 +43,20 @@ static bool isHalfOfByte(Operation *op) {
   return true;
 }
 
+/// True if `op` reads a row of unknown length into another one; an error then.
+static bool readsUnboundRow(Operation *op) {
+  auto load = dyn_cast<LoadIntoOp>(op);
+  if (!load)
+    return false;
+  DimAttr dim = load.getAccesses().front().getRowDim();
+  if (dim.isBound())
+    return false;
+  op->emitError() << "expected the row that is read into another one to have a "
+                     "dim that is bound to a size, got "
+                  << dim.str();
+  return true;
+}
+
 /// True if `op` is a loop of unknown length that carries rows.
 static bool accumulatesRows(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
@@ -100,6 +114,24 @@ static int64_t countRepeats(Operation *op, Operation *grid) {
   return repeats;
 }
 
+/// What RowShape::movedByBits says.
+static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel) {
+  std::map<int64_t, int64_t> moved;
+  Value last = getLastIndex(kernel);
+  DenseMap<Value, bool> ofRow;
+  kernel.walk([&](Operation *op) {
+    std::optional<MemoryAccess> access = getSingleAccess(op);
+    if (!access || !access->isRow || access->isPerGroup())
+      return;
+    if (access->isWrite || llvm::any_of(op->getOperands(), [&](Value value) {
+          return dependsOn(value, last, ofRow);
+        }))
+      moved[access->getMovedBits()] +=
+          access->getMovedBits() * countRepeats(op, kernel.getGrid());
+  });
+  return moved;
+}
+
 int64_t RowShape::packedBits(int64_t percent) const {
   int64_t widest = 8, all = 0, narrower = 0;
   if (!peers.empty()) {
@@ -119,58 +151,62 @@ int64_t RowShape::packedBits(int64_t percent) const {
   return std::max<int64_t>(8, widest);
 }
 
-static bool reducesAcrossLanes(Operation *op) {
+/// True if lanes exchange what they have, so that a row has a power of two of
+/// them.
+static bool exchangesLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
-  return reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
+  return reduce ? !reduce.getInLane() : isa<ArgReduceOp, SwapOp>(op);
+}
+
+/// An error at `op`, which has a row along `dim`, unless its size is known and
+/// small enough.
+static LogicalResult checkSize(Operation *op, DimAttr dim) {
+  if (!dim.isBound()) {
+    std::string name = dim.str();
+    // As it is written, between quotes.
+    bool isLower = name.size() > 1 && llvm::isLower(name[1]);
+    return op->emitError()
+           << "expected dim " << name
+           << " to be bound to a size before layouts are planned, got a name"
+           << (isLower ? " (calls bind names that begin with an upper-case "
+                         "letter)"
+                       : "");
+  }
+  if (dim.getSize() > kMaxRowElements)
+    return op->emitError() << "expected rows of at most " << kMaxRowElements
+                           << " elements, whose indices are i32, got "
+                           << dim.getSize();
+  return success();
 }
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   shape.exchanges = bool(kernel.getExchange());
-  Value last = getLastIndex(kernel);
-  DenseMap<Value, bool> ofRow;
+  shape.movedByBits = countMovedBits(kernel);
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
-    shape.reduces |= reducesAcrossLanes(op);
+    shape.reduces |= exchangesLanes(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
       if (!isRowTile(type))
         continue;
-      if (!getTileDim(type).isBound()) {
-        std::string dim = getTileDim(type).str();
-        // As it is written, between quotes.
-        bool isLower = dim.size() > 1 && llvm::isLower(dim[1]);
-        op->emitError()
-            << "expected dim " << dim
-            << " to be bound to a size before layouts are planned, got a name"
-            << (isLower ? " (calls bind names that begin with an upper-case "
-                          "letter)"
-                        : "");
+      if (failed(checkSize(op, getTileDim(type))))
         return WalkResult::interrupt();
-      }
-      if (getTileDim(type).getSize() > kMaxRowElements) {
-        op->emitError() << "expected rows of at most " << kMaxRowElements
-                        << " elements, whose indices are i32, got "
-                        << getTileDim(type).getSize();
-        return WalkResult::interrupt();
-      }
       if (!getTileDim(type).isPerGroup())
         shape.dims.insert(getTileDim(type));
     }
-    if (isHalfOfByte(op))
+    if (isHalfOfByte(op) || readsUnboundRow(op))
       return WalkResult::interrupt();
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isRow && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();
       shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
-      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
-      if (access->isWrite || llvm::any_of(op->getOperands(), [&](Value value) {
-            return dependsOn(value, last, ofRow);
-          }))
-        shape.movedByBits[access->getMovedBits()] +=
-            access->getMovedBits() * countRepeats(op, kernel.getGrid());
+      (access->isShifted ? shape.shifted
+       : access->isWrite ? shape.stored
+                         : shape.loaded)
+          .insert(argument);
       if (kernel.isArgPeers(argument))
         shape.peers.insert(argument);
     }
@@ -178,12 +214,16 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   });
   if (walk.wasInterrupted())
     return failure();
+  shape.shifted.remove_if([&](int64_t argument) {
+    return shape.loaded.contains(argument) || shape.stored.contains(argument);
+  });
   kernel.getBody().walk([&](Block *block) {
     // Members of groups are moved together.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isRow && !access->isPerGroup() &&
+      return access && access->isRow && !access->isShifted &&
+             !access->isPerGroup() &&
              (!access->getMovedMember() ||
               ofMembers.insert({access->memref, int(access->isWrite)}).second);
     });

@@ -36,6 +36,9 @@ struct RowShape {
       elementBits; // moved for one of each argument moved as rows, by index
   std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
+  // Of these, what is only read into other rows: few lanes do, and packs are
+  // chosen for the others.
+  llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
   bool reduces = false;                   // a row, or a group of it
   bool accumulates = false;               // rows, in a loop of unknown length
@@ -66,7 +69,8 @@ struct RowShape {
   int64_t widest() const {
     int64_t bits = 8;
     for (auto [index, size] : elementBits)
-      bits = std::max(bits, size);
+      if (!shifted.contains(index))
+        bits = std::max(bits, size);
     return bits / 8;
   }
   /// True if rows are stored in another width than some are loaded in.

@@ -192,6 +192,10 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
   if (auto condition = dyn_cast<scf::ConditionOp>(op))
     return markAfter(cast<scf::WhileOp>(op->getParentOp()),
                      use.getOperandNumber() - 1, dim);
+  if (isa<SwapOp>(op))
+    return op->emitError() << "expected a row that meets no groups to swap "
+                              "blocks of, got one along "
+                           << dim.str();
   if (isa<scf::YieldOp>(op)) {
     unsigned number = use.getOperandNumber();
     Operation *parent = op->getParentOp();

@@ -41,7 +41,8 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
          a.getRowDim() == b.getRowDim() && a.isPartAs(b);
 }
 
-/// True if the row is reduced or scanned, or two of its accesses conflict.
+/// True if the row is reduced, scanned or swapped, or two of its accesses
+/// conflict.
 static bool lanesSynchronise(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
@@ -49,7 +50,7 @@ static bool lanesSynchronise(
       kernel
           .walk([](Operation *op) {
             auto reduce = dyn_cast<ReduceOp>(op);
-            bool meets = reduce ? !reduce.getInLane() : isa<ScanOp>(op);
+            bool meets = reduce ? !reduce.getInLane() : isa<ScanOp, SwapOp>(op);
             return meets ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();

@@ -37,12 +37,14 @@ bool mlafix::isUniform(Operation *op) {
 /// Instructions, more or less, of a thread that does `op`, on rows, to all of
 /// its packs: an element each, and what a reduction takes across lanes and
 /// warps (RowReduce.cpp); a scan does something to each element for each bit of
-/// its index (RowScan.cpp).
+/// its index (RowScan.cpp), and a swap two (RowSwap.cpp).
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
   if (isa<ScanOp>(op))
     perPack *= llvm::Log2_64_Ceil(perPack * layout.getLanes() * packs) + 1;
+  if (isa<SwapOp>(op))
+    return 2 * packs * perPack;
   if (isa<ReduceOp, ScanOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
                layout.getLanes() / kWarpThreads;

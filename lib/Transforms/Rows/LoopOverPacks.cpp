@@ -14,6 +14,7 @@
 #include "lib/Transforms/Rows/PackAccess.h"
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/Rows/RowScan.h"
+#include "lib/Transforms/Rows/RowSwap.h"
 #include "lib/Transforms/Rows/StackRows.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -264,6 +265,8 @@ private:
   Value getPack(OpBuilder &b, Value tile, const WalkPosition &place);
   void buildPartial(OpBuilder &b, ReduceOp reduce, const WalkPosition &place);
   Value buildScan(OpBuilder &b, ScanOp scan, const WalkPosition &place);
+  Value buildSwap(OpBuilder &b, SwapOp swap, const WalkPosition &place);
+  bool isFarSwap(Operation *op);
   Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
   Value buildOp(OpBuilder &b, Operation *op, const WalkPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const WalkPosition &place);
@@ -309,15 +312,21 @@ bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
          mayConflict(kernel, *a, *b);
 }
 
+/// True if `op` takes packs of other steps of the walk.
+bool LoopDistribution::isFarSwap(Operation *op) {
+  auto swap = dyn_cast<SwapOp>(op);
+  return swap && !swapsInStep(layout, swap);
+}
+
 /// An op's stage is the first in which all it uses is there: a reduction's
-/// result is from the next stage on.
+/// result is from the next stage on, and so are all packs of a row.
 void LoopDistribution::assignStages() {
   SmallVector<Operation *> accesses;
   for (Operation &op : block.without_terminator()) {
     int64_t stage = 0;
     for (Operation *producer : getProducers(&op, block))
-      stage =
-          std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
+      stage = std::max(stage, stages[producer] +
+                                  (isa<ReduceOp>(producer) || isFarSwap(&op)));
     if (!isMemoryEffectFree(&op)) {
       for (Operation *earlier : accesses)
         if (areOrdered(earlier, &op))
@@ -389,6 +398,23 @@ Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
                          lefts[scan]);
 }
 
+/// The packs of other steps are in a buffer of the stages before.
+Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
+                                  const WalkPosition &place) {
+  Operation *def = swap.getSource().getDefiningOp();
+  if (!isFarSwap(swap))
+    return swapInStep(b, layout, swap, getPack(b, swap.getSource(), place));
+  if (def && isUniform(def))
+    return getPack(b, swap.getSource(), place);
+  Location loc = swap.getLoc();
+  int64_t apart = swap.getBlock() / layout.layout.getLanes();
+  Value other = arith::XOrIOp::create(b, loc, place.local,
+                                      IndexBuilder(b, loc).constant(apart));
+  return vector::LoadOp::create(b, loc, layout.packType(swap.getType()),
+                                buffers.lookup(swap.getSource()),
+                                ValueRange{other});
+}
+
 /// A row of one element a group is in a buffer: its loop is another one.
 Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
                                        const WalkPosition &place) {
@@ -416,6 +442,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   }
   if (auto scan = dyn_cast<ScanOp>(op))
     return buildScan(b, scan, place);
+  if (auto swap = dyn_cast<SwapOp>(op))
+    return buildSwap(b, swap, place);
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return buildBroadcast(b, broadcast, place);
   SmallVector<Value> operands;
@@ -469,6 +497,8 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
          isTooLongToKeep(kernel, row.getType()) &&
          llvm::all_of(row.getUsers(), [&](Operation *user) {
            int64_t later = stages.lookup(user);
+           if (isFarSwap(user))
+             return false;
            return later <= stage ||
                   canRematerialize(kernel, stages, row, later, isKept);
          });

@@ -173,12 +173,83 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
   PackPosition place = positionIn(source);
   predicate = both(b, loc, predicate, place.exists);
   Value pack = PackReader(b, layout, load, predicate, place.start).read();
-  pack = widen(b, load, pack, predicate);
+  pack = widen(b, loc, source, load.getType(), pack, predicate);
   if (!load.getOther())
     return pack;
   Value other =
       vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
   return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
+}
+
+namespace {
+/// Reads the elements of a pack of a row that is read into a longer one.
+class ShiftedReader {
+public:
+  ShiftedReader(OpBuilder &b, const RowLayout &layout, LoadIntoOp load,
+                const PackPosition &place)
+      : b(b), loc(load.getLoc()), layout(layout), load(load), place(place),
+        access(load.getAccesses().front()), size(access.getRowDim().getSize()) {
+  }
+
+  Value read();
+
+private:
+  Value readAt(Value start, Type type);
+
+  OpBuilder &b;
+  Location loc;
+  const RowLayout &layout;
+  LoadIntoOp load;
+  PackPosition place;
+  MemoryAccess access;
+  int64_t size;
+};
+} // namespace
+
+/// An element, or the elements of a pack, for those from `start` on.
+Value ShiftedReader::readAt(Value start, Type type) {
+  IndexBuilder x(b, loc);
+  int64_t first = load.getFirst(), each = load.getEach();
+  Value predicate =
+      both(b, loc, accessPredicate(b, loc, load.getPredicate(), access.memref),
+           place.exists);
+  Value element = start;
+  if (first) {
+    Value before = x.constant(first);
+    predicate = both(b, loc, predicate,
+                     x.compare(arith::CmpIPredicate::uge, start, before));
+    element = arith::SubIOp::create(b, loc, start, before);
+  }
+  if (each > 1)
+    element = x.div(element, x.constant(each));
+  if (getTileDim(load.getType()).getSize() - first > size * each)
+    element = x.rem(element, x.constant(size));
+  SmallVector<Value> indices(access.indices);
+  indices.push_back(element);
+  Value value =
+      readMemory(b, loc, layout, predicate, type, access.memref, indices);
+  return widen(b, loc, access.memref, load.getType(), value, predicate);
+}
+
+Value ShiftedReader::read() {
+  VectorType result = layout.packType(load.getType());
+  Type element = access.getElementType();
+  int64_t count = result.getNumElements(), each = load.getEach();
+  bool isPack = load.getFirst() % count == 0 && count % each == 0 &&
+                size % (count / each) == 0;
+  if (isPack) {
+    Value pack = readAt(place.start, VectorType::get({count / each}, element));
+    SmallVector<int64_t> places;
+    for (int64_t i = 0; i < count; ++i)
+      places.push_back(i / each);
+    return each == 1 ? pack
+                     : vector::ShuffleOp::create(b, loc, pack, pack, places);
+  }
+  IndexBuilder x(b, loc);
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < count; ++i)
+    elements.push_back(readAt(x.add(place.start, x.constant(i)), element));
+  return vector::FromElementsOp::create(b, loc, result, elements);
 }
 
 /// Where a store with `predicate` writes the pack at `place`; null: always.
@@ -255,6 +326,8 @@ Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
   Location loc = op->getLoc();
   if (auto load = dyn_cast<LoadOp>(op))
     return loadPack(b, layout, load, positionIn);
+  if (auto load = dyn_cast<LoadIntoOp>(op))
+    return ShiftedReader(b, layout, load, positionIn(load.getSource())).read();
   if (auto store = dyn_cast<StoreOp>(op)) {
     unsigned row = store.getValueMutable().getOperandNumber();
     storePack(b, layout, store, operands[row], positionIn);

@@ -28,9 +28,9 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     if (llvm::none_of(op->getOperandTypes(), isTile) &&
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
-    if (isPackwise(op) ||
-        isa<ReduceOp, ScanOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp,
-            scf::IfOp, scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+    if (isPackwise(op) || isa<ReduceOp, ScanOp, SwapOp, BroadcastOp,
+                              MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp,
+                              scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
       return WalkResult::advance();
     if (isa<arith::ConstantOp>(op)) {
       op->emitError() << "expected a constant row whose elements are all one "
@@ -44,9 +44,8 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     }
     op->emitError()
         << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a scan, a broadcast, a splat, an iota or control flow "
-           "on "
-           "a row, got '"
+           "reduction, a scan, a swap, a broadcast, a splat, an iota or "
+           "control flow on a row, got '"
         << op->getName() << "'";
     return WalkResult::interrupt();
   });
@@ -109,16 +108,16 @@ static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
                                  constantLike(b, loc, value, 0));
 }
 
-Value mlafix::widen(OpBuilder &b, LoadOp load, Value value, Value predicate) {
-  Location loc = load.getLoc();
-  Type result = getElementTypeOrSelf(load.getType());
+Value mlafix::widen(OpBuilder &b, Location loc, Value source, Type result,
+                    Value value, Value predicate) {
+  result = getElementTypeOrSelf(result);
   Type type = withElement(value.getType(), result);
   if (type == value.getType())
     return value;
   if (isa<FloatType>(result))
     return widenFloat(b, loc, type, value, predicate);
   value = toBits(b, loc, value);
-  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  Type element = cast<MemRefType>(source.getType()).getElementType();
   if (element.isUnsignedInteger() || element.isInteger(1))
     return arith::ExtUIOp::create(b, loc, type, value);
   return arith::ExtSIOp::create(b, loc, type, value);
@@ -278,7 +277,8 @@ bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
   // An index has no size in memory, so a pack cannot hold it.
-  return isa<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(op) ||
+  return isa<LoadOp, LoadIntoOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(
+             op) ||
          (isElementwise(op) &&
           !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
 }

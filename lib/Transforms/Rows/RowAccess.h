@@ -16,12 +16,12 @@ namespace mlafix {
 /// replaced, and no op takes a row as a whole.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// The value read by `load` in the form of its result: floats widen to f32
-/// (N7), integers to the result's width; the bits of a float or a boolean that
-/// is only moved, likewise. `value` is zero where `predicate`, if there is one,
-/// is false.
-mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value,
-                  mlir::Value predicate);
+/// The value read from `source` in the form of a load's `result`: floats widen
+/// to f32 (N7), integers to the result's width; the bits of a float or a
+/// boolean that is only moved, likewise. `value` is zero where `predicate`, if
+/// there is one, is false.
+mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value source,
+                  mlir::Type result, mlir::Value value, mlir::Value predicate);
 /// `value` as a store writes it to `target`: f32 becomes a float in memory
 /// (N7), all but bytes a byte within its range, and an integer that of a dtype
 /// variable, sign-extended or its low bits.

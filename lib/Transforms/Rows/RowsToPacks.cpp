@@ -14,6 +14,7 @@
 #include "lib/Transforms/Rows/RowAccess.h"
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/Rows/RowScan.h"
+#include "lib/Transforms/Rows/RowSwap.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -60,7 +61,7 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Value value = readMemory(
         rewriter, loc, layout, predicate, element, source,
         buildIndices(rewriter, loc, op.getAccesses().front(), Value()));
-    value = widen(rewriter, op, value, predicate);
+    value = widen(rewriter, loc, source, op.getType(), value, predicate);
     if (op.getOther())
       value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
                                       op.getOther());
@@ -184,6 +185,17 @@ struct DistributeScan : RowPattern<ScanOp> {
   }
 };
 
+struct DistributeSwap : RowPattern<SwapOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(SwapOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithMultiple(
+        op, {swapPacks(rewriter, layout, op, adaptor.getSource())});
+    return success();
+  }
+};
+
 struct DistributeBroadcast : RowPattern<BroadcastOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -277,16 +289,16 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
 
   RewritePatternSet patterns(ctx);
   patterns.add<DistributeScalarLoad, DistributeScalarStore, DistributePackwise,
-               DistributeReduce, DistributeScan, DistributeBroadcast>(
-      converter, ctx, layout);
+               DistributeReduce, DistributeScan, DistributeSwap,
+               DistributeBroadcast>(converter, ctx, layout);
   patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalOp<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp,
-                      ReduceOp, ScanOp, BroadcastOp>();
+  target.addIllegalOp<LoadOp, LoadIntoOp, SwapOp, StoreOp, StoreMembersOp,
+                      SplatOp, IotaOp, ReduceOp, ScanOp, BroadcastOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

@@ -64,6 +64,9 @@ public:
   mlir::Value max(mlir::Value x, mlir::Value y) {
     return mlir::arith::MaximumFOp::create(b, loc, x, y);
   }
+  mlir::Value min(mlir::Value x, mlir::Value y) {
+    return mlir::arith::MinimumFOp::create(b, loc, x, y);
+  }
   /// A row tile or a vector of `x`.
   mlir::Value splat(mlir::Value x, mlir::Type type) {
     if (isRowTile(type))

@@ -313,11 +313,18 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
-    float factor =
-        isBaseE(op.getType()) ? llvm::numbers::ln2f : llvm::numbers::log2ef;
-    rewriter.replaceOpWithMultiple(
-        op, {Parts(f.mul(state.max, f.constant(factor)), state.sum, state.acc)
-                 .values()});
+    bool toE = isBaseE(op.getType());
+    float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
+    Value max = f.mul(state.max, f.constant(factor));
+    // An infinity would be an empty state's.
+    if (!toE) {
+      float largest = std::numeric_limits<float>::max();
+      Value finite =
+          f.max(f.min(max, f.constant(largest)), f.constant(-largest));
+      max = f.select(f.equal(state.max, f.negInf()), state.max, finite);
+    }
+    rewriter.replaceOpWithMultiple(op,
+                                   {Parts(max, state.sum, state.acc).values()});
     return success();
   }
 };

@@ -139,10 +139,12 @@ private:
 };
 } // namespace
 
-/// True if an iteration reduces a row, as a key's score does: the next ones'
-/// rows have to be on the way meanwhile.
+/// True for a loop by itself whose iterations reduce a row, as a key's score
+/// does: the next ones' rows have to be on the way meanwhile.
 static bool reducesRows(scf::ForOp loop) {
-  return llvm::any_of(loop.getOps<ReduceOp>(),
+  return !loop->getParentOfType<scf::ForOp>() &&
+         loop.getBody()->getOps<scf::ForOp>().empty() &&
+         llvm::any_of(loop.getOps<ReduceOp>(),
                       [](ReduceOp op) { return !op.getInLane(); });
 }
 

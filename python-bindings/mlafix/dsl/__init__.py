@@ -38,6 +38,7 @@ from .built_ins import (
     splat,
     store,
     store_state,
+    swap,
     turn,
     where,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "splat",
     "store",
     "store_state",
+    "swap",
     "sum",
     "turn",
     "u8",

@@ -54,6 +54,13 @@ class Arguments:
             return str(value)
         self.ctx.fail(node, f'expected "e", 2 or a Base for the base, got {describe(value)}')
 
+    def count(self, node: ast.expr, least: int) -> int:
+        """A constant integer of at least so much."""
+        value = self.expressions.eval(node)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            self.ctx.fail(node, f"expected a constant integer of {least} or more, got {describe(value)}")
+        return value
+
     def dim_name(self, node: ast.expr) -> str:
         return self.expressions.memory.row_dim(self.expressions.eval(node), node)
 

@@ -78,6 +78,14 @@ class ArithmeticBuiltIns:
         dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"])
         return self.ctx.wrap(self.ctx.builder.iota(dim, self.ctx.at(node)))
 
+    def call_swap(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "row block")
+        row = self.expressions.value(found["row"])
+        block = self.arguments.count(found["block"], 1)
+        if row.type.kind != "row" or row.type.dtype not in ("f32", "i32"):
+            self.ctx.fail(found["row"], f"expected a row of f32 or i32, got {describe(row)}")
+        return self.ctx.wrap(self.ctx.builder.swap(row.value, block, self.ctx.at(node)))
+
     def call_argmax(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         return self.reduce(node, built_in.name, built_in.usage)
 

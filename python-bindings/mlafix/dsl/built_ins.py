@@ -55,8 +55,9 @@ exchange = BuiltIn(
 )
 load = BuiltIn(
     "load",
-    "load(tensor[…], where=…, otherwise=…)",
-    "a row or an element; nothing is read where the predicate is false, and the value is `otherwise` (0) there.",
+    "load(tensor[…], where=…, otherwise=…) or load(tensor[…], into=…, first=…, each=…, where=…)",
+    "a row or an element; nothing is read where the predicate is false, and the value is `otherwise` (0) there. With into, a row"
+    " along that dim, which has the row that is read from its element `first` on, each element `each` times.",
 )
 store = BuiltIn("store", "store(tensor[…], value, where=…)", "writes a row or an element where the predicate holds.")
 load_state = BuiltIn(
@@ -96,6 +97,11 @@ lse_of = BuiltIn("lse_of", "lse_of(state)", "the log-sum-exp of a state: what st
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
 iota = BuiltIn("iota", 'iota("D")', "a row of i32 whose elements are their own indices: 0, 1, 2 and so on.")
+swap = BuiltIn(
+    "swap",
+    "swap(row, block)",
+    "the row in which neighbouring blocks of a power of two of elements have changed places: element i is element i ^ block.",
+)
 argmax = BuiltIn(
     "argmax",
     "argmax(row, along=…)",

@@ -59,6 +59,15 @@ class Memory:
         dtype = dtype or tensor.element
         return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node), element.group, element.member))
 
+    def read_into(self, element: Element, node: ast.AST, where: Dyn | bool | None, dim: str, first: int, each: int) -> Dyn:
+        """A row along `dim` that has the row from element `first` on, each element `each` times."""
+        ctx = self.ctx
+        predicate = ctx.predicate(where, node)
+        row = ctx.wrap(ctx.builder.load_into(element.tensor.value, element.indices, predicate, dim, first, each, ctx.at(node)))
+        if row.type.dtype != element.tensor.element:  # integers of a variable become i64 when they are read
+            ctx.fail(node, f"expected a dtype that is no variable of integers for a row that is read into another one, got {element.tensor.annotation.dtype}")
+        return row
+
     def write(self, element: Element, value: Any, value_node: ast.AST, node: ast.AST, where: Dyn | bool | None = None) -> None:
         tensor, ctx = element.tensor, self.ctx
         if tensor.annotation.access == "read":

@@ -8,7 +8,7 @@ from typing import Any
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .values import Dyn, Tensor, describe
+from .values import Dyn, Element, Tensor, describe
 
 
 class MemoryBuiltIns:
@@ -21,13 +21,26 @@ class MemoryBuiltIns:
         self.arguments = arguments
 
     def call_load(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "element", "where otherwise")
+        found = self.arguments.by_name(node, built_in, "element", "where otherwise into first each")
         element = self.expressions.element(found["element"])
         where = self.arguments.where(found)
+        if "into" in found:
+            return self.load_into(element, node, found, where)
+        for name in ("first", "each"):
+            if name in found:
+                self.ctx.fail(found[name], f"expected a dim (into=…) beside {name}, got none")
         otherwise = self.expressions.value(found["otherwise"], element.tensor.element) if "otherwise" in found else None
         if otherwise is not None and where is None and not self.ctx.guards:
             self.ctx.fail(found["otherwise"], "expected a predicate (where=…) beside otherwise, got none")
         return self.memory.read(element, node, where, otherwise)
+
+    def load_into(self, element: Element, node: ast.Call, found: dict[str, ast.expr], where: Dyn | bool | None) -> Dyn:
+        if "otherwise" in found:
+            self.ctx.fail(found["otherwise"], "expected no value instead of a row that is read into another one, got otherwise")
+        if element.dim is None or element.is_part:
+            self.ctx.fail(node, "expected a whole row to read into another one, got a part or an element")
+        first, each = (self.arguments.count(found[name], least) if name in found else least for name, least in (("first", 0), ("each", 1)))
+        return self.memory.read_into(element, node, where, self.arguments.dim_name(found["into"]), first, each)
 
     def call_store(self, node: ast.Call, built_in: BuiltIn) -> None:
         found = self.arguments.by_name(node, built_in, "element value", "where")

@@ -197,10 +197,10 @@ class TensorType:
     @without_frames
     def swizzle(self, tiles: str) -> TensorType:
         """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: rows (the first dim) and columns (the others, one behind another) lie in
-        tiles of 128 rows and 4 columns, as the scales of block-scaled matrix products do. A call passes a tensor whose number
-        of rows, padding included, is a multiple of 128, and whose rows are a multiple of 4 elements apart."""
-        if tiles != "128x4" or self.many or len(self.dims) < 2:
-            raise ArgumentError(f'swizzle: expected "128x4", for one tensor of two dims or more, got {tiles!r} for {self!r}')
+        tiles of 128 rows and 4 columns, or with "8x4" of 8 rows, as the scales of block-scaled matrix products do. A call passes
+        a tensor whose number of rows, padding included, is a multiple of 128 or 8, and whose rows are a multiple of 4 elements apart."""
+        if tiles not in ("128x4", "8x4") or self.many or len(self.dims) < 2:
+            raise ArgumentError(f'swizzle: expected "128x4" or "8x4", for one tensor of two dims or more, got {tiles!r} for {self!r}')
         return dataclasses.replace(self, tiles=tiles)
 
     def __or__(self, other: None) -> TensorType:

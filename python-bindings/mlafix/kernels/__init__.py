@@ -12,7 +12,7 @@ from types import ModuleType
 from .._kernel import Kernel
 from .scaling import FORMATS, Family
 
-MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rope", "rows", "tokens")
+MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")
 
 
 def _modules() -> list[ModuleType]:

@@ -39,8 +39,8 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# Of two sides and of their merge, where these are not all one.
-PREFIX, SUFFIX, RESULT = Base("PrefixBase"), Base("SuffixBase"), Base("ResultBase")
+# Of two sides and of their merge, where these are not all one, and the one in which they meet.
+PREFIX, SUFFIX, RESULT, MEETING = Base("PrefixBase"), Base("SuffixBase"), Base("ResultBase"), Base("MeetingBase")
 # Of the logits of sinks.
 C = DType("C", default=f32)
 
@@ -83,9 +83,9 @@ def merged_pair(t, h, of, in_context, in_one_base):
         p = load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=B)
         s = load_state(of.suffix[t, h], of.suffix_lse[h, t], base=B)
     else:
-        p = rebase(load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=PREFIX), RESULT)
-        s = rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), RESULT)
-    return merge(p, s)
+        p = rebase(load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=PREFIX), MEETING)
+        s = rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), MEETING)
+    return merge(p, s) if in_one_base else rebase(merge(p, s), RESULT)
 
 
 @inline
@@ -378,7 +378,7 @@ def prefix_where(condition, prefix, prefix_lse, t, h, in_one_base):
     if in_one_base:
         state = load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=B)
     else:
-        state = rebase(load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=PREFIX), RESULT)
+        state = rebase(load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=PREFIX), MEETING)
     return state
 
 
@@ -392,61 +392,8 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_on
     if in_one_base:
         second = load_state(suffix[t, h], suffix_lse[t, h], base=B)
     else:
-        second = rebase(load_state(suffix[t, h], suffix_lse[t, h], base=SUFFIX), RESULT)
-    return merge(masked, second)
-
-
-@inline
-def fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, in_one_base):
-    early = prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h, in_one_base)
-    inside = is_of_a_sequence(t, cu_seqlens)
-    live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
-    merged = merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_one_base)
-    store_state(merged, out[t, h], out_lse[t, h], where=inside)
-
-
-@kernel(allow={"bounds"})  # a row's number may be no sequence's
-def fixup_merge(
-    out: InOut[T, "n H D"],
-    out_lse: InOut[f32, "n H"] | None,
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "n H"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "n H"],
-    kv_lens: In[i32, "s"],
-    cu_seqlens: In[i32, "s1"],
-    halvings: index,
-):
-    """Merges two partial attention states per (token, head) row, where the prefix of sequences without keys is empty.
-
-      out, out_lse       [n, H, D] T, [n, H] f32  written in the rows of sequences; the lse optional
-      prefix, prefix_lse [n, H, D] T, [n, H] f32  not read, or of no effect, in rows of sequences without keys
-      suffix, suffix_lse [n, H, D] T, [n, H] f32
-      kv_lens            [s]       i32  sequence i has keys in the prefix if kv_lens[i] > 0
-      cu_seqlens         [s1]      i32  sequence i has the rows cu_seqlens[i] to cu_seqlens[i + 1] - 1
-      halvings                     index  1 + log2 of the sequences: see segments.segment_of
-
-    The lse is in base e, or in base 2 where B = 2.
-    """
-    for t, h in grid("n", "H"):
-        fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, True)
-
-
-@kernel(allow={"bounds"})
-def fixup_merge_bases(
-    out: InOut[T, "n H D"],
-    out_lse: InOut[f32, "n H"] | None,
-    prefix: In[T, "n H D"],
-    prefix_lse: In[f32, "n H"],
-    suffix: In[T, "n H D"],
-    suffix_lse: In[f32, "n H"],
-    kv_lens: In[i32, "s"],
-    cu_seqlens: In[i32, "s1"],
-    halvings: index,
-):
-    """fixup_merge with a base for each lse: PrefixBase, SuffixBase and ResultBase."""
-    for t, h in grid("n", "H"):
-        fixed_and_merged(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings, t, h, False)
+        second = rebase(load_state(suffix[t, h], suffix_lse[t, h], base=SUFFIX), MEETING)
+    return merge(masked, second) if in_one_base else rebase(merge(masked, second), RESULT)
 
 
 @scaled
@@ -474,7 +421,7 @@ def merge_masked_states(scaling: Scaling, in_one_base: bool = True) -> Any:
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
             merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j], in_one_base)
                       for j in range(scaling.joined)]  # fmt: skip
-            if scaling.is_static:
+            if scaling.is_static and scaling.turned == 0:
                 store_state(merged[0], to.out[t, p], out_lse[t, p], scale=to.out_scales[0], where=inside)
             else:
                 if inside:
@@ -500,7 +447,7 @@ def sinks_applied(lse_layout: str) -> Any:
                 state = load_state(v[t, h], s[t, h], base=B)
             else:
                 state = load_state(v[t, h], s[h, t], base=B)
-            whole = rebase(merge(state, sink(f32(sinks[h]), base="e")), RESULT)
+            whole = rebase(merge(rebase(state, MEETING), sink(f32(sinks[h]), base="e")), RESULT)
             if is_nh:
                 store_state(whole, out[t, h], out_lse[t, h])
             else:

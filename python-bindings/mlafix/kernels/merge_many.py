@@ -31,10 +31,11 @@ from mlafix.dsl import (
     present,
     rebase,
     shape,
+    sink,
     splat,
     store_state,
 )
-from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states
+from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states, turned
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -436,59 +437,79 @@ def splits(partial, partial_lse, i, j, h, in_one_base):
 
 @scaled
 def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
-    """The splits of split-KV attention. No packed i32 scales."""
+    """The splits of split-KV attention."""
     of = scaling.dim
 
     @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know
     def merge_split_states(
-        to: result(scaling, "b l H (G K)", f"b l {of} G"),
+        to: result(scaling, "b l H (G K)", "b l P Q G"),
         out_lse: Out[f32, "b l H"] | None,
+        sinks: In[f32, "H"] | None,
         partial: In[T, "s b l H (G K)"],
         partial_lse: In[f32, "s b l H"],
     ):
         for i, j, p in grid("b", "l", of):
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [splits(partial, partial_lse, i, j, h, in_one_base) for h in heads]
-            store_split(merged, i, j, p, heads, to, out_lse)
+            store_split(merged, i, j, p, heads, to, out_lse, sinks)
 
     return merge_split_states
 
 
 @inline
-def store_split(merged, i, j, p, heads, to, out_lse):
-    """The rows of one head, or of those that share a group, with their scales, and their lses."""
-    if to.how.is_static:
-        to.out[i, j, p] = payload(merged[0]) * (1.0 / to.out_scales[0])
+def row_beside_sink(state, h, sinks):
+    whole = state
+    if present(sinks):
+        whole = merge(state, sink(sinks[h], base="e"))
+    return payload(whole)
+
+
+@inline
+def store_split(merged, i, j, p, heads, to, out_lse, sinks):
+    """The rows of one head, or of those that share a group, with their scales, and their lses, which are without the sinks."""
+    rows = [row_beside_sink(merged[k], heads[k], sinks) for k in range(to.how.joined)]
+    if to.how.turned > 0:
+        position = to.positions[i, j]
+        rows = [turned(row, position, to) for row in rows]
+    if to.how.is_plain:
+        to.out[i, j, p] = rows[0]
+    elif to.how.is_static:
+        to.out[i, j, p] = rows[0] * (1.0 / to.out_scales[0])
     elif to.how.joined > 1:
-        scale, elements = joined_rows([payload(state) for state in merged], to.how)
-        to.out_scales[i, j, p, 0] = scale
+        scale, elements = joined_rows(rows, to.how)
+        to.out_scales[i, j, p, 0, 0] = scale
         for k in range(to.how.joined):
             to.out[i, j, heads[k]] = elements[k]
     else:
-        scale, elements = grouped(payload(merged[0]), to)
-        if to.how.in_tiles:
+        scale, elements = grouped(rows[0], to)
+        if to.how.tile_rows > 0:
             to.out_scales[to.first_row + i * shape("l") + j, p] = scale
         else:
-            to.out_scales[i, j, p] = scale
+            to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
         to.out[i, j, p] = elements
+    if to.how.pads:
+        if p == shape("H") - 1:
+            for other in range(p % shape("Q") + 1, shape("Q")):
+                to.out_scales[i, j, p // shape("Q"), other] = 0.0
     for k in range(to.how.joined):
         out_lse[i, j, heads[k]] = lse_of(merged[k])
 
 
 @scaled
 def merge_counted_states(scaling: Scaling) -> Any:
-    """Splits that are counted, or not normalised. No packed i32 scales."""
+    """Splits that are counted, or not normalised."""
     of_groups = scaling.dim
 
     @kernel(allow={"races"})  # as in merge_split_states
     def merge_counted_states(
-        to: result(scaling, "b l H (G K)", f"b l {of_groups} G"),
+        to: result(scaling, "b l H (G K)", "b l P Q G"),
         out_lse: Out[f32, "b l H"] | None,
+        sinks: In[f32, "H"] | None,
         of: splits_of(T, "(G K)"),
     ):
         for i, j, p in grid("b", "l", of_groups):
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [counted(i, j, h, of, "(G K)") for h in heads]
-            store_split(merged, i, j, p, heads, to, out_lse)
+            store_split(merged, i, j, p, heads, to, out_lse, sinks)
 
     return merge_counted_states

@@ -253,17 +253,8 @@ def weighted(rows, lses, rank, t, h):
 
 
 @kernel
-def weight_of_rank(out: InOut[T, "n H D"], out_lse: Out[f32, "n H"], lses: In[f32, "r n H"], rank: index):
-    """out *= B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses."""
-    assume(rank >= 0)
-    assume(rank < shape("r"))
-    for t, h in grid("n", "H"):
-        store_state(weighted(out, lses, rank, t, h), out[t, h], out_lse[t, h])
-
-
-@kernel
 def weigh_rank(out: Out[O, "n H D"], out_lse: Out[f32, "n H"], rows: In[T, "n H D"], lses: In[f32, "r n H"], rank: index):
-    """As `weight_of_rank`, with the weighted rows apart from the rank's own."""
+    """out = rows * B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses; out may be rows."""
     assume(rank >= 0)
     assume(rank < shape("r"))
     for t, h in grid("n", "H"):

@@ -107,13 +107,25 @@ def quantize_fp8_static(out: Out[f8e4m3fn, "n D"], x: In[T, "n D"], scale: In[f3
         out[t] = v * (1.0 / scale[0])
 
 
+@inline
+def clear_row(scales, t, first, last, end, columns):
+    if first <= t < end:
+        for c in range(columns if t < last else 0, shape("c")):
+            scales[t, c] = 0
+
+
 @kernel(allow={"bounds"})
 def clear_padding(scales: InOut[u8, "m c"].swizzle("128x4"), first: index, last: index, end: index, columns: index):
     """Zeros in the padding of tiles: behind `columns` of the rows from `first` to `last`, and in rows from there to `end`."""
     for t in grid("m"):
-        if first <= t < end:
-            for c in range(columns if t < last else 0, shape("c")):
-                scales[t, c] = 0
+        clear_row(scales, t, first, last, end, columns)
+
+
+@kernel(allow={"bounds"})
+def clear_padding_8x4(scales: InOut[u8, "m c"].swizzle("8x4"), first: index, last: index, end: index, columns: index):
+    """clear_padding of tiles of 8 rows."""
+    for t in grid("m"):
+        clear_row(scales, t, first, last, end, columns)
 
 
 @scaled

@@ -1,4 +1,4 @@
-"""How results in fp8 or fp4 are scaled: the scales of groups of a row, or of several heads' rows, and what is stored.
+"""How results are stored: turned by the angles of their positions, and in fp8 or fp4 with scales of groups of a row, or of several heads' rows.
 
 Scales are `[n, P, Q, G]`: that of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 these are tensors `[n, H, G]` of
 any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
@@ -12,9 +12,31 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mlafix.dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, index, inline, lse_of, payload, shape, where
+from mlafix.dsl import (
+    DType,
+    In,
+    InOut,
+    Out,
+    f4e2m1,
+    f8e4m3fn,
+    f8e8m0,
+    f32,
+    index,
+    inline,
+    iota,
+    load,
+    lse_of,
+    payload,
+    shape,
+    swap,
+    where,
+)
 
 S = DType("S")
+# Of a result that is not scaled, of cosines and sines, and of positions.
+O = DType("O")  # noqa: E741 (the library's name)
+A = DType("A", default=f32)
+N = DType("N", default="i64")
 
 # The least magnitude that a group is scaled for, and the least scale that is a power of two: those of engines' quantisers.
 SMALLEST = 1e-10
@@ -34,20 +56,28 @@ class Scaling:
         pads: heads do not fill the last words of scales.
         is_fp4: elements are f4e2m1: with scales that are powers of two MXFP4, else NVFP4, whose scales are f8e4m3fn and have a
             global scale.
-        in_tiles: scales lie in tiles of 128 x 4.
+        tile_rows: scales lie in tiles of so many rows, 128 or 8, and 4 columns; 0: in rows.
         floors: scales of MXFP4 are rounded down.
         is_static: elements are f8e4m3fn with one scale, which is given in the place of scales; G is 1.
         joined: heads that share a group, of f8e4m3fn.
+        is_plain: elements are not scaled: of a dtype of their own; G is 1.
+        turned: elements of each row that are turned by the angles of its position, before all else; 0: none.
+        first: the first of these.
+        halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
     """
 
     is_power: bool = False
     rounding: Any = f32
     pads: bool = False
     is_fp4: bool = False
-    in_tiles: bool = False
+    tile_rows: int = 0
     floors: bool = False
     is_static: bool = False
     joined: int = 1
+    is_plain: bool = False
+    turned: int = 0
+    first: int = 0
+    halves: bool = False
 
     @property
     def dim(self) -> str:
@@ -57,14 +87,16 @@ class Scaling:
     @property
     def stored(self) -> Any:
         """The dtype of a result."""
-        return f4e2m1 if self.is_fp4 else f8e4m3fn
+        return O if self.is_plain else f4e2m1 if self.is_fp4 else f8e4m3fn
 
     def scales(self, dims: str, some: bool) -> Any:
         """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
+        if self.is_plain:
+            return In[f32, "one=1"] | None
         if self.is_static:
             return In[f32, "one=1"]
-        if self.in_tiles:
-            return InOut[S, "m H G"].swizzle("128x4")
+        if self.tile_rows:
+            return InOut[S, "m H G"].swizzle(f"{self.tile_rows}x4")
         return InOut[S, dims] if some else Out[S, dims]
 
 
@@ -73,11 +105,11 @@ FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),
     "fp8_groups_power": Scaling(is_power=True),
-    "mxfp8_tiles": Scaling(is_power=True, in_tiles=True),
+    "mxfp8_tiles": Scaling(is_power=True, tile_rows=128),
     "nvfp4": Scaling(is_fp4=True),
-    "nvfp4_tiles": Scaling(is_fp4=True, in_tiles=True),
+    "nvfp4_tiles": Scaling(is_fp4=True, tile_rows=128),
     "mxfp4": Scaling(is_fp4=True, is_power=True),
-    "mxfp4_tiles": Scaling(is_fp4=True, is_power=True, in_tiles=True),
+    "mxfp4_tiles": Scaling(is_fp4=True, is_power=True, tile_rows=128),
 }
 
 
@@ -106,6 +138,9 @@ class Result:
 
     Args:
         first_row: the row of token 0 in tiles of scales.
+        positions: of each token, in `cos_sin`; None where rows are not turned.
+        cos_sin: the cosines and the sines of positions.
+        sign: -1 turns back.
     """
 
     out: Any
@@ -113,12 +148,36 @@ class Result:
     global_scale: Any
     first_row: Any
     how: Scaling
+    positions: Any = None
+    cos_sin: Any = None
+    sign: Any = None
 
 
 def result(how: Scaling, rows: str = "n H (G K)", scales: str = "n P Q G", some: bool = False) -> Result:
     """The declaration of a result with these dims; `some`: rows may be left."""
     out = (InOut if some else Out)[how.stored, rows]
-    return Result(out, how.scales(scales, some), In[f32, "one=1"] | None, index, how)
+    whole = Result(out, how.scales(scales, some), In[f32, "one=1"] | None, index, how)
+    if not how.turned:
+        return whole
+    tokens = rows.partition(" H ")[0]
+    return dataclasses.replace(whole, positions=In[N, tokens], cos_sin=In[A, "angles two=2 Z"], sign=f32)
+
+
+@inline
+def turned(row, position, to):
+    """A row whose pairs are turned by the angles of its position; a position that is none makes them zeros."""
+    result = row
+    if to.how.turned > 0:
+        block = to.how.turned // 2 if to.how.halves else 1
+        each = 1 if to.how.halves else 2
+        known = 0 <= position < shape("angles")
+        cosines = load(to.cos_sin[position, 0], into="(G K)", first=to.how.first, each=each, where=known)
+        sines = load(to.cos_sin[position, 1], into="(G K)", first=to.how.first, each=each, where=known) * to.sign
+        i = iota("(G K)")
+        pairs = row * cosines + swap(row, block) * where((i & block) == 0, -sines, sines)
+        inside = (i >= to.how.first) & (i < to.how.first + to.how.turned)
+        result = where(inside, pairs if known else 0.0, row)
+    return result
 
 
 @inline
@@ -186,11 +245,13 @@ def grouped(row, to):
 @inline
 def store_groups(row, t, h, to):
     """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
-    if to.how.is_static:
+    if to.how.is_plain:
+        to.out[t, h] = row
+    elif to.how.is_static:
         to.out[t, h] = row * (1.0 / to.out_scales[0])
     else:
         scale, elements = grouped(row, to)
-        if to.how.in_tiles:
+        if to.how.tile_rows > 0:
             to.out_scales[to.first_row + t, h] = scale
         else:
             to.out_scales[t, h // shape("Q"), h % shape("Q")] = scale
@@ -215,6 +276,9 @@ def joined_rows(rows, how):
 @inline
 def store_rows(rows, t, p, to):
     """The rows of one head, or of those that share a group, with their scales."""
+    if to.how.turned > 0:
+        position = to.positions[t]
+        rows = [turned(row, position, to) for row in rows]
     if to.how.joined == 1:
         store_groups(rows[0], t, p, to)
     else:

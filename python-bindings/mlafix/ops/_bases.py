@@ -41,11 +41,16 @@ class Bases(NamedTuple):
     def are_one(self) -> bool:
         return self.prefix == self.suffix == self.result
 
+    @property
+    def meeting(self) -> str:
+        """The base in which two sides are merged: e, to which every lse converts within the range of f32, unless one of base 2 stays in it."""
+        return "2" if self.result == "2" and "2" in (self.prefix, self.suffix) else "e"
+
     def bindings(self, sides: bool) -> Dict[str, str]:
         """What binds a kernel to these. `sides`: it merges a prefix and a suffix, else states of one base."""
         if self.are_one:
             return {"B": self.prefix}
-        inputs = {"PrefixBase": self.prefix, "SuffixBase": self.suffix} if sides else {"B": self.prefix}
+        inputs = {"PrefixBase": self.prefix, "SuffixBase": self.suffix, "MeetingBase": self.meeting} if sides else {"B": self.prefix}
         return {**inputs, "ResultBase": self.result}
 
     def key(self, layout: str, sides: bool = False) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ import numpy
 
 from .._arguments import wrong
 
-TILE_ROWS, TILE_COLUMNS = 128, 4
+TILE_COLUMNS = 4
+_TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}
 _BYTES_A_WORD = 4
 _MOST_JOINED = 8  # heads of a group, whose rows a lane holds
 
@@ -69,8 +70,13 @@ def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any
     return _bytes_as(scales, dtype).reshape((*lead, heads, 1, groups))
 
 
-def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, first_row: int, clears: bool) -> tuple[Any, Padding]:
-    """Scales of blocks in tiles of 128 rows and 4 columns, as `[m, H, G]`, and what clears their padding if it is to be cleared."""
+def tile_rows(tiles: str | None) -> int:
+    """The rows of a tile; 0 of scales in rows."""
+    return _TILE_ROWS[tiles]
+
+
+def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height: int, first_row: int, clears: bool) -> tuple[Any, Padding]:
+    """Scales of blocks in tiles of `height` rows and 4 columns, as `[m, H, G]`, and what clears their padding if it is to be cleared."""
     *lead, heads, dim = rows
     kind = kind_of(scales, owner)
     if kind not in (dtype, "uint8", "int32"):
@@ -80,13 +86,13 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, first_r
     if kind == "int32" and len(shape) == 2:
         shape = (shape[0], shape[1] * _BYTES_A_WORD)
     tokens, pitch = math.prod(lead), -(-columns // TILE_COLUMNS) * TILE_COLUMNS
-    if rest or dim % size or len(shape) != 2 or shape[1] != pitch or shape[0] % TILE_ROWS:
-        raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {TILE_ROWS}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
+    if rest or dim % size or len(shape) != 2 or shape[1] != pitch or shape[0] % height:
+        raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {height}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
     if not 0 <= first_row <= shape[0] - tokens:
         raise wrong(f"{owner}.first_row", f"a row from 0 to {shape[0] - tokens}, for {tokens} tokens in {shape[0]} rows", first_row)
     words = _contiguous_words(scales, owner) if kind == "int32" else scales
     view = _bytes_as(words, dtype)[:, :columns].reshape((shape[0], heads, dim // size))
-    return view, (_bytes_as(words, "uint8"), first_row, tokens, columns) if clears else None
+    return view, (_bytes_as(words, "uint8"), height, first_row, tokens, columns) if clears else None
 
 
 def _contiguous_words(scales: Any, owner: str) -> Any:
@@ -149,10 +155,10 @@ def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Group
     *lead, heads, dim = rows
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)
-    if len(lead) != 1 or rest or groups not in (1, 2, _BYTES_A_WORD):
+    if rest or groups not in (1, 2, _BYTES_A_WORD):
         raise wrong(f"{owner}.scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
     if shape != (*lead, words):
-        raise wrong(f"{owner}.scales", f"shape [{lead[0]}, {words}], a word for each 4 groups of 128", shape)
+        raise wrong(f"{owner}.scales", f"shape [{', '.join(map(str, lead))}, {words}], a word for each 4 groups of 128", shape)
     # A view of another size needs a last dim that is contiguous, and one that is added is.
     each = _bytes_as(scales[..., None], "float8_e8m0fnu")
     shared = _BYTES_A_WORD // groups

@@ -18,6 +18,7 @@ from typing import Any, Callable, NamedTuple
 from .._arguments import wrong
 from .._arrays import dtype_name, is_torch
 from .formats import FORMATS, check_format
+from .rope import Rope, check_rope
 
 
 WRITTEN = "Tensor(!)"
@@ -98,6 +99,17 @@ def _flat_dtype(value: Any) -> tuple[Any, ...]:
     return (None if value is None else dtype_name(value),)
 
 
+def _flat_rope(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return (None, None, False, False, None)
+    check_rope(value)
+    return value.positions, value.table, value.interleaved, value.inverse, value.start
+
+
+def _whole_rope(positions: Any, table: Any, interleaved: bool, inverse: bool, start: Any) -> Any:
+    return None if positions is None else Rope(positions, table, interleaved=interleaved, inverse=inverse, start=start)
+
+
 _FORMAT = Passed(
     (("str?", ""), (f"{WRITTEN}?", "_scales"), ("Tensor?", "_scale"), ("Scalar?", "_scale_number"),
      *((kind, f"_{field}") for field, kind, _ in _FORMAT_FIELDS)), _flat_format, _whole_format)  # fmt: skip
@@ -115,6 +127,8 @@ _PASSED = {
     "int | Array | None": _ARRAY_OR_INT,
     "OutFormat": _FORMAT,
     "OutFormat | None": _FORMAT,
+    "Rope | None": Passed((("Tensor?", "_positions"), ("Tensor?", "_table"), ("bool", "_interleaved"), ("bool", "_inverse"), ("SymInt?", "_start")),
+                          _flat_rope, _whole_rope),
     "bool": _as("bool"),
     "float": _as("Scalar"),
     "float | None": _as("Scalar?"),

@@ -14,21 +14,24 @@ from ..kernels import rows as row_kernels
 from ..kernels.scaling import Scaling
 from ._bases import Bases
 from ._launch import Binding, launch_kernel
-from ._layouts import TILE_COLUMNS, TILE_ROWS, Rows
+from ._layouts import TILE_COLUMNS, Rows
 from ._operators import FAKE
 from ._types import Bound
-from .formats import FORMATS, How, OutFormat
+from .formats import FORMATS, How, OutFormat, Plain
+from .rope import Rope, check_rope
 
 ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 
 
 def _renamed(name: str) -> Any:
-    """`launch_kernel` with errors that name the fields of a format."""
+    """`launch_kernel` with errors that name the fields of a format and of `Rope`."""
     scales = "scale" if name == "Fp8" else "scales"
-    return renames(out_scales=f"{name}.{scales}", global_scale=f"{name}.global_scale", first_row=f"{name}.first_row")(launch_kernel)
+    return renames(out_scales=f"{name}.{scales}", global_scale=f"{name}.global_scale", first_row=f"{name}.first_row",
+                   positions="Rope.positions", cos_sin="Rope.table")(launch_kernel)
 
 
-_LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()}
+_LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()} | {Plain: _renamed("")}
+_PLAIN = Plain()
 
 _FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.merge_two_states, "masked_states": merge.merge_masked_states,
              "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
@@ -49,17 +52,17 @@ def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: b
         made = _FAMILIES[name](scaling, bases.are_one, *([copies] if name == "two_states" else []))
         named = bases.bindings(name in ("two_states", "masked_states"))
     chosen = {variable: base for variable, base in named.items() if base != "e"}
-    bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.joined > 1 else {})
+    bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.is_plain or how.joined > 1 else {})
     return made.specialize(**bindings) if bindings else made
 
 
-def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
-           bases: Bases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None) -> None:
+def launch(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
+           bases: Bases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None) -> None:
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
     Args:
         name: the kernel.
-        out_format: what `out` is stored in.
+        out_format: what `out` is stored in; None: its own dtype.
         rows: the shape of the result without a format, `[…, H, D]`.
         out: the result.
         arguments: the kernel's, behind those of the format.
@@ -68,30 +71,38 @@ def launch(name: str, out_format: OutFormat, rows: Rows, out: Any, arguments: tu
         count, bound: a count of states that is compiled into the kernel, as into the library's: 0 for any. The order of a merge, and so
             its bits, depend on it.
         copies: of two states, whether tokens past the context are copies.
+        rope: turns rows before they are stored.
     """
+    out_format = out_format or _PLAIN
     shape, fits = getattr(out, "shape", None), out_format.stored_shape(rows)
     if out_format.is_fp4 and shape is not None and tuple(shape) != fits:
         raise wrong("out", f"shape {list(fits)}, two elements of f4e2m1 in a byte", tuple(shape))
+    where: tuple[Any, ...]
     where, how, padding = out_format.place(rows, like, dtype)
-    if name in ("split_states", "counted_states") and not how.in_tiles and not how.is_static:
-        where = (where[0][..., 0, :], *where[1:])
+    if rope is not None:
+        check_rope(rope)
+        placed = rope.place(rows)
+        rope.check_groups(rows[-1], 1 if how.is_static or how.is_plain or how.joined > 1 else where[0].shape[-1])
+        how = how._replace(turned=placed.turned, first=placed.first, halves=not rope.interleaved)
+        where = (*where, *placed.arguments)
     kernel = _kernel(name, how, bases, count, bound, copies)
     _LAUNCHES[type(out_format)](kernel, (out, *where, *arguments), stream)
     if padding is not None and stream is not FAKE:
         _clear(*padding, stream)
 
 
-def _clear(scales: Any, first: int, rows: int, columns: int, stream: Any) -> None:
+def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream: Any) -> None:
     """Clears the padding of tiles behind the launch that writes the scales, or binds both, where there is any."""
     last = first + rows
-    end = -(-last // TILE_ROWS) * TILE_ROWS
+    end = -(-last // height) * height
+    kernel = row_kernels.clear_padding if height == 128 else row_kernels.clear_padding_8x4
     if not rows or (columns % TILE_COLUMNS == 0 and last == end):
         return
     arguments = (scales, first, last, end, columns)
     if type(stream) is not Binding:
-        launch_kernel(row_kernels.clear_padding, arguments, stream)
+        launch_kernel(kernel, arguments, stream)
         return
-    stream.bound = _Both(stream.bound, row_kernels.clear_padding.bind(*arguments), arguments)
+    stream.bound = _Both(stream.bound, kernel.bind(*arguments), arguments)
 
 
 class _Both:

@@ -22,12 +22,12 @@ def _in_base(name: str, base: Base) -> Any:
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
-    launch_kernel(_in_base("weight_of_rank", base), (out, out_lse, lses, rank), stream)
+    launch_kernel(_in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
 
 
 @operation(writes=("out", "out_lse"))
 def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
-    """As `weight_of_rank`, into an array of another dtype or layout, which is not the rank's own."""
+    """As `weight_of_rank`, into an array of another dtype or layout."""
     launch_kernel(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
 
 

@@ -43,10 +43,14 @@ class How(NamedTuple):
     rounding: str = "f32"
     pads: bool = False
     is_fp4: bool = False
-    in_tiles: bool = False
+    tile_rows: int = 0
     floors: bool = False
     is_static: bool = False
     joined: int = 1
+    is_plain: bool = False
+    turned: int = 0
+    first: int = 0
+    halves: bool = False
 
 
 class Placed(NamedTuple):
@@ -142,7 +146,7 @@ class Fp8Groups(OutFormat):
     - f32 or f8e8m0 `[n, P]` of any strides, P a divisor of H: groups of H / P whole heads, up to 8, such as of 128 elements in heads of
       64. Words for such groups, and groups of more heads, are those of `quantize_groups` of the merged rows as `[n, H * D]`.
 
-    `combine_split_kv` has `[B, L, …]` for `[n, …]`, and no words.
+    `combine_split_kv` has `[B, L, …]` for `[n, …]`.
 
     Args:
         scales: f32, f8e8m0 or i32, as above; written.
@@ -182,7 +186,7 @@ _WORDS_GROUP = 128
 
 
 class _Blocks(OutFormat):
-    """A format with scales of a byte for blocks of `size` elements, in rows or in tiles of 128 x 4."""
+    """A format with scales of a byte for blocks of `size` elements, in rows or in tiles of 128 x 4 or 8 x 4."""
 
     size: ClassVar[int]
     scale_dtype: ClassVar[str]
@@ -194,18 +198,18 @@ class _Blocks(OutFormat):
     def __post_init__(self) -> None:
         if self.tiles is None:
             if self.first_row != 0:
-                raise self.wrong("first_row", '0 without tiles="128x4"')
-        elif self.tiles != "128x4":
-            raise self.wrong("tiles", "None or '128x4'")
+                raise self.wrong("first_row", '0 without tiles')
+        elif self.tiles not in ("128x4", "8x4"):
+            raise self.wrong("tiles", "None, '128x4' or '8x4'")
         if self.quantize_from not in _SOURCES:
             raise self.wrong("quantize_from", "'f32' or 'output'")
 
     def _place(self, rows: Rows, like: Any, dtype: Any, number: Any = None, *, is_power: bool = True, floors: bool = False) -> Placed:
         given = self.scales, type(self).__name__, rows, self.size, self.scale_dtype
-        how = How(is_power, self._rounding(like, dtype), is_fp4=self.is_fp4, in_tiles=self.tiles is not None, floors=floors)
+        how = How(is_power, self._rounding(like, dtype), is_fp4=self.is_fp4, tile_rows=_layouts.tile_rows(self.tiles), floors=floors)
         if self.tiles is None:
             return Placed((_layouts.of_blocks(*given), number, 0), how)
-        view, padding = _layouts.in_tiles(*given, self.first_row, self.clear_padding)
+        view, padding = _layouts.in_tiles(*given, how.tile_rows, self.first_row, self.clear_padding)
         return Placed((view, number, self.first_row), how, padding)
 
 
@@ -221,8 +225,9 @@ class MxFp8(_Blocks):
 
     Args:
         scales: f8e8m0 or uint8 `[n, H, G]` or `[n, H * G]` of any strides, G = D / 32; written. With `tiles` also i32 (words of four),
-            `[m, ceil(H * G / 4) * 4]` (i32: a fourth of that), m a multiple of 128, rows contiguous: row `first_row + t` has token t's.
-        tiles: "128x4": scales lie in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them. None: in rows.
+            `[m, ceil(H * G / 4) * 4]` (i32: a fourth of that), m a multiple of a tile's rows, rows contiguous: row `first_row + t` has token t's.
+        tiles: "128x4": scales lie in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them. "8x4": in tiles of 8 rows, as
+            TensorRT-LLM's kernels for few tokens read them (FlashInfer's `SfLayout.layout_8x4`). None: in rows.
         first_row: in tiles, the first token's row. Rows before it are left as they are.
         clear_padding: in tiles, whether a second, small launch writes zeros to the padding that a product reads with the scales, where
             there is any: the columns that make a row's a multiple of 4, and the rows from the last token's to the end of its tile.
@@ -242,7 +247,7 @@ class MxFp8(_Blocks):
 
     scales: Array
     _: dataclasses.KW_ONLY
-    tiles: Literal["128x4"] | None = None
+    tiles: Literal["128x4", "8x4"] | None = None
     first_row: int = 0
     clear_padding: bool = True
     quantize_from: QuantizeFrom = "f32"  # type: ignore[misc]
@@ -266,7 +271,7 @@ class MxFp4(_Blocks):
     Args:
         scales: as of `MxFp8`; written.
         rounding: "floor" or "ceil".
-        tiles: "128x4", or None for scales in rows: see `MxFp8`.
+        tiles: "128x4", "8x4", or None for scales in rows: see `MxFp8`.
         first_row: in tiles, the first token's row.
         clear_padding: in tiles, whether padding that a product reads becomes zeros: see `MxFp8`.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
@@ -285,7 +290,7 @@ class MxFp4(_Blocks):
     scales: Array
     _: dataclasses.KW_ONLY
     rounding: Literal["floor", "ceil"] = "floor"
-    tiles: Literal["128x4"] | None = None
+    tiles: Literal["128x4", "8x4"] | None = None
     first_row: int = 0
     clear_padding: bool = True
     quantize_from: QuantizeFrom = "f32"  # type: ignore[misc]
@@ -314,7 +319,7 @@ class NvFp4(_Blocks):
         scales: f8e4m3fn or uint8, else as of `MxFp8`, for G = D / 16; written.
         global_scale: one f32 on the inputs' device, of any rank; a float is copied there. Engines have 448 * 6 / the largest magnitude of
             a tensor.
-        tiles: "128x4", or None for scales in rows: see `MxFp8`.
+        tiles: "128x4", "8x4", or None for scales in rows: see `MxFp8`.
         first_row: in tiles, the first token's row.
         clear_padding: in tiles, whether padding that a product reads becomes zeros: see `MxFp8`.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
@@ -333,7 +338,7 @@ class NvFp4(_Blocks):
     scales: Array
     global_scale: Array | float
     _: dataclasses.KW_ONLY
-    tiles: Literal["128x4"] | None = None
+    tiles: Literal["128x4", "8x4"] | None = None
     first_row: int = 0
     clear_padding: bool = True
     quantize_from: QuantizeFrom = "f32"  # type: ignore[misc]
@@ -345,6 +350,13 @@ class NvFp4(_Blocks):
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
         return self._place(rows, like, dtype, one_element(self.global_scale, like), is_power=False)
+
+
+class Plain(OutFormat):
+    """The result's usual dtype: what kernels with more to do than a merge take in place of a format."""
+
+    def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
+        return Placed((None, None, 0), How(is_plain=True))
 
 
 FORMATS: dict[str, type[OutFormat]] = {one.__name__: one for one in (Fp8, Fp8Groups, MxFp8, MxFp4, NvFp4)}

@@ -56,6 +56,7 @@ from ._launch import calls_operation, fast_path, launch, launch_kernel, operatio
 from ._outputs import ROWS, launch_in, outputs, transposed
 from ._types import Array, Base, LseLayout, Stream
 from .formats import Fp8, OutFormat
+from .rope import Rope
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge", "apply_sink"]
 
@@ -68,8 +69,6 @@ _COPY_BASES = KernelDispatchers("merge_attn_states_copy_bases")
 _IN_PLACE = KernelDispatchers("merge_state_in_place")
 _IN_PLACE_BASES = KernelDispatchers("merge_state_in_place_bases")
 _STATS = KernelDispatchers("merge_attn_stats")
-_FIXUP = KernelDispatchers("fixup_merge")
-_FIXUP_BASES = KernelDispatchers("fixup_merge_bases")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
@@ -78,7 +77,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       lse_layout: LseLayout = "hn", base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None,
                       suffix_base: Base | None = None, out_base: Base | None = None, copy_past_context: bool = False,
-                      out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                      out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
         lse = log(exp(prefix_lse) + exp(suffix_lse))
@@ -106,6 +105,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
             product, rounded to f32.
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -126,7 +126,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
     copies = copy_past_context and context_rows is not None
-    of_all = out_format is prefix_base is suffix_base is out_base is None
+    of_all = out_format is rope is prefix_base is suffix_base is out_base is None
     if of_all and (fast := fast_path(_COPY if copies else _MERGE, (lse_layout, base if lse_base is None else lse_base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
@@ -135,14 +135,14 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
         lse_layout=lse_layout, base=base, lse_base=lse_base, prefix_base=prefix_base, suffix_base=suffix_base, out_base=out_base,
-        copy_past_context=copies, out_format=out_format, stream=stream)
+        copy_past_context=copies, out_format=out_format, rope=rope, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
                        return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Base, lse_base: Base | None,
                        prefix_base: Base | None, suffix_base: Base | None, out_base: Base | None, copy_past_context: bool,
-                       out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
+                       out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
     copies, key = copy_past_context, spelled_key(lse_layout, base, lse_base, bases)
@@ -150,17 +150,18 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     plain = out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows
-    if out_format is None and not bases.are_one:
+    is_plain = out_format is None and rope is None
+    if is_plain and not bases.are_one:
         launch(_COPY_BASES if copies else _MERGE_BASES, bases.key(layout, sides=True), plain, stream)
-    elif out_format is None:
+    elif is_plain:
         launch(_COPY if copies else _MERGE, key, plain, stream)
-    elif type(out_format) is Fp8 and bases.are_one:
+    elif type(out_format) is Fp8 and rope is None and bases.are_one:
         scale = one_element(out_format.scale, prefix)
         _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
         lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
-        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, bases, stream, copies=copies)
+        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, bases, stream, copies=copies, rope=rope)
     return out, out_lse
 
 
@@ -263,7 +264,8 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
                 out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True, lse_layout: LseLayout = "nh",
                 base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None, suffix_base: Base | None = None,
-                out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
+                stream: Stream = None) -> tuple[Any, Any]:
     """In one launch what the fixup of rows without keys (`mlafix.ops.blank`) and a merge are in two, or with a quantisation in three.
 
     Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
@@ -287,6 +289,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         prefix_base, suffix_base, out_base: the base of one of them, as of `merge_attn_states`. None: that of all.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: rows of T.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -317,16 +320,9 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", count)
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     halvings = max(sequences, 0).bit_length()
-    if out_format is not None:
-        lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
-        arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
-        launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream)
-        return out, out_lse
-    plain = out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings
-    if bases.are_one:
-        launch(_FIXUP, spelled_key(lse_layout, base, lse_base, bases), plain, stream)
-    else:
-        launch(_FIXUP_BASES, bases.key(layout, sides=True), plain, stream)
+    lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
+    arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
+    launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -385,5 +381,5 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
 @functools.lru_cache(maxsize=None)
 def _sink_kernel(layout: str, bases: Bases) -> Kernel:
     kernel = library.kernel("apply_sink" if layout == "nh" else "apply_sink_hn")
-    chosen = {name: base for name, base in (("B", bases.prefix), ("ResultBase", bases.result)) if base != "e"}
+    chosen = {name: base for name, base in (("B", bases.prefix), ("MeetingBase", bases.meeting), ("ResultBase", bases.result)) if base != "e"}
     return kernel.specialize(**chosen) if chosen else kernel

@@ -14,8 +14,8 @@ Each length of a list has code of its own, compiled when it is first met, unless
 Without the bindings of optional arguments the code takes any length, and reaches a fifth less bandwidth where half of the
 arguments are omitted.
 
-A result whose lse is in a base of its own, and splits that are counted, not normalised or beside a state, have kernels that are
-compiled in no package: `mlafix.warmup` of a call compiles its code ahead.
+A result whose lse is in a base of its own or that is turned, and splits that are counted, not normalised, beside a state or have sinks,
+have kernels that are compiled in no package: `mlafix.warmup` of a call compiles its code ahead.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, out_dtype_name, outputs, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
 from .formats import OutFormat
+from .rope import Rope
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
@@ -77,7 +78,7 @@ def bound_count(count: int) -> int:
 @calls_operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
                  base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
-                 stream: Stream = None) -> tuple[Any, Any]:
+                 rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -95,6 +96,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         out_base: of `out_lse`. None: that of `s`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -116,34 +118,37 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     """
     shape = getattr(v, "shape", ())
     spelled = base if lse_base is None else lse_base
-    if out_format is out_base is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
+    if out_format is rope is out_base is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
     return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, lse_base=lse_base, out_base=out_base,
-                         out_format=out_format, stream=stream)
+                         out_format=out_format, rope=rope, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Base,
-                  lse_base: Base | None, out_base: Base | None, out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
+                  lse_base: Base | None, out_base: Base | None, out_format: OutFormat | None, rope: Rope | None,
+                  stream: Stream) -> tuple[Any, Any]:
     """`merge_states`, less the fast path."""
     bases = bases_of(base, lse_base, out_base)
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     rows = n, heads, dim
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=rows)
-    if out_format is None:
+    if out_format is None and rope is None:
         key = _key(spelled_key("nh", base, lse_base, bases)[1], count, "k")
         _launch(_DENSE, _DENSE_BASES, key, bases, (out, out_lse, v, s), stream)
     else:
-        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=bound_count(count))
+        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=bound_count(count),
+                  rope=rope)
     return out, out_lse
 
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
                         return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
-                        out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                        out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
+                        stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
     The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
@@ -161,6 +166,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         out_base: of `out_lse`. None: that of `s`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -187,17 +193,18 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     shape = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape, lse_layout=layout)
     lses = transposed((out_lse, s), layout, "nh")
-    if out_format is None:
+    if out_format is None and rope is None:
         _launch(_RAGGED, _RAGGED_BASES, ("nh", bases.prefix), bases, (out, lses[0], v, lses[1], indptr), stream)
     else:
-        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, bases, stream)
+        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, bases, stream, rope=rope)
     return out, out_lse
 
 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
-                      out_base: Base | None = None, out_format: OutFormat | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                      out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
+                      stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
     Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
@@ -214,6 +221,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         out_base: of `out_lse`. None: that of `ss`.
         out_format: the format of the result, one of `mlafix.ops.formats`, then of arrays with equal strides, none of which is `out`. None: T.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -241,14 +249,15 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first, layout, bases = vs[0], layout_of(lse_layout), bases_of(base, lse_base, out_base)
     out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=layout)
-    if out_format is None:
+    if out_format is None and rope is None:
         pairs = [array for pair in zip(vs, ss) for array in pair]
         family, key = (_LIST, (layout, bases.prefix)) if bases.are_one else (_LIST_BASES, bases.key(layout))
         launch(family, key, (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
     else:
         lses = transposed((out_lse, *ss), layout, "nh")
         rows = rows_of(first, "vs[0]", ROWS)
-        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, bases, stream, count="k", bound=count)
+        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, bases, stream, count="k", bound=count,
+                  rope=rope)
     return out, out_lse
 
 
@@ -282,10 +291,10 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 @calls_operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None = None, seq_lens: Array | None = None,
                      split_len: int | None = None, tile_len: int | None = None, cu_seqlens: Array | None = None,
-                     beside: Array | None = None, beside_lse: Array | None = None, out: Array | None = None, out_lse: Array | None = None,
-                     out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
+                     beside: Array | None = None, beside_lse: Array | None = None, sinks: Array | None = None, out: Array | None = None,
+                     out_lse: Array | None = None, out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                      lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
-                     stream: Stream = None) -> tuple[Any, Any]:
+                     rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
@@ -317,6 +326,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         cu_seqlens: `[q + 1] i32`, there too: the tokens of each sequence, which are numbered over B and L. None: a row of B is one.
         beside: `[B, L, H, D]`, f32, bf16 or f16. None: there is none.
         beside_lse: `[B, L, H] f32`, as `partial_lse` in layout and base; with `beside`.
+        sinks: `[H] f32`: logits in base e that take part in `out` without a value; `out_lse` is without them. None: there are none.
         out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
@@ -327,6 +337,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
         out_base: of `out_lse`. None: that of `partial_lse`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -351,21 +362,22 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is None and lse_layout == "nh":
+    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh":
         spelled = base if lse_base is None else lse_base
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     return _combine_split_kv(partial, partial_lse, partial_sum=partial_sum, seq_lens=seq_lens, split_len=split_len, tile_len=tile_len,
-                             cu_seqlens=cu_seqlens, beside=beside, beside_lse=beside_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse,
-                             lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, stream=stream)
+                             cu_seqlens=cu_seqlens, beside=beside, beside_lse=beside_lse, sinks=sinks, out=out, out_lse=out_lse, out_dtype=out_dtype,
+                             return_lse=return_lse, lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, rope=rope,
+                             stream=stream)
 
 
 @operation({"lses": "partial_lse", "sums": "partial_sum", "lens": "seq_lens", "starts": "cu_seqlens"}, out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None, seq_lens: Array | None, split_len: int | None,
-                      tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, out: Array | None, out_lse: Array | None, out_dtype: DTypeLike,
-                      return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
-                      out_format: OutFormat | None, stream: Stream) -> tuple[Any, Any]:
+                      tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, sinks: Array | None,
+                      out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
+                      out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
@@ -375,22 +387,23 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     counts = _counts(shape[1], seq_lens, split_len, tile_len, cu_seqlens)
     if (beside is None) != (beside_lse is None):
         raise wrong("beside_lse", "an array exactly where beside is one", "one of both")
+    is_plain = out_format is sinks is rope is None
+    of_all = {"count": "s", "bound": bound_count(shape[0]), "dtype": out_dtype if out_format is not None else None, "rope": rope}
     if partial_sum is not None or seq_lens is not None or beside is not None:
         if beside is not None:
             check_dtype(beside, "beside")
-        counted = lses[0], partial, lses[1], beside, *lses[2:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
-        if out_format is None:
+        counted = partial, lses[1], beside, *lses[2:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
+        if is_plain:
             bound = ("s",) if bound_count(shape[0]) else ()
             chosen = (f"ResultBase={bases.result}",) if bases.result != "e" else ()
-            launch(_SPLIT_COUNTED, ("nh", bases.prefix, *chosen, *bound), (out, *counted), stream)
+            launch(_SPLIT_COUNTED, ("nh", bases.prefix, *chosen, *bound), (out, lses[0], *counted), stream)
         else:
-            launch_in(out_format, "counted_states", shape[1:], out, counted, partial, bases, stream, count="s", bound=bound_count(shape[0]), dtype=out_dtype)
-    elif out_format is None:
+            launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, bases, stream, **of_all)
+    elif is_plain:
         key = _key(spelled_key("nh", base, lse_base, bases)[1], shape[0], "s")
         _launch(_SPLIT, _SPLIT_BASES, key, bases, (out, lses[0], partial, lses[1]), stream)
     else:
-        launch_in(out_format, "split_states", shape[1:], out, (lses[0], partial, lses[1]), partial, bases, stream, count="s",
-                  bound=bound_count(shape[0]), dtype=out_dtype)
+        launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, bases, stream, **of_all)
     return out, out_lse
 
 

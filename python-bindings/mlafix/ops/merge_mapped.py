@@ -18,6 +18,7 @@ from ._launch import launch, operation
 from ._outputs import ROWS, launch_in, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
 from .formats import OutFormat, check_format
+from .rope import Rope
 
 __all__ = ["merge_states_mapped"]
 
@@ -31,7 +32,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
                         sinks: Array | None = None, empty_lse: float = -math.inf,
                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
                         out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
-                        stream: Stream = None) -> None:
+                        rope: Rope | None = None, stream: Stream = None) -> None:
     """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
 
         out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
@@ -62,6 +63,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         out_base: of `out_lse`. None: that of `lses`.
         out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
+        rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -88,9 +90,10 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     arguments = (of_rows, parts, of_parts, indptr, part_map, row_map, sinks, min_parts, empty_lse)
     if part_sums is not None:
         arguments = (*arguments, sums, TO_LOG2[bases.prefix])
-    if out_format is None:
+    if out_format is None and rope is None:
         key: Key = ("nh", bases.prefix) if bases.result == "e" else ("nh", bases.prefix, f"C={bases.result}")
         launch(_MAPPED if part_sums is None else _SUMS, key, (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
-        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, bases, stream, dtype=out_dtype)
+        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, bases, stream,
+                  dtype=out_dtype, rope=rope)

@@ -1,7 +1,8 @@
-"""What follows a combine in one launch with it: sinks, rotary embedding of the rows' last elements, and a quantised result.
+"""Rotary embedding of a result: what merges take as `rope`.
 
-The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them. On an H100 one launch took
-0.8 to 1.1 times as long as the four that it replaces (docs/Experiments.md).
+A merge with `rope` turns pairs of elements of each row by the angles of the row's position, before the row is stored or quantised: one
+launch reads each part of a state once, and writes the row once. Its kernels are compiled in no package: a first call needs the compiler,
+or a cache on disk that has them; `mlafix.warmup` of such a call compiles it ahead.
 
 The examples begin with:
 
@@ -11,144 +12,102 @@ The examples begin with:
 
 from __future__ import annotations
 
-import functools
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple, Tuple
 
-from .._arguments import wrong
-from .._arrays import check_dtype, check_integers, rows_of, viewed
-from .._forks import whole
-from ._bases import bases_of
-from ._launch import launch_kernel, operation
-from ._outputs import out_dtype_name, outputs
-from ._types import Array, Base, DTypeLike, Stream
-from .formats import Fp8, Fp8Groups, OutFormat, check_format
-from .merge_many import bound_count
+from .._arguments import check_integer, wrong
+from .._arrays import check_dtype, check_integers, viewed
+from ..errors import ArgumentError
+from ._types import Array
 
-__all__ = ["combine_rope"]
-
-_PARTS = {"lses": "partial_lse", "cos_sin": "table", **dict.fromkeys(("groups", "tail", "rope"), "partial"),
-          **dict.fromkeys(("out_groups", "out_tail", "out_rope"), "out"),
-          **dict.fromkeys(("out_scales", "last_scales"), "out_format")}  # fmt: skip
+__all__ = ["Rope"]
 
 
-@operation(_PARTS, out="", out_lse="return_lse")
-def combine_rope(partial: Array, partial_lse: Array, positions: Array, table: Array, *, interleaved: bool = False, inverse: bool = False,
-                 sinks: Array | None = None, out: Array | None = None, out_lse: Array | None = None, out_dtype: DTypeLike = None,
-                 return_lse: bool = True, base: Base = "e", lse_base: Base | None = None, out_format: OutFormat | None = None,
-                 stream: Stream = None) -> tuple[Any, Any]:
-    """Combines split KV, with a sink, turns the last R elements of each row by its position's angles, and quantises: in one launch.
+class Turned(NamedTuple):
+    """How the rows of one call are turned: the kernel's arguments, how many elements of a row, and the first of them."""
 
-        row, lse = combine_split_kv(partial, partial_lse), with a sink as merge_states_mapped has it
-        a, b = a * cos - b * sin, b * cos + a * sin    for each pair of row[..., D - R :]; with `inverse` -sin for sin
-        out = row, in the format
+    arguments: Tuple[Any, Any, float]
+    turned: int
+    first: int
 
-    DeepSeek-V4's attention turns its output back before the projection, which reads it in fp8. Arithmetic is f32 throughout. The row
-    is rounded once, when it is stored, or with `quantize_from="output"` before it is quantised. Pass one split for attention that is
-    not split. Empty splits contribute nothing, whatever they hold (N1, N2, N5). A row without any is 0, -inf (N3). NaN in a
-    live lse or in a sink propagates (N6).
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rope:
+    """Rotary embedding of R elements of each row of a result, forward or back.
+
+        a, b = a * cos - b * sin, b * cos + a * sin    for each pair; with `inverse` -sin for sin
+
+    DeepSeek-V4's attention turns the last 64 elements of its output back before the projection. Arithmetic is f32; the row is rounded
+    once, when it is stored, or with `quantize_from="output"` before it is quantised. A position that is negative or past the table's end
+    makes the R elements zeros. A row that is turned is no copy, whatever is empty (N4); an empty one stays zeros (N3).
 
     Args:
-        partial: `[S, n, H, D] T`, T of f32, bf16, f16.
-        partial_lse: `[S, n, H] f32`, any strides.
-        positions: `[n]` i64 or i32: of each row, in `table`. A position that is negative or past its end makes the R elements zeros.
-        table: `[m, 2, R / 2]`, or `[m, R]` with the cosines before the sines as engines keep it; f32, bf16 or f16. R is less than D.
-        interleaved: whether pairs are neighbours (x[2 i], x[2 i + 1]), else (x[i], x[R / 2 + i]), of the R elements.
+        positions: i64 or i32, of each token, in `table`: `[n]`, of `combine_split_kv` `[B, L]`.
+        table: `[m, 2, R / 2]`, or `[m, R]` with the cosines before the sines as engines keep it; f32, bf16 or f16.
+        interleaved: whether pairs are neighbours (x[2 i], x[2 i + 1]), else (x[i], x[R / 2 + i]), of the R elements. Halves are
+            powers of two, and D and `start` multiples of R.
         inverse: whether rows are turned back.
-        sinks: `[H] f32`: logits in base e that take part in `out` without a value; `out_lse` is without them.
-        out: `[n, H, D]`, bf16, f16 or f32, or as `out_format` says. Allocated if None.
-        out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
-            a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
-        return_lse: False: no combined lse is computed unless `out_lse` is given.
-        base: of `partial_lse` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_format: `Fp8`, or `Fp8Groups` with f32, f8e8m0 or i32 scales for groups of a head of which the last one holds the R elements.
-            None: `out_dtype`.
-        stream: the CUDA stream; None is torch's current one.
-
-    Returns:
-        `(out, out_lse)`: the arrays given, or new ones.
-
-    Cost:
-        Reads S n H (D E + 4) bytes and R elements of the table a token, and writes n H (D F + 4), with E bytes an element of
-        `partial` and F of `out`; with a format, what it writes. A rotation of its own would read and write R elements of each
-        row again, and a quantisation of its own the whole row.
-
-    Raises:
-        ArgumentError: an argument does not fit; nothing was launched then.
+        start: the first of the R elements, even. None: they are the last ones.
 
     Example:
-        >>> partial = np.stack([np.full((1, 1, 4), x, np.float32) for x in (1, 3)])
+        >>> rows, lse = np.full((1, 1, 4), 2, np.float32), np.zeros((1, 1), np.float32)
         >>> table = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)  # position 1 is a quarter of a turn
-        >>> out, _ = ops.combine_rope(partial, np.zeros((2, 1, 1), np.float32), np.array([1]), table, inverse=True)
+        >>> out, _ = ops.merge_attn_states(rows, lse, rows, lse, rope=ops.Rope(np.array([1]), table, inverse=True))
         >>> out.tolist()
         [[[2.0, 2.0, 2.0, -2.0]]]
     """
-    bases = bases_of(base, lse_base, None)
-    count, n, heads, dim = rows_of(partial, "partial", ("S", "n", "H", "D"))
-    check_dtype(partial, "partial")
-    check_dtype(table, "table")
-    check_integers(positions, "positions")
-    halves = _halves(table)
-    rope_dim = halves.shape[2] * 2
-    if rope_dim >= dim:
-        raise wrong("table", f"rows of fewer than {dim} cosines and sines, the elements of a head", rope_dim)
-    if out is not None:
-        rows_of(out, "out", ("n", "H", "D"))
-    name, named = out_dtype_name(out_dtype, out, out_format), "out_dtype" if out is None else "out"
-    out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=(n, heads, dim), dtype=name)
-    if out_format is None:
-        check_dtype(out, named)
-    scaling, scales, groups = _scaling(out_format, (n, heads, dim), partial, out_dtype, rope_dim)
-    size = dim // groups if groups else dim - rope_dim
-    before = dim - rope_dim if not groups else (groups - 1) * size
-    tail = dim - rope_dim - before
-    rows, parts = ([array[..., :before], array[..., before : before + tail] if tail else None, array[..., dim - rope_dim :]] for array in (out, partial))
-    last = scales[..., -1] if groups else None
-    kernel = _kernel(scaling, bases.prefix == "2", not interleaved, bool(tail > 0), 0 if groups else 1, bound_count(count))
-    sign = -1.0 if inverse else 1.0
-    arguments = (*rows, scales[..., :-1] if groups else scales, last, out_lse, *parts, partial_lse, sinks, positions, halves, sign)
-    launch_kernel(kernel, arguments, stream)
-    return out, out_lse
+
+    positions: Array
+    table: Array
+    _: dataclasses.KW_ONLY
+    interleaved: bool = False
+    inverse: bool = False
+    start: int | None = None
+
+    def place(self, rows: Tuple[Any, ...]) -> Turned:
+        """The kernel's arguments for rows `[…, H, D]`. Raises ArgumentError."""
+        dim = int(rows[-1])  # A kernel is made for it: of tensors without memory, too, it is no symbol.
+        check_integers(self.positions, "Rope.positions")
+        check_dtype(self.table, "Rope.table")
+        halves = self._halves()
+        turned = int(halves.shape[2]) * 2
+        if self.start is not None:
+            check_integer("Rope.start", self.start)
+        first = dim - turned if self.start is None else int(self.start)
+        if not 0 < turned <= dim:
+            raise wrong("Rope.table", f"rows of 2 to {dim} cosines and sines, the elements of a head", turned)
+        if not 0 <= first <= dim - turned:
+            raise self._wrong("start", f"an element from 0 to {dim - turned}", first)
+        step = 2 if self.interleaved else turned
+        if not self.interleaved and turned & (turned - 1):
+            raise wrong("Rope.table", "a power of two of cosines and sines where pairs are halves", turned)
+        if first % step or dim % step:
+            raise self._wrong("start", f"a multiple of {step} in rows of a multiple of it", f"{first} in rows of {dim}")
+        return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)
+
+    def check_groups(self, dim: int, groups: int) -> None:
+        """Raises ArgumentError unless the pairs of rows of `dim` elements can be exchanged beside groups."""
+        size, step = int(dim // groups), 2 if self.interleaved else int(self._halves().shape[2]) * 2
+        if size & (size - 1) and size % step:
+            raise wrong("out_format", f"groups of a power of two or a multiple of {step} elements beside Rope", f"groups of {size}")
+
+    def _halves(self) -> Any:
+        """Cosines and sines as `[m, 2, R / 2]`, over the same memory."""
+        shape = tuple(getattr(self.table, "shape", ()))
+        if len(shape) == 3 and shape[1] == 2:
+            return self.table
+        if len(shape) != 2 or shape[1] % 2 or not shape[1]:
+            raise wrong("Rope.table", "shape [m, 2, R / 2] or [m, R]", list(shape))
+        halves = viewed(self.table, (shape[0], 2, shape[1] // 2))
+        if halves is None:
+            raise wrong("Rope.table", "rows that are contiguous", f"shape {list(shape)} that no view divides")
+        return halves
+
+    def _wrong(self, field: str, expected: str, got: Any) -> ArgumentError:
+        return wrong(f"Rope.{field}", expected, got)
 
 
-def _halves(table: Any) -> Any:
-    """Cosines and sines as `[m, 2, R / 2]`, over the same memory."""
-    shape = tuple(getattr(table, "shape", ()))
-    if len(shape) == 3 and shape[1] == 2:
-        return table
-    if len(shape) != 2 or shape[1] % 2 or not shape[1]:
-        raise wrong("table", "shape [m, 2, R / 2] or [m, R]", list(shape))
-    halves = viewed(table, (shape[0], 2, shape[1] // 2))
-    if halves is None:
-        raise wrong("table", "rows that are contiguous", f"shape {list(shape)} that no view divides")
-    return halves
-
-
-def _scaling(out_format: OutFormat | None, rows: tuple[Any, ...], like: Any, dtype: Any, rope_dim: int) -> tuple[Any, Any, int]:
-    """How the result is scaled: a `How` or None, its scales, and how many groups a head has, 0 for none."""
-    if out_format is None:
-        return None, None, 0
-    check_format(out_format)
-    if type(out_format) not in (Fp8, Fp8Groups):
-        raise wrong("out_format", "Fp8, Fp8Groups or None", type(out_format).__name__)
-    (scales, _, _), how, _ = out_format.place(rows, like, dtype)
-    if how.is_static:
-        return how, scales, 0
-    groups, dim = scales.shape[-1], rows[-1]
-    if how.joined > 1 or how.pads or groups < 2 or dim // groups < rope_dim:
-        raise wrong("out_format", f"scales for at least 2 groups of a head, of at least the {rope_dim} elements that are turned", f"{groups} groups of {dim}")
-    return how, scales, groups
-
-
-@functools.lru_cache(maxsize=None)
-def _kernel(how: Any, in_base_2: bool, halves: bool, has_tail: bool, groups: int, count: int) -> Any:
-    whole("mlafix.ops._scaled")
-    from ..kernels.scaling import Scaling
-    from ..kernels.rope import combine_rope
-    from ._scaled import ROUNDINGS
-
-    scaling = None if how is None else Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
-    made = combine_rope(scaling, in_base_2, halves, has_tail)
-    bindings = {**({"G": groups} if groups else {}), **({"s": count} if count else {})}
-    return made.specialize(**bindings) if bindings else made
+def check_rope(value: Any) -> None:
+    """Raises ArgumentError for what is no `Rope`."""
+    if type(value) is not Rope:
+        raise wrong("rope", "an instance of Rope, or None", type(value).__qualname__)

@@ -159,7 +159,7 @@ class Expressions(Loads):
         elif self.row_dims and not self.pure and not self.in_where:
             options |= {"reduce": 2.0, "lse_of": 0.2}
         if type.kind == "row" and not self.pure and not self.in_where:
-            options |= {"payload": 0.3, "scan": 0.8}
+            options |= {"payload": 0.3, "scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
         options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
@@ -186,6 +186,8 @@ class Expressions(Loads):
             return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
         if how == "scan":
             return self.scan(type, depth)
+        if how == "swap":
+            return self.swap(type, depth)
         if how in ("payload", "lse_of"):
             of = Type("state", "", type.dim or self.pick(self.row_dims), self.pick(["B", "e", "2"]))
             return Node(how, type, [self.state(of, min(depth, 1))])
@@ -207,6 +209,17 @@ class Expressions(Loads):
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.full(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
+    def blocks(self, dim: str) -> list[int]:
+        """The blocks that a row along `dim` may swap: none of a row that has an element for each group of another."""
+        sizes = [int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
+        group = sizes[-1]
+        whole = math.prod(sizes) if group & (group - 1) == 0 else group
+        is_each = self.product and dim == factors(self.product)[0]
+        return [] if is_each else [1 << i for i in range(whole.bit_length()) if whole and whole % (2 << i) == 0]
+
+    def swap(self, type: Type, depth: int) -> Node:
+        return Node("swap", type, [self.full(type, depth)], {"block": self.pick(self.blocks(type.dim))})
+
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
                    "min": 0.8, "max": 0.8, "neg": 0.6, "abs": 0.5, "choice": 1, "convert": 1.5, "load": 2}  # fmt: skip
@@ -215,7 +228,7 @@ class Expressions(Loads):
             options["index"] = 0.6
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
             options["iota"] = 0.8
-            options |= {} if self.in_where else {"scan": 0.8}
+            options |= {} if self.in_where else {"scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
             options |= self.of_groups(type, 1.5)
         how = self.weighted(options)
         if how in ("neg", "abs"):
@@ -235,6 +248,8 @@ class Expressions(Loads):
             return Node("iota", type)
         if how == "scan":
             return self.scan(type, depth)
+        if how == "swap":
+            return self.swap(type, depth)
         if how == "convert":
             return self.make_converted(type, depth)
         if how == "load" and type.dtype != "index" and not self.pure:

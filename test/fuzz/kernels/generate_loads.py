@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -213,6 +214,10 @@ class Loads:
             found = self.own_load(type)
             if found is not None:
                 return found
+        if row_dim and not self.in_where and type.dtype in ("f32", "i32", "bool") and self.chance(0.07):
+            found = self.load_into(type, depth)
+            if found is not None:
+                return found
         part = {self.inner: "group", "G": "member"}.get(row_dim, "") if self.product and self.chance(0.45) else ""
         tensor = self.input(type.dtype, self.product if part else row_dim, part != "member")
         attrs: dict[str, Any] = {"tensor": tensor.name}
@@ -243,6 +248,20 @@ class Loads:
             attrs["other"] = True
             args.append(self.literal(type.scalar()) if self.chance(0.6) else self.expression(type.scalar(), 0))
         return Node("load", type, args, attrs)
+
+    def load_into(self, type: Type, depth: int) -> Node | None:
+        """A row along another dim, in a row of this type from an element on."""
+        shorter = [dim for dim in self.row_dims if dim != type.dim and not factors(dim) and dim != "G" and "=" not in dim]
+        if not shorter or "=" in type.dim or (self.product and type.dim == "G"):
+            return None
+        tensor = self.input(type.dtype, self.pick(shorter), has_halves=False)
+        nodes, guard = self.place(tensor, True, depth)
+        size = math.prod(int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(type.dim) or [type.dim])
+        first = self.pick([0, size // 2, max(size - 8, 0), self.rng.randint(0, size)])
+        attrs: dict[str, Any] = {"tensor": tensor.name, "into": type.dim, "first": first, "each": self.pick([1, 1, 2, 2, 3])}
+        if guard is None:
+            return Node("load", type, nodes, attrs)
+        return Node("load", type, [*nodes, guard], {**attrs, "where": True})
 
     def own_load(self, type: Type) -> Node | None:
         """The elements that this row has, or may have, written itself."""

@@ -195,11 +195,22 @@ class Expressions:
         nodes, where_node, other_node = node.access()
         tensor = self.parted(self.tensor_name(node.attrs["tensor"]), node.attrs.get("part", ""))
         where = self.predicate(where_node)
+        if "into" in node.attrs:
+            return self.load_into(node, tensor, nodes, where)
         value = self.read(node, tensor, nodes, where)
         if where_node is None:
             return value
         other = self.eval(other_node) if other_node else self.constant(0, node)
         return self.choose(where, value, other)
+
+    def load_into(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
+        shorter = self.kernel.tensor(node.attrs["tensor"]).dims[-1]
+        of = Node("", Type("row", node.type.dtype, shorter))
+        row = self.choose(where, self.read(of, tensor, nodes, where), self.constant(0, of))
+        shape, first = self.size_of(node), node.attrs["first"]
+        places = (np.arange(shape[1]) - first) // node.attrs["each"] % self.size(shorter)
+        spread = map_parts(row, lambda part: np.broadcast_to(part, (self.rows, self.size(shorter)))[:, places])
+        return self.choose(Bools(np.broadcast_to(np.arange(shape[1]) >= first, shape)), spread, self.constant(0, node))
 
     def eval_load_state(self, node: Node) -> States:
         nodes, where_node, _ = node.access()
@@ -364,6 +375,11 @@ class Expressions:
             shape = (rows * groups, -1) if "along" in node.attrs else (rows, size)
             scanned = integers.scan(node.attrs["kind"], map_parts(value, lambda part: part.reshape(shape)), WIDTHS[node.type.dtype])
         return map_parts(scanned, lambda part: part.reshape(rows, size))
+
+    def eval_swap(self, node: Node) -> Value:
+        value = self.eval(node.args[0])
+        places = np.arange(shape_of(value)[1]) ^ node.attrs["block"]
+        return map_parts(value, lambda part: part[..., places])
 
     def eval_convert(self, node: Node) -> Value:
         value, to = self.eval(node.args[0]), node.type.dtype

@@ -82,6 +82,7 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "where": (lambda node: node.op == "where", _swap_last),
     "reduce": (lambda node: node.op == "reduce", _other_reduction),
     "scan": (lambda node: node.op == "scan", _other_reduction),
+    "swap": (lambda node: node.op == "swap", lambda node: node.args[0]),
     "iota": (lambda node: node.op == "iota", _more),
     "convert": (lambda node: node.op == "convert" and node.type.dtype in _NUMBER, _more),
     "load": (lambda node: node.op == "load" and node.type.dtype in _NUMBER, _more),

@@ -119,6 +119,9 @@ def _present(node: Node) -> str:
 def _load(node: Node) -> str:
     nodes, where, other = node.access()
     text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False), node.attrs.get("part", ""))
+    if "into" in node.attrs:
+        condition = f", where={_alone(where)}" if where is not None else ""
+        return f'load({text}, into="{node.attrs["into"]}", first={node.attrs["first"]}, each={node.attrs["each"]}{condition})'
     if where is None:
         widened = node.attrs.get("widen")
         return f"{widened}({text})" if widened else text
@@ -178,6 +181,10 @@ def _splat(node: Node) -> str:
 
 def _iota(node: Node) -> str:
     return f'iota("{node.type.dim}")'
+
+
+def _swap(node: Node) -> str:
+    return f"swap({expression(node.args[0])}, {node.attrs['block']})"
 
 
 def _call(node: Node) -> str:

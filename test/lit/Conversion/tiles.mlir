@@ -58,3 +58,21 @@ mlafix.kernel @open(%y: !open {mlafix.dims = ["m", "h", "G"], mlafix.access = "u
     mlafix.store %v, %y[%t, %t, %c0] : f32, !open
   }
 }
+
+// In tiles of 8 rows, rows follow each other.
+// CHECK-LABEL: llvm.func @low_any(
+// CHECK: arith.shrui %{{.*}}, %c3_i64 : i64
+// CHECK: arith.andi %{{.*}}, %c28_i32 : i32
+// CHECK: arith.andi %{{.*}}, %c-32_i32 : i32
+// CHECK: arith.muli %{{.*}}, %c8_i64 : i64
+mlafix.kernel @low(%y: !tiles {mlafix.dims = ["m", "H", "G"], mlafix.access = "update", mlafix.swizzle = "8x4"},
+                   %x: !rows {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> f32
+    mlafix.store %v, %y[%t, %c1, %c5] : f32, !tiles
+  }
+}

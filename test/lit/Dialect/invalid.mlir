@@ -1544,7 +1544,7 @@ mlafix.kernel @k(%x: memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 // -----
 
 // Rows and columns in tiles.
-// expected-error @below {{argument 'x': expected 'mlafix.swizzle' to be "128x4", got "64x4"}}
+// expected-error @below {{argument 'x': expected 'mlafix.swizzle' to be "128x4" or "8x4", got "64x4"}}
 mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "64x4"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

@@ -75,6 +75,8 @@ mlafix.kernel @dense(
     %least = mlafix.arg_reduce min %ids : tensor<?xi32, #mlafix.dim<"D">>
     // CHECK: mlafix.scan add %[[V]] : tensor<?xf32, #mlafix.dim<"D">>
     %sums = mlafix.scan add %v : !tile
+    // CHECK: mlafix.swap %[[V]] by 4 : tensor<?xf32, #mlafix.dim<"D">>
+    %swapped = mlafix.swap %v by 4 : !tile
     // CHECK: mlafix.scan min %{{.*}} : tensor<?xi32, #mlafix.dim<"D">>
     %lowest = mlafix.scan min %ids : tensor<?xi32, #mlafix.dim<"D">>
     // CHECK: mlafix.reduce max

@@ -20,7 +20,7 @@ mlafix.kernel @element(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upd
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : !rows -> tensor<4xf32, #mlafix.dim<4>>
-    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a scan, a broadcast, a splat, an iota or control flow on a row, got 'tensor.extract'}}
+    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a scan, a swap, a broadcast, a splat, an iota or control flow on a row, got 'tensor.extract'}}
     %e = tensor.extract %v[%c0] : tensor<4xf32, #mlafix.dim<4>>
     %s = mlafix.splat %e : f32 -> tensor<4xf32, #mlafix.dim<4>>
     mlafix.store %s, %x[%t] : tensor<4xf32, #mlafix.dim<4>>, !rows
@@ -35,7 +35,7 @@ mlafix.kernel @two_results(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = 
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : !rows -> tensor<4xi32, #mlafix.dim<4>>
-    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a scan, a broadcast, a splat, an iota or control flow on a row, got 'arith.mulsi_extended'}}
+    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a scan, a swap, a broadcast, a splat, an iota or control flow on a row, got 'arith.mulsi_extended'}}
     %l, %h = arith.mulsi_extended %v, %v : tensor<4xi32, #mlafix.dim<4>>
     mlafix.store %h, %x[%t] : tensor<4xi32, #mlafix.dim<4>>, !rows
   }

@@ -20,7 +20,7 @@
 // THREADS: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 4>
 // NAME: error: expected a number of a machine out of threadsPerMultiprocessor, {{.*}}, rangeRows, got 'blockByte'
 // VALUE: error: expected blockBytes to be an integer that is not negative, got '-1'
-// TARGET: error: expected a target out of sm_75, {{.*}}, x86-64, got 'sm_91'
+// TARGET: error: expected a target out of sm_75, {{.*}}, x86-64, aarch64, got 'sm_91'
 // WAIT: griddepcontrol
 // NOWAIT-NOT: griddepcontrol
 mlafix.kernel @copy(

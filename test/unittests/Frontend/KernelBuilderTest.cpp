@@ -345,18 +345,25 @@ TEST(KernelBuilder, indices_of_elements) {
   EXPECT_EQ(b.type(index).str(), "i32");
   Value sums = b.scan("add", row, "", at(5));
   EXPECT_EQ(b.type(sums).str(), "a row of f32 along D");
+  Value swapped = b.swap(row, 4, at(5));
+  EXPECT_EQ(b.type(swapped).str(), "a row of f32 along D");
+  Value longer = b.loadInto({x, {t}}, "E", 2, 3, at(5));
+  EXPECT_EQ(b.type(longer).str(), "a row of f32 along E");
   EXPECT_TRUE(b.store(index, {best, {t}}, at(5)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
-  for (const char *expected : {"mlafix.iota", "mlafix.arg_reduce",
-                               "mlafix.scan", "math.roundeven", "memref<?xui8"})
+  for (const char *expected :
+       {"mlafix.iota", "mlafix.arg_reduce", "mlafix.scan", "mlafix.swap",
+        "from 2 each 3", "math.roundeven", "memref<?xui8"})
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
                                                       << text;
   EXPECT_FALSE(b.reduce("argadd", row, "", at(6)));
   EXPECT_FALSE(b.scan("argmax", row, "", at(6)));
   EXPECT_FALSE(b.scan("max", row, "D", at(6)));
   EXPECT_FALSE(b.iota("", at(6)));
+  EXPECT_FALSE(b.swap(index, 1, at(6)));
+  EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(6)));
 }
 
 TEST(KernelBuilder, rows_of_groups) {

@@ -64,7 +64,7 @@ TEST_F(Exchange, a_group_of_an_older_header_reads_its_peers) {
   call.launch(kernel);
   EXPECT_EQ(fake.launches.size(), 2u);
   failure = 3;
-  refused({"got none of rank 2"}, MLAFIX_RANK_ERROR);
+  refused({"got no launch of rank 2"}, MLAFIX_RANK_ERROR);
 }
 
 } // namespace

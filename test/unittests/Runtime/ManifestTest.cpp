@@ -140,7 +140,7 @@ const std::vector<Spoilt> spoilt = {
      {"\"limit\"", "not optional"}},
     {"bound_on_a_float",
      [](json &k) { arg(k, 3)["at_most"] = "n"; },
-     {"args[3].at_most", "no integer"}},
+     {"args[3].at_most", "only on an integer"}},
     {"another_swizzle",
      [](json &k) { arg(k, 0)["swizzle"] = "64x8"; },
      {"args[0].swizzle", "\"128x4\"", "newer mlafix"}},

@@ -131,7 +131,12 @@ mlafix.kernel @select_and_rebase(
     // CHECK: %[[MASKED:.*]] = arith.select %q, %[[MAX]]
     %m = mlafix.mask %s, %q : !state
     // lse_2 = lse_e * log2(e) (N8)
-    // CHECK: arith.mulf %[[MASKED]], %{{.*}} : f32
+    // CHECK: %[[PRODUCT:.*]] = arith.mulf %[[MASKED]], %{{.*}} : f32
+    // A finite lse stays finite: an infinite one is an empty state's.
+    // CHECK: %[[LOW:.*]] = arith.minimumf %[[PRODUCT]]
+    // CHECK: %[[FINITE:.*]] = arith.maximumf %[[LOW]]
+    // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MASKED]]
+    // CHECK: arith.select %[[EMPTY]], %[[MASKED]], %[[FINITE]] : f32
     %r = mlafix.rebase %m : !state -> !mlafix.state<"D", 2>
     mlafix.store_state %r to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", 2>, !rows, !lses
   }

@@ -1,0 +1,73 @@
+"""Tokens pooled into one row for each block of them, element by element: the KV compressor of DeepSeek-V4, carried over chunks and decode steps.
+
+Each element of a block's row is a softmax-weighted sum over the block's R tokens, whose scores are of that element. What is
+known of an unfinished block is a state of each element: the largest score, the sum of weights beside it, and the sum of
+weights times values. SGLang's online compressor keeps such a state for each request, with the quotient of the two sums in
+place of the second; vLLM keeps the tokens themselves. Tokens are added in their order, so the bits of a row do not depend
+on how its tokens came: in one chunk, in several, or one by one.
+"""
+
+import math
+
+from mlafix.dsl import DType, In, InOut, distinct, exp2, f32, grid, i32, index, kernel, load, shape, splat, where
+
+T = DType("T")
+O = DType("O")  # noqa: E741 (the library's name)
+
+# log2(e), in f32.
+LOG2_E = float.fromhex("0x1.715476p+0")
+
+
+@kernel(allow={"nan", "races", "bounds"})  # quotients of sums that are not 0; a block is one row's, and old slots are no new ones
+def compress(
+    out: InOut[O, "m D"],
+    state: InOut[f32, "z three=3 D"],
+    kv: In[T, "n D"],
+    score: In[T, "n D"],
+    bias: In[f32, "R D"],
+    cu_seqlens: In[i32, "b1"],  # type: ignore[name-defined]
+    starts: In[i32, "b"],  # type: ignore[name-defined]
+    old: In[i32, "b"],  # type: ignore[name-defined]
+    new: In[i32, "b"],  # type: ignore[name-defined]
+    rows: In[i32, "b"],  # type: ignore[name-defined]
+    blocks: index,
+) -> None:
+    """Pools the new tokens of each sequence s, [cu_seqlens[s], cu_seqlens[s + 1]), the first of which is token starts[s] of its sequence.
+
+      out        [m, D]    O    block i that s has tokens in, counted from its first new one, is row rows[s] + i if it is complete now
+      state      [z, 3, D] f32  slot old[s]: of the block that these tokens continue, read if starts[s] is no multiple of R. Slot new[s]
+                                gets that of the last block if it is not complete, and else keeps what it holds. Both are one slot if
+                                no sequence completes a block and begins another one, as in decode steps
+      kv         [n, D]    T    values
+      score      [n, D]    T    scores in base e, of each element
+      bias       [R, D]    f32  added to the score of a token by its place in its block
+      blocks               index: at least ceil((tokens + R - 1) / R) for the tokens of any sequence; 1 for decode steps
+
+    A score of -inf has no weight, whatever the value is; a block of no weight is 0. NaN in a score propagates. No content of
+    the integers reads or writes out of bounds.
+    """
+    distinct(new)
+    for s, c in grid("b", blocks):
+        begin, end, start = cu_seqlens[s], cu_seqlens[s + 1], starts[s]
+        size = i32(shape("R"))
+        block = start // size + i32(c)
+        low, high = max(start, block * size), min(start + (end - begin), (block + 1) * size)
+        if 0 <= start and low < high:
+            known = low % size != 0
+            largest = load(state[old[s], 0], where=known, otherwise=-math.inf)
+            total, pooled = load(state[old[s], 1], where=known), load(state[old[s], 2], where=known)
+            for token in range(low, high):
+                at = begin + (token - start)
+                own = f32(score[at]) + bias[token % size]
+                top = max(largest, own)
+                kept = where(largest == top, 1.0, exp2((largest - top) * LOG2_E))
+                weight = where(own == -math.inf, 0.0, exp2((own - top) * LOG2_E))
+                total = total * kept + weight
+                pooled = pooled * kept + where(weight == 0.0, 0.0, f32(kv[at]) * weight)
+                largest = top
+            if high % size == 0:
+                out[rows[s] + i32(c)] = where(total == 0.0, splat(0.0, "D"), pooled / total)
+            else:
+                state[new[s], 0] = largest
+                state[new[s], 1] = total
+                state[new[s], 2] = pooled

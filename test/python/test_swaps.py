@@ -1,0 +1,121 @@
+"""swap and load with into: neighbouring blocks of a row change places, and a row is read into the end of a longer one, against numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, F16, F32, same_bits, widen
+from sources import load
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+
+def swaps(dim: str, block: int) -> str:
+    return f"""
+@mlafix.kernel
+def swaps(y: Out[T, "n {dim}"], z: Out[i32, "n {dim}"], w: Out[f32, "n"], x: In[T, "n {dim}"], k: In[i32, "n {dim}"]):
+    for t in grid("n"):
+        row = swap(x[t], {block})
+        y[t] = row
+        z[t] = swap(k[t], {block}) + iota("{dim}")
+        w[t] = sum(swap(row - sum(row), {block}))
+"""
+
+
+@pytest.mark.parametrize(("dim", "size", "block"), [
+    ("D", 2, 1), ("D", 6, 1), ("D", 96, 16), ("D", 512, 1), ("D", 512, 4), ("D", 512, 32), ("D", 512, 256), ("D", 576, 32), ("D", 16384, 4096),
+    ("D", 16384, 8), ("(G 128)", 512, 32), ("(G 16)", 512, 64), ("(G 96)", 384, 16), ("(G 6)", 24, 1), ("D", 100, 2)], ids=str)  # fmt: skip
+def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Generator, dim: str, size: int, block: int) -> None:
+    """In a pack, across lanes and warps, as whole packs, and in walks of long rows; groups whose packs are padded."""
+    kernel = load(tmp_path, swaps(dim, block)).swaps
+    dtype = BF16 if size % 4 == 0 else F32
+    x, k = rng.normal(0, 1, (5, size)).astype(np.float32).astype(dtype), rng.integers(-(2**31), 2**31, (5, size)).astype(np.int32)
+    y, z, w = device.poisoned(x.shape, dtype), device.poisoned(k.shape, np.int32), device.poisoned((5,), F32)
+    kernel(y, z, w, device.put(x), device.put(k))
+    device.synchronize()
+    places = np.arange(size) ^ block
+    assert same_bits(device.get(y), x[:, places])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(device.get(z), k[:, places] + np.arange(size, dtype=np.int32))
+    total = widen(x).sum(1)
+    np.testing.assert_allclose(device.get(w), total - size * total, rtol=1e-4, atol=1e-2 * size**0.5)
+
+
+INTO = """
+@mlafix.kernel
+def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):
+    for t in grid("n"):
+        y[t] = load(x[at[t]], into="D", first=FIRST, each=EACH, where=at[t] != 3)
+"""
+
+
+@pytest.mark.parametrize(("size", "short", "first", "each"), [
+    (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2)])  # fmt: skip
+def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, short: int, first: int, each: int) -> None:
+    """Each element so many times, and the row again and again; rows that are none, by a predicate and out of bounds, are zeros."""
+    kernel = load(tmp_path, INTO.replace("FIRST", str(first)).replace("EACH", str(each))).into
+    for dtype in (F32, BF16, F16):
+        x, at = rng.normal(0, 1, (6, short)).astype(np.float32).astype(dtype), np.array([0, 5, 3, 6, -1, 2], np.int32)
+        y = device.poisoned((len(at), size), F32)
+        kernel(y, device.put(x), device.put(at))
+        device.synchronize()
+        want = np.zeros((len(at), size), F32)
+        for t, row in enumerate(at):
+            if 0 <= row < 6 and row != 3:
+                want[t, first:] = widen(x)[row, np.arange(size - first) // each % short]
+        np.testing.assert_array_equal(device.get(y), want)
+
+
+def test_a_row_is_turned_in_place(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """The kernel of docs/language/products.md, on rows of f32."""
+    kernel = load(tmp_path, """
+@mlafix.kernel
+def turn_end(x: InOut[T, "n H D"], c: In[f32, "n Z"], s: In[f32, "n Z"]):
+    for t, h in grid("n", "H"):
+        row, i = f32(x[t, h]), iota("D")
+        cos, sin = load(c[t], into="D", first=16, each=2), load(s[t], into="D", first=16, each=2)
+        turned = row * cos + swap(row, 1) * where((i & 1) == 0, -sin, sin)
+        x[t, h] = where(i >= 16, turned, row)
+""").turn_end
+    x, angles = rng.normal(0, 1, (3, 2, 48)).astype(F32), rng.uniform(-3, 3, (3, 16))
+    held = device.put(x.copy())
+    kernel(held, device.put(np.cos(angles).astype(F32)), device.put(np.sin(angles).astype(F32)))
+    device.synchronize()
+    want, c, s = x.astype(np.float64), np.cos(angles)[:, None], np.sin(angles)[:, None]
+    a, b = want[..., 16::2].copy(), want[..., 17::2].copy()
+    want[..., 16::2], want[..., 17::2] = a * c - b * s, b * c + a * s
+    np.testing.assert_allclose(device.get(held), want, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_a_variable_of_integers_are_read_into_no_other(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@mlafix.kernel
+def k(y: Out[i64, "n D"], x: In[I, "n Z"]):
+    for t in grid("n"):
+        y[t] = load(x[t], into="D")
+""")
+    with pytest.raises(mlafix.CompileError, match="expected a dtype that is no variable of integers for a row that is read into another one, got I"):
+        module.k(np.zeros((2, 48), np.int64), np.zeros((2, 4), np.int32))
+
+
+@pytest.mark.parametrize(("body", "message"), [
+    ("y[t] = swap(x[t], 3)", "expected blocks of a power of two of elements, got 3"),
+    ("y[t] = swap(x[t], 0)", "expected a constant integer of 1 or more, got 0"),
+    ("y[t] = swap(x[t], 16)", "expected a row of a multiple of two blocks of 16 elements, got 48"),
+    ("y[t] = swap(x[t] > 0.0, 1)", "expected a row of f32 or i32, got a row of bool"),
+    ('y[t] = load(x[t], into="D", first=-1)', "expected a constant integer of 0 or more, got -1"),
+    ('y[t] = load(x[t], into="Q")', "expected the name of a dim that rows lie along"),
+    ('y[t] = load(x[t, 0], into="D")', "expected a whole row to read into another one, got a part or an element"),
+    ("y[t] = load(x[t], first=2)", "expected a dim \\(into=…\\) beside first, got none"),
+    ('y[t] = load(x[t], into="D", otherwise=1.0)', "expected no value instead of a row that is read into another one, got otherwise"),
+    ('y[t] = load(x[t], into="D", first=49)', "expected a row of at least 49 elements to read into, got one along 48"),
+])  # fmt: skip
+def test_mistakes(tmp_path: Path, body: str, message: str) -> None:
+    module = load(tmp_path, f'\n@mlafix.kernel\ndef k(y: Out[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        {body}\n')
+    with pytest.raises(mlafix.CompileError, match=message):
+        module.k(np.zeros((2, 48), F32), np.zeros((2, 48), F32))
