@@ -140,10 +140,12 @@ private:
 } // namespace
 
 /// True for a loop by itself whose iterations reduce a row, as a key's score
-/// does: the next ones' rows have to be on the way meanwhile.
+/// does: the next ones' rows have to be on the way meanwhile. Branches keep
+/// rows: of eight iterations these would be too many.
 static bool reducesRows(scf::ForOp loop) {
   return !loop->getParentOfType<scf::ForOp>() &&
-         loop.getBody()->getOps<scf::ForOp>().empty() &&
+         llvm::all_of(loop.getBody()->getOperations(),
+                      [](Operation &op) { return op.getNumRegions() == 0; }) &&
          llvm::any_of(loop.getOps<ReduceOp>(),
                       [](ReduceOp op) { return !op.getInLane(); });
 }
