@@ -19,9 +19,9 @@ from typing import Any, Callable
 import torch
 
 import mlafix
-from mlafix.dsl import (DType, In, InOut, Out, abs, argmax, bf16, distinct, exp, exp2, f8e4m3fn, f32, grid, i8, i32, identity, index,
-                        iota, load_state, log, lse_of, make_state, max, merge, min, payload, range, round, rsqrt, segments, shape, sink,
-                        store, store_state, sum, tanh, where)  # fmt: skip
+from mlafix.dsl import (DType, In, InOut, Out, argmax, bf16, distinct, exp, f8e4m3fn, f32, grid, i8, i32, identity, index, iota, load_state,
+                        log, make_state, max, merge, min, payload, range, rsqrt, segments, shape, sink, store, store_state, sum, tanh,
+                        where)  # fmt: skip
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "python"))
@@ -118,24 +118,25 @@ def cross_entropy(loss: Out[f32, "n"], best: Out[i32, "n"], logits: In[bf16, "n 
         best[t] = argmax(row)
 
 
+@mlafix.inline
+def turn_halves(x, t, h, first, table, position):
+    """Turns the parts `first` and `first + 1` of a head."""
+    c, s = table[position, 0], table[position, 1]
+    a, b = x[t, h, first], x[t, h, first + 1]
+    x[t, h, first] = a * c - b * s
+    x[t, h, first + 1] = b * c + a * s
+
+
 @mlafix.kernel
 def rope_tail(x: InOut[bf16, "n H (6 K)"], positions: In[i32, "n"], table: In[f32, "m two=2 K"]):
     for t, h in grid("n", "H"):
-        p = positions[t]
-        c, s = table[p, 0], table[p, 1]
-        a, b = x[t, h, 4], x[t, h, 5]
-        x[t, h, 4] = a * c - b * s
-        x[t, h, 5] = b * c + a * s
+        turn_halves(x, t, h, 4, table, positions[t])
 
 
 @mlafix.kernel
 def rope_halves(x: InOut[bf16, "n H (2 K)"], positions: In[i32, "n"], table: In[f32, "m two=2 K"]):
     for t, h in grid("n", "H"):
-        p = positions[t]
-        c, s = table[p, 0], table[p, 1]
-        a, b = x[t, h, 0], x[t, h, 1]
-        x[t, h, 0] = a * c - b * s
-        x[t, h, 1] = b * c + a * s
+        turn_halves(x, t, h, 0, table, positions[t])
 
 
 @mlafix.kernel
@@ -397,11 +398,11 @@ def make_copies(m: Maker, size: int) -> dict[str, Call]:
 def make_calls(settings: Settings, name: str, quick: bool) -> tuple[dict[str, list[Call]], int]:
     """The launches of the kernel and of the copies, one for each set of buffers; the bytes of one."""
     m = Maker(settings.device, quick, torch.Generator(settings.device).manual_seed(len(name)))
-    calls: dict[str, list[Call]] = {}
-    kernel, arguments, size = CASES[name](m)
-    for _ in range(settings.count_sets(size)):
-        kernel, arguments, size = CASES[name](m)
-        calls.setdefault("kernel", []).append(kernel.bind(*arguments))
+    made = [CASES[name](m)]
+    _, _, size = made[0]
+    made += [CASES[name](m) for _ in range(settings.count_sets(size) - 1)]
+    calls: dict[str, list[Call]] = {"kernel": [kernel.bind(*arguments) for kernel, arguments, _ in made]}
+    for _ in made:
         for copy, call in make_copies(m, size).items():
             calls.setdefault(copy, []).append(call)
     return calls, size
