@@ -114,14 +114,22 @@ static int64_t countRepeats(Operation *op, Operation *grid) {
   return repeats;
 }
 
+/// The access that `op` makes to a row that is moved in packs.
+static std::optional<MemoryAccess> getPackedAccess(Operation *op) {
+  std::optional<MemoryAccess> access = getSingleAccess(op);
+  if (!access || !access->isRow || access->isPerGroup())
+    return std::nullopt;
+  return access;
+}
+
 /// What RowShape::movedByBits says.
 static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel) {
   std::map<int64_t, int64_t> moved;
   Value last = getLastIndex(kernel);
   DenseMap<Value, bool> ofRow;
   kernel.walk([&](Operation *op) {
-    std::optional<MemoryAccess> access = getSingleAccess(op);
-    if (!access || !access->isRow || access->isPerGroup())
+    std::optional<MemoryAccess> access = getPackedAccess(op);
+    if (!access)
       return;
     if (access->isWrite || llvm::any_of(op->getOperands(), [&](Value value) {
           return dependsOn(value, last, ofRow);
@@ -199,8 +207,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     }
     if (isHalfOfByte(op) || readsUnboundRow(op))
       return WalkResult::interrupt();
-    if (std::optional<MemoryAccess> access = getSingleAccess(op);
-        access && access->isRow && !access->isPerGroup()) {
+    if (std::optional<MemoryAccess> access = getPackedAccess(op)) {
       unsigned argument = access->getArgNumber();
       shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
       (access->isShifted ? shape.shifted
@@ -221,9 +228,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     // Members of groups are moved together.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
-      std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isRow && !access->isShifted &&
-             !access->isPerGroup() &&
+      std::optional<MemoryAccess> access = getPackedAccess(&op);
+      return access && !access->isShifted &&
              (!access->getMovedMember() ||
               ofMembers.insert({access->memref, int(access->isWrite)}).second);
     });
