@@ -41,6 +41,25 @@ bool mlafix::isGuardedBeyondCache(ArrayAttr guards, int64_t arg) {
   return static_cast<bool>(findGuardOn(guards, GuardKind::BeyondCache, arg));
 }
 
+bool mlafix::isGuardedPacked(ArrayAttr guards, int64_t arg, int64_t dim) {
+  return guards &&
+         llvm::any_of(guards.getAsRange<GuardAttr>(), [&](GuardAttr guard) {
+           return guard.getKind() == GuardKind::Packed && guard.isAbout(arg) &&
+                  guard.getDim() == dim;
+         });
+}
+
+bool mlafix::hasUnknownStride(KernelOp kernel, Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  for (auto [dim, stride] : llvm::enumerate(
+           cast<MemRefType>(memref.getType()).getStridesAndOffset().first))
+    if (ShapedType::isDynamic(stride) &&
+        !(argument && isGuardedPacked(kernel.getGuardsAttr(),
+                                      argument.getArgNumber(), dim)))
+      return true;
+  return false;
+}
+
 bool mlafix::hasRowBound(ArrayAttr guards) {
   return guards &&
          llvm::any_of(guards.getAsRange<GuardAttr>(), [](GuardAttr guard) {

@@ -27,6 +27,12 @@ int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
 /// True if argument `arg` is one of some that together hold more than the last
 /// cache does.
 bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
+/// True if dim `dim` of argument `arg` has no gaps: its stride is the size of
+/// the next dim times the stride of that.
+bool isGuardedPacked(mlir::ArrayAttr guards, int64_t arg, int64_t dim);
+/// True if a stride of `memref`, an argument's or a thread's own memory, is
+/// neither known nor said by a guard.
+bool hasUnknownStride(KernelOp kernel, mlir::Value memref);
 /// True if the number of rows is bounded, so that a row index fits 32 bits.
 bool hasRowBound(mlir::ArrayAttr guards);
 

@@ -467,8 +467,7 @@ static StringRef getBaseName(Type type) {
   return state ? state.getBase().getName() : StringRef();
 }
 
-/// Likewise of the dim of a state or a row tile.
-static SmallVector<StringRef, 2> getDimNames(Type type) {
+SmallVector<StringRef, 2> mlafix::getLengthNames(Type type) {
   if (auto state = dyn_cast<StateType>(type))
     return state.getDim().getNames();
   return isRowTile(type) ? getTileDim(type).getNames()
@@ -518,7 +517,7 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
       // An argument names it, too, unless that is absent.
-      for (StringRef name : getDimNames(type))
+      for (StringRef name : getLengthNames(type))
         if (llvm::isUpper(name.front()))
           dims.insert({name, BindableName::Dim});
     }

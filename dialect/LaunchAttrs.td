@@ -28,6 +28,7 @@ def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
     #mlafix.guard<beyond_cache, args = [0, 2]>
     #mlafix.guard<max_rows, value = 134217727>
     #mlafix.guard<stride, arg = 0, dim = 1, value = 128>
+    #mlafix.guard<packed, arg = 0, dim = 0, value = 128>
     ```
   }];
   let parameters = (ins "::mlafix::GuardKind":$kind, ArrayRefParameter<"int64_t">:$args, "int64_t":$dim, "int64_t":$number);
@@ -54,6 +55,7 @@ def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
     #mlafix.param<pointer, arg = 0>
     #mlafix.param<size, arg = 0, dim = 1>
     #mlafix.param<stride, arg = 0, dim = 1>
+    #mlafix.param<reciprocal, arg = 0, dim = 1>
     #mlafix.param<scalar, arg = 6>
     #mlafix.param<group_threads>
     #mlafix.param<local>

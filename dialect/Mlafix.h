@@ -132,7 +132,7 @@ mlir::Type getComputeType(mlir::Type type);
 /// A name that `mlafix-specialize` can bind.
 struct BindableName {
   enum Kind {
-    Dim,        ///< upper case: must be bound
+    Dim,        ///< upper case: must be bound, to a size or to "any"
     DType,      ///< likewise
     Base,       ///< of a log-sum-exp; likewise
     DynamicDim, ///< lower case: may be bound, as an optimisation
@@ -147,6 +147,10 @@ struct BindableName {
 /// The names of a kernel that are not bound yet: dims in the order of the
 /// arguments, then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
+
+/// The names of the length of a state's row or a row tile; none of another
+/// type.
+llvm::SmallVector<llvm::StringRef, 2> getLengthNames(mlir::Type type);
 
 } // namespace mlafix
 

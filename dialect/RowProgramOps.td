@@ -67,6 +67,21 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let assemblyFormat = "$source attr-dict `:` type($source)";
 }
 
+def Mlafix_SizeReciprocalOp : Op<Mlafix_Dialect, "size_reciprocal", [Pure]> {
+  let summary = "what divides by a size that is known at the launch";
+  let description = [{
+    A number that a launch passes (the parameter `reciprocal` of docs/UnitFormat.md), of the size s of a tensor's dim. With m in its lower 32 bits and e in the upper ones,
+    x / s is (2 x m >> 32) >> e for every x from 0 to 2^31 - 1.
+
+    ```mlir
+    %reciprocal = mlafix.size_reciprocal %out dim 1 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, ConfinedAttr<I64Attr, [IntNonNegative]>:$dim);
+  let results = (outs I64:$reciprocal);
+  let assemblyFormat = "$source `dim` $dim attr-dict `:` type($source)";
+}
+
 def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
   let summary = "tells the other ranks that this one has come, and waits for them";
   let description = [{

@@ -171,6 +171,8 @@ private:
   Value buildAddress(Location loc, const LoweredAccess &access);
   Value buildElementOffset(Location loc, const LoweredAccess &access,
                            unsigned first);
+  Value joinPacked(Location loc, unsigned arg, unsigned dim, Value index,
+                   Value next);
   Value buildTableBase(Location loc, BlockArgument argument, Value which);
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
   Value castBits(Location loc, Value value, Type type);
@@ -230,6 +232,21 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                               /*isInvariant=*/true);
 }
 
+/// The number, i64, of what `index` and `next` lead to in dim `dim` of an
+/// argument and in the one behind it, which lie without gaps. A grid of less
+/// than 2^31 rows has such a size, so that one wide product is enough.
+Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
+                               Value index, Value next) {
+  auto [of, position] = getSizeOwner(kernel, arg, dim + 1);
+  Value size = find(ParamKind::Size, of, position);
+  if (hasRowBound(kernel.getGuardsAttr()))
+    size = arith::ExtUIOp::create(
+        b, loc, b.getI64Type(),
+        arith::TruncIOp::create(b, loc, b.getI32Type(), size));
+  Value before = arith::MulIOp::create(b, loc, toI64(b, loc, index), size);
+  return arith::AddIOp::create(b, loc, before, toI64(b, loc, next));
+}
+
 /// In elements, or in bytes that two share; null for none. `first`: of the dims
 /// that have strides.
 Value BodyLowering::buildElementOffset(Location loc,
@@ -260,6 +277,22 @@ Value BodyLowering::buildElementOffset(Location loc,
     IndexBuilder x(b, loc);
     indices.back() = x.div(indices.back(), x.constant(2));
   }
+  if (argument)
+    for (unsigned dim = first; dim + 1 < strides.size(); ++dim)
+      if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
+                          dim)) {
+        // One index serves both dims.
+        indices[dim - first] =
+            joinPacked(loc, argument.getArgNumber(), dim, indices[dim - first],
+                       indices[dim + 1 - first]);
+        indices.erase(indices.begin() + (dim + 1 - first));
+        strides.erase(strides.begin() + dim);
+        return buildOffset(b, loc, indices, ArrayRef(strides).drop_front(first),
+                           [&](unsigned at) {
+                             unsigned of = first + at;
+                             return strideOf(of < dim ? of : of + 1);
+                           });
+      }
   return build(indices, first);
 }
 
@@ -422,6 +455,14 @@ LogicalResult BodyLowering::lower(Operation *op) {
       if (!stride.use_empty())
         stride.replaceAllUsesWith(
             toIndex(loc, find(ParamKind::Stride, owner, dim)));
+    op->erase();
+    return success();
+  }
+  if (auto reciprocal = dyn_cast<SizeReciprocalOp>(op)) {
+    BlockArgument argument = getKernelArgument(reciprocal.getSource());
+    reciprocal.getResult().replaceAllUsesWith(
+        find(ParamKind::Reciprocal, argument.getArgNumber(),
+             static_cast<unsigned>(reciprocal.getDim())));
     op->erase();
     return success();
   }

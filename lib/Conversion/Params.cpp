@@ -24,7 +24,7 @@ namespace {
 struct TensorUses {
   bool pointer = false;
   bool lines = false;
-  SmallVector<bool> size, stride; ///< of each dim
+  SmallVector<bool> size, stride, reciprocal; ///< of each dim
 };
 } // namespace
 
@@ -38,12 +38,27 @@ unsigned mlafix::getTableOwner(KernelOp kernel, TableLinesOp lines) {
   return isAlike ? owner : table.getArgNumber();
 }
 
+std::pair<unsigned, unsigned> mlafix::getSizeOwner(KernelOp kernel,
+                                                   unsigned arg, unsigned dim) {
+  auto name = cast<StringAttr>(kernel.getArgDims(arg)[dim]);
+  if (name.getValue().empty())
+    return {arg, dim};
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (isa<MemRefType>(kernel.getArgumentTypes()[i]) &&
+        !kernel.isArgOptional(i) && !kernel.isArgAbsent(i))
+      for (auto [position, other] : llvm::enumerate(kernel.getArgDims(i)))
+        if (other == name)
+          return {i, position};
+  return {arg, dim};
+}
+
 static SmallVector<TensorUses> collectUses(KernelOp kernel) {
   SmallVector<TensorUses> uses(kernel.getNumArguments());
   for (auto [of, type] : llvm::zip(uses, kernel.getArgumentTypes()))
     if (auto memref = dyn_cast<MemRefType>(type)) {
       of.size.resize(memref.getRank());
       of.stride.resize(memref.getRank());
+      of.reciprocal.resize(memref.getRank());
     }
   kernel.walk([&](Operation *op) {
     if (auto dim = dyn_cast<memref::DimOp>(op)) {
@@ -59,6 +74,11 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
       for (auto [dim, stride] : llvm::enumerate(metadata.getStrides()))
         if (!stride.use_empty())
           uses[owner].stride[dim] = true;
+      return;
+    }
+    if (auto reciprocal = dyn_cast<SizeReciprocalOp>(op)) {
+      uses[getKernelArgument(reciprocal.getSource()).getArgNumber()]
+          .reciprocal[reciprocal.getDim()] = true;
       return;
     }
     if (auto lines = dyn_cast<TableLinesOp>(op)) {
@@ -78,8 +98,14 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     // Several tensors have addresses, and no stride between them.
     bool isMany = kernel.isArgMany(argument.getArgNumber());
     for (auto [dim, stride] : llvm::enumerate(getStrides(access->memref)))
-      if (ShapedType::isDynamic(stride) && !(isMany && dim == 0))
+      if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
+                          dim)) {
+        auto [of, next] =
+            getSizeOwner(kernel, argument.getArgNumber(), dim + 1);
+        uses[of].size[next] = true;
+      } else if (ShapedType::isDynamic(stride) && !(isMany && dim == 0)) {
         uses[owner].stride[dim] = true;
+      }
   });
   return uses;
 }
@@ -129,6 +155,10 @@ SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
     for (auto [dim, used] : llvm::enumerate(uses[i].size))
       if (used)
         params.push_back(ParamAttr::get(context, ParamKind::Size, i, dim));
+    for (auto [dim, used] : llvm::enumerate(uses[i].reciprocal))
+      if (used)
+        params.push_back(
+            ParamAttr::get(context, ParamKind::Reciprocal, i, dim));
     for (auto [dim, used] : llvm::enumerate(uses[i].stride))
       if (used)
         params.push_back(ParamAttr::get(context, ParamKind::Stride, i, dim));
@@ -154,6 +184,7 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
     return LLVM::LLVMPointerType::get(context);
   case ParamKind::Size:
   case ParamKind::Stride:
+  case ParamKind::Reciprocal:
   case ParamKind::Lines:
     return IntegerType::get(context, 64);
   case ParamKind::Scalar:

@@ -36,6 +36,11 @@ mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 /// dims and, by a guard, the same strides, or its own.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
+/// The argument and its dim whose size is passed for that of dim `dim` of
+/// argument `arg`: the first of that name, or its own.
+std::pair<unsigned, unsigned> getSizeOwner(KernelOp kernel, unsigned arg,
+                                           unsigned dim);
+
 /// The description of the kernel, a code version, in a unit.
 VariantAttr describeCodeVersion(KernelOp kernel,
                                 llvm::ArrayRef<ParamAttr> params);

@@ -47,10 +47,24 @@ mlafix_status parseBindings(const char *text, Bindings &bindings) {
   return MLAFIX_OK;
 }
 
-bool matches(const KernelDesc &kernel, const Bindings &wanted) {
+/// True if a dim of this name is left to the launch.
+bool isOpen(const KernelDesc &kernel, const std::string &name) {
+  return name.front() >= 'A' && name.front() <= 'Z' &&
+         std::any_of(kernel.args.begin(), kernel.args.end(),
+                     [&](const ArgDesc &arg) {
+                       for (uint32_t d = 0; d < arg.ndim(); ++d)
+                         if (arg.dims[d] == name && arg.shape[d] < 0)
+                           return true;
+                       return false;
+                     });
+}
+
+/// `orOpen`: any size will do for a dim that is left to the launch.
+bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto &binding) {
     return std::find(kernel.bindings.begin(), kernel.bindings.end(), binding) !=
-           kernel.bindings.end();
+               kernel.bindings.end() ||
+           (orOpen && isOpen(kernel, binding.first));
   });
 }
 
@@ -98,20 +112,25 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
   std::vector<const KernelDesc *> all, named, matching;
   for (const mlafix_kernel &kernel : unit.kernels) {
     all.push_back(kernel.desc);
-    if (kernel.desc->name != name)
-      continue;
-    named.push_back(kernel.desc);
-    if (!matches(*kernel.desc, wanted))
-      continue;
-    matching.push_back(kernel.desc);
-    found = &kernel;
+    if (kernel.desc->name == name)
+      named.push_back(kernel.desc);
   }
+  // What was compiled for a size comes before what takes any.
+  bool orOpen = false;
+  auto isMatching = [&](const mlafix_kernel &kernel) {
+    return kernel.desc->name == name && matches(*kernel.desc, wanted, orOpen);
+  };
+  orOpen = std::none_of(unit.kernels.begin(), unit.kernels.end(), isMatching);
+  for (const mlafix_kernel &kernel : unit.kernels)
+    if (isMatching(kernel)) {
+      matching.push_back(kernel.desc);
+      found = &kernel;
+    }
   if (matching.size() == 1)
     return MLAFIX_OK;
   size_t presets = 0;
   for (const mlafix_kernel &kernel : unit.kernels)
-    if (kernel.desc->name == name && matches(*kernel.desc, wanted) &&
-        isDefault(*kernel.desc, wanted)) {
+    if (isMatching(kernel) && isDefault(*kernel.desc, wanted)) {
       found = &kernel;
       ++presets;
     }

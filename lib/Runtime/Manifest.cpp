@@ -319,6 +319,9 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
     guard.first = tensorIndex(value.at("arg"), kernel);
     guard.args = uint64_t(1) << guard.first;
     guard.dim = dimIndex(value.at("dim"), kernel.args[guard.first]);
+    if (guard.kind == mlafix::GuardKind::Packed &&
+        guard.dim + 1 == kernel.args[guard.first].ndim())
+      value.at("dim").error("a dim before the last one");
   } else if (spec->args != GuardArgs::None) {
     parseGuardArgs(value.at("args"), kernel, guard);
   }

@@ -116,6 +116,15 @@ bool holdsStride(const Call &call, const Guard &guard, int64_t) {
          arg.strides[guard.dim] == guard.number;
 }
 
+bool holdsPacked(const Call &call, const Guard &guard, int64_t) {
+  const CallArg &arg = call.args[guard.first];
+  int64_t stride = 0;
+  return !arg.hasShape || arg.sizes[guard.dim] <= 1 ||
+         (!__builtin_mul_overflow(arg.sizes[guard.dim + 1], guard.number,
+                                  &stride) &&
+          arg.strides[guard.dim] == stride);
+}
+
 // What a call has in place of what a guard asks for; one of each kind, too.
 
 /// "[4096, 128, 1]"
@@ -178,6 +187,12 @@ std::string gotMaxRows(const Call &, const Guard &, int64_t rows) {
 
 std::string gotStride(const Call &call, const Guard &guard, int64_t) {
   return std::to_string(call.args[guard.first].strides[guard.dim]);
+}
+
+std::string gotPacked(const Call &call, const Guard &guard, int64_t) {
+  const CallArg &arg = call.args[guard.first];
+  return "stride " + std::to_string(arg.strides[guard.dim]) + " and size " +
+         std::to_string(arg.sizes[guard.dim + 1]);
 }
 
 /// `text` with each `name` replaced.
@@ -328,6 +343,20 @@ uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   return gains ? static_cast<uint64_t>(lines) : 0;
 }
 
+/// What divides numbers below 2^31 by `size`: m = ceil(2^(31 + e) / size) in
+/// the lower half, e = ceil(log2(size)) in the upper one. With m size = 2^(31 +
+/// e) + r, r < size <= 2^e, so x m / 2^(31 + e) exceeds x / size by less than 1
+/// / size (Granlund and Montgomery, "Division by invariant integers using
+/// multiplication", PLDI 1994). 0 for a size of no launch.
+uint64_t reciprocalOf(int64_t size) {
+  if (size < 1 || size > INT32_MAX)
+    return 0;
+  auto divisor = static_cast<uint64_t>(size);
+  uint64_t exponent = size == 1 ? 0 : 64 - __builtin_clzll(divisor - 1);
+  uint64_t power = uint64_t(1) << (31 + exponent);
+  return (power + divisor - 1) / divisor | exponent << 32;
+}
+
 uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
                    int64_t multiprocessors) {
   const CallArg &arg = call.args[param.arg];
@@ -345,6 +374,8 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
     return arg.hasShape ? static_cast<uint64_t>(arg.sizes[param.dim]) : 0;
   case ParamKind::Stride:
     return arg.hasShape ? static_cast<uint64_t>(arg.strides[param.dim]) : 0;
+  case ParamKind::Reciprocal:
+    return arg.hasShape ? reciprocalOf(arg.sizes[param.dim]) : 0;
   case ParamKind::Lines:
     return countLines(call.desc().args[param.arg], arg,
                       plan.grid <= 2 * multiprocessors);

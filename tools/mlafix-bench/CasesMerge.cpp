@@ -175,7 +175,7 @@ static void addPlainMerges(const Add &add) {
   for (int64_t n : {16, 64, 256, 1024, 4096, 8192})
     add({sized("merge/bf16_h128_d128", n), MLAFIX_BF16, n, 128, 128});
   // DeepSeek-R1 on eight.
-  for (int64_t n : {256, 512, 613, 1024, 1536})
+  for (int64_t n : {16, 64, 256, 512, 613, 1024, 1536, 4096})
     add({sized("merge/r1_tp8_h16_d128", n), MLAFIX_BF16, n, 16, 128});
   // Any head count, any head dim.
   for (int64_t heads : {6, 16, 32, 64, 96}) {

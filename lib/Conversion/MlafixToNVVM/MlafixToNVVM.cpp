@@ -123,15 +123,11 @@ static void streamListedRows(KernelOp kernel) {
 /// True if a launch says how far rows lie apart.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
-      .walk([](Operation *op) {
+      .walk([&](Operation *op) {
         if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op) ||
             cast<VectorType>(op->getResult(0).getType()).getNumElements() == 1)
           return WalkResult::advance();
-        SmallVector<int64_t> strides =
-            cast<MemRefType>(op->getOperand(0).getType())
-                .getStridesAndOffset()
-                .first;
-        return llvm::any_of(strides, ShapedType::isDynamic)
+        return hasUnknownStride(kernel, op->getOperand(0))
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

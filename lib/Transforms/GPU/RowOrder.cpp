@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RowOrder.h"
+#include "dialect/Guards.h"
 #include "dialect/MemoryAccess.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/IndexBuilder.h"
@@ -54,12 +55,8 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
     return {};
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   // Rows that lie apart would lie further apart.
-  if (llvm::any_of(accesses, [](const MemoryAccess &access) {
-        return access.isRow &&
-               llvm::any_of(cast<MemRefType>(access.memref.getType())
-                                .getStridesAndOffset()
-                                .first,
-                            ShapedType::isDynamic);
+  if (llvm::any_of(accesses, [&](const MemoryAccess &access) {
+        return access.isRow && hasUnknownStride(kernel, access.memref);
       }))
     return {};
   for (const MemoryAccess &access : accesses) {

@@ -11,7 +11,9 @@
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -80,6 +82,53 @@ Value GridRows::count() {
   return total;
 }
 
+/// What divides by an extent, i64, where the launch passes it: a dim that the
+/// kernel names for compilation and leaves to the launch. Null for any other.
+Value GridRows::buildReciprocal(unsigned extent) {
+  auto dim = forall.getExtents()[extent].getDefiningOp<memref::DimOp>();
+  BlockArgument argument =
+      isNarrow && dim ? getKernelArgument(dim.getSource()) : BlockArgument();
+  if (!argument || !dim.getConstantIndex())
+    return {};
+  auto kernel = forall->getParentOfType<KernelOp>();
+  ArrayAttr names = kernel.getArgDims(argument.getArgNumber());
+  auto name = cast<StringAttr>(names[*dim.getConstantIndex()]).getValue();
+  if (name.empty() || !llvm::isUpper(name.front()))
+    return {};
+  return SizeReciprocalOp::create(b, forall.getLoc(), b.getI64Type(),
+                                  dim.getSource(), *dim.getConstantIndex());
+}
+
+/// As IndexBuilder::delinearize(), without divisions by dims that are left to
+/// the launch: they would take longer than all else that comes before a load.
+SmallVector<Value> GridRows::delinearize(Value row) {
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  SmallVector<Value> indices(extents.size());
+  for (size_t i = extents.size(); i-- > 1;) {
+    Value reciprocal = buildReciprocal(i);
+    if (!reciprocal) {
+      indices[i] = x.rem(row, extents[i]);
+      row = x.div(row, extents[i]);
+      continue;
+    }
+    auto narrow = [&](Value i64) -> Value {
+      return arith::TruncIOp::create(b, loc, b.getI32Type(), i64);
+    };
+    Value bits = arith::ConstantIntOp::create(b, loc, 32, 64);
+    Value multiplier = narrow(reciprocal),
+          shift = narrow(x.shr(reciprocal, bits));
+    auto product = arith::MulUIExtendedOp::create(b, loc, x.shl(row, x.i32(1)),
+                                                  multiplier);
+    Value quotient = x.shr(product.getHigh(), shift);
+    indices[i] = x.sub(row, x.mul(quotient, extents[i]));
+    row = quotient;
+  }
+  if (!extents.empty())
+    indices[0] = row;
+  return indices;
+}
+
 /// The product of `extents`, if they are known and it is a power of two.
 static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
   int64_t size = 1;
@@ -118,7 +167,7 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
   }
   Value shift = x.select(inBundle, constant(bundleBits), constant(0));
   Value last = x.select(inBundle, constant(bundle - 1), constant(0));
-  SmallVector<Value> indices = x.delinearize(x.shr(row, shift), extents);
+  SmallVector<Value> indices = delinearize(x.shr(row, shift));
   Value ofBundle = x.shl(indices.front(), shift);
   indices.front() = x.add(ofBundle, x.band(row, last));
   return indices;
@@ -126,10 +175,9 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
 
 SmallVector<Value> GridRows::indicesOf(Value row, Value isBundled,
                                        int64_t bundle) {
-  IndexBuilder x(b, forall.getLoc());
   SmallVector<Value> indices;
   if (!isBundled || bundle == 1)
-    indices = x.delinearize(row, extents);
+    indices = delinearize(row);
   else
     indices = bundledIndicesOf(row, isBundled, bundle);
   for (Value &value : indices)

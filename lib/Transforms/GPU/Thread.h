@@ -49,6 +49,8 @@ public:
   indicesOf(mlir::Value row, mlir::Value isBundled = {}, int64_t bundle = 1);
 
 private:
+  mlir::Value buildReciprocal(unsigned extent);
+  llvm::SmallVector<mlir::Value> delinearize(mlir::Value row);
   llvm::SmallVector<mlir::Value>
   bundledIndicesOf(mlir::Value row, mlir::Value isBundled, int64_t bundle);
 

@@ -37,6 +37,8 @@ struct Names {
   /// Dims of rows whose length nothing reads: any size serves, and neither the
   /// kernel nor its arguments are bound to it.
   llvm::StringSet<> lengthless;
+  /// Dims that are left to the launch.
+  llvm::StringSet<> open;
 
   const BindableName *find(StringRef name) const {
     const auto *found = llvm::find_if(
@@ -45,7 +47,8 @@ struct Names {
   }
   bool isBound(StringRef name) const {
     return dims.contains(name) || dtypes.contains(name) ||
-           bases.contains(name) || presence.contains(name);
+           bases.contains(name) || presence.contains(name) ||
+           open.contains(name);
   }
   std::string list() const {
     std::string text;
@@ -77,6 +80,22 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
   return "no argument";
 }
 
+/// In place of a size: one that is known when the kernel is launched.
+static constexpr StringLiteral kAny = "any";
+
+/// True if rows have the length `dim`: their layout depends on it.
+static bool isRowLength(KernelOp kernel, StringRef dim) {
+  return kernel
+      .walk([&](Operation *op) {
+        for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                                  op->getResultTypes()))
+          if (llvm::is_contained(getLengthNames(type), dim))
+            return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
                                       StringRef name, StringRef value) {
   const BindableName *known = names.find(name);
@@ -92,6 +111,15 @@ LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
   switch (known->kind) {
   case BindableName::Dim:
   case BindableName::DynamicDim: {
+    if (value == kAny && known->kind == BindableName::Dim) {
+      if (!isRowLength(kernel, name)) {
+        names.open.insert(known->name);
+        return success();
+      }
+      return kernel.emitError()
+             << "expected a positive integer for dim '" << name
+             << "', since rows have this length, got 'any'";
+    }
     int64_t size;
     if (value.getAsInteger(10, size) || size < 1)
       return kernel.emitError() << "expected a positive integer for dim '"

@@ -40,6 +40,14 @@ using namespace mlafix;
 // Code versions
 //===----------------------------------------------------------------------===//
 
+/// True if dim `dim` of an argument has the name of one to compile for, and is
+/// left to the launch all the same.
+static bool isOpenDim(KernelOp kernel, unsigned arg, unsigned dim) {
+  auto name = cast<StringAttr>(kernel.getArgDims(arg)[dim]).getValue();
+  return cast<MemRefType>(kernel.getArgumentTypes()[arg]).isDynamicDim(dim) &&
+         !name.empty() && llvm::isUpper(name.front());
+}
+
 /// The type of a tensor whose rows follow each other without gaps, where its
 /// sizes say how far apart they then are: outside of a dim of unknown size,
 /// they do not, nor are the tensors of a list (`isMany`) any one distance
@@ -110,6 +118,16 @@ static void makeDense(KernelOp version, const RowShape &shape) {
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
                                         /*args=*/{static_cast<int64_t>(index)},
                                         dim, wanted[dim]));
+    // A guard says what no type can: that rows outside of an open dim are
+    // adjacent, too.
+    for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
+         ++dim)
+      if (ShapedType::isDynamic(wanted[dim]) &&
+          isOpenDim(version, index, dim + 1) &&
+          !ShapedType::isDynamic(wanted[dim + 1]))
+        guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Packed,
+                                        /*args=*/{static_cast<int64_t>(index)},
+                                        dim, wanted[dim + 1]));
     types[index] = dense;
     version.getArgument(index).setType(dense);
   }

@@ -1,16 +1,16 @@
 // Guards and geometries as they are written.
 // RUN: %mlafix-opt %s --split-input-file | %mlafix-opt --split-input-file | FileCheck %s
 
-// CHECK: test.guards = [#mlafix.guard<align, args = [0, 2, 4], bytes = 16>, #mlafix.guard<distinct, args = [0, 2]>, #mlafix.guard<same_strides, args = [3, 5, 1]>, #mlafix.guard<beyond_cache, args = [0, 2]>, #mlafix.guard<max_rows, value = 134217727>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>]
+// CHECK: test.guards = [#mlafix.guard<align, args = [0, 2, 4], bytes = 16>, #mlafix.guard<distinct, args = [0, 2]>, #mlafix.guard<same_strides, args = [3, 5, 1]>, #mlafix.guard<beyond_cache, args = [0, 2]>, #mlafix.guard<max_rows, value = 134217727>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>, #mlafix.guard<packed, arg = 0, dim = 0, value = 128>]
 module attributes {test.guards = [
   #mlafix.guard<align, args = [0, 2, 4], bytes = 16>, #mlafix.guard<distinct, args = [0, 2]>, #mlafix.guard<same_strides, args = [3, 5, 1]>,
-  #mlafix.guard<beyond_cache, args = [0, 2]>, #mlafix.guard<max_rows, value = 134217727>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>]} {}
+  #mlafix.guard<beyond_cache, args = [0, 2]>, #mlafix.guard<max_rows, value = 134217727>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>, #mlafix.guard<packed, arg = 0, dim = 0, value = 128>]} {}
 
 // -----
 
-// CHECK: test.params = [#mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>, #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]
+// CHECK: test.params = [#mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<reciprocal, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>, #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]
 module attributes {test.params = [
-  #mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>,
+  #mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<reciprocal, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>,
   #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]} {}
 
 // -----

@@ -214,6 +214,12 @@ const std::vector<Spoilt> spoilt = {
                                      {"args", json::array({0})}};
      },
      {"guards[0].args", "two arguments"}},
+    {"guard_of_a_last_dim_that_is_packed",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {
+           {"kind", "packed"}, {"arg", 1}, {"dim", 1}, {"value", 1}};
+     },
+     {"a dim before the last one"}},
     {"guard_of_one_tensor_with_the_same_strides",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},

@@ -319,6 +319,47 @@ TEST_F(Plan, a_stride_guard_looks_at_dims_of_more_than_one_element) {
   EXPECT_EQ(info().variant, 0u);
 }
 
+TEST_F(Plan, a_packed_guard_compares_a_stride_with_the_next_size) {
+  json guard = {{"kind", "packed"}, {"arg", 1}, {"dim", 0}, {"value", 1}};
+  variant()["guards"] = json::array({guard});
+  EXPECT_EQ(info().variant, 0u);
+  std::vector<float> wide(8 * 20);
+  call.args[1] =
+      Tensor::strided(wide.data(), MLAFIX_F32, {20, 4}, {8, 1}, cuda(0));
+  EXPECT_EQ(info().variant, 1u);
+  variant()["guards"][0]["value"] = 2;
+  EXPECT_EQ(info().variant, 0u);
+  call = AddBiasCall(1, cuda(0));
+  EXPECT_EQ(info().variant, 0u) << "one row has no stride";
+}
+
+TEST_F(Plan, a_reciprocal_divides_every_number_of_a_row) {
+  variant()["params"] =
+      json::array({{{"kind", "reciprocal"}, {"arg", 1}, {"dim", 0}}});
+  constexpr uint64_t most = INT32_MAX;
+  // Nothing reads what is there.
+  auto at = [](uint64_t address) { return reinterpret_cast<float *>(address); };
+  for (uint64_t size :
+       {uint64_t(1), uint64_t(2), uint64_t(3), uint64_t(7), uint64_t(12),
+        uint64_t(127), uint64_t(128), uint64_t(641), uint64_t(6700417),
+        (most + 1) / 2, (most + 1) / 2 + 1, most - 1, most}) {
+    for (uint64_t arg : {uint64_t(0), uint64_t(1)})
+      call.args[arg] =
+          Tensor::strided(at((arg + 1) << 40), MLAFIX_F32,
+                          {static_cast<int64_t>(size), 4}, {4, 1}, cuda(0));
+    call.args[4] = 1;
+    uint64_t reciprocal = info().slots[0];
+    for (uint64_t x :
+         {uint64_t(0), uint64_t(1), size - 1, size, size + 1,
+          most / size * size - 1, most / size * size, most - 1, most})
+      if (x <= most) {
+        EXPECT_EQ(2 * x * (reciprocal & UINT32_MAX) >> 32 >> (reciprocal >> 32),
+                  x / size)
+            << x << " / " << size;
+      }
+  }
+}
+
 TEST_F(Plan, guards_of_an_omitted_argument_hold) {
   variant()["guards"] = {
       {{"kind", "align"}, {"args", json::array({2})}, {"bytes", 16}},
