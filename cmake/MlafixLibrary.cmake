@@ -4,7 +4,6 @@
 #   units     what `ninja mlafix-units` compiles it for
 #   tests     what the conformance tests compile it for
 #   package   what travels compiled in the Python package
-#   wheel     what travels compiled in the package's wheel, for every target
 #
 # A kernel without any of these lists compiles when it is first used, and has no file (scripts/gen-kernels). An empty list compiles
 # the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each

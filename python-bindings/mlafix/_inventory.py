@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import _env, _runtime, _toolchain, cache, library
+from . import _archive, _env, _runtime, _toolchain, cache, library
 from .errors import CompileError, DriverError
 
 # The contents of the cache's folders.
@@ -67,7 +67,8 @@ def _devices() -> Iterator[str]:
 
 def _prebuilt() -> Iterator[str]:
     for folder in cache.prebuilt_folders():
-        yield f"{folder} ({len(list(folder.glob('*.mlafix')))} units)"
+        count = len(list(folder.glob("*.mlafix"))) + sum(archive.count() for archive in _archive.archives([folder]))
+        yield f"{folder} ({count} units)"
 
 
 def _cache() -> str:

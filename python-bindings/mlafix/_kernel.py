@@ -315,6 +315,10 @@ class TextlessVariants(cache.Variants):
     def digest(self) -> str:
         return self._whole.digest
 
+    @property
+    def identity(self) -> str:
+        return ""
+
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text

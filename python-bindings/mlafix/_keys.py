@@ -44,6 +44,11 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
     return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target, *options)}.mlafix"
 
 
+def identity(kernel: str, source: str) -> str:
+    """What an archive of units calls a kernel: by its name, and a digest of the text that decides its code."""
+    return f"{kernel}.{_digest(str(_FORMAT), kernel, source)}"
+
+
 def digest_of(name: str, text: bytes) -> bytes:
     """The checksum of a record: a digest of the name of its file and its text."""
     return _digest(str(_FORMAT), name, text).encode()

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import _disk, _env, _keys, _manifest, _recording, _runtime, _toolchain
+from . import _archive, _disk, _env, _keys, _manifest, _recording, _runtime, _toolchain
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
@@ -95,7 +95,7 @@ class Variants:
         """The text that is compiled, with its locations where code is to name them (MLAFIX_LINE_INFO)."""
         return self.source
 
-    def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+    def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
         """For a Dispatcher: the kernel for a call on a device. Raises as :meth:`load` does, and DriverError.
 
         Args:
@@ -106,15 +106,20 @@ class Variants:
         if _recording.recorders and (recorder := _recording.recorder_of_thread()):
             recorder(self, bindings)
             raise _recording.Recorded
-        return self.unit_of_call(bindings, target_of(device_type, ordinal))
+        return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
+
+    def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
+        """The unit, or its kernel where that leaves to the launch what the call binds: it is not found by the call's bindings."""
+        kernel = unit.kernels[0]
+        is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
+        return unit if is_found or len(unit.kernels) > 1 else kernel
 
     def unit_of_call(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit:
         """The unit that runs a call with these bindings, as a call has them. Raises as :meth:`load` does."""
         loose = {name: value for name, value in bindings.items() if value not in ("present", "absent")}
         if len(loose) == len(bindings):
-            return self.load(bindings, target)
-        name = self._file(loose, target)
-        unit = self._ready(bindings, target) or _memory.get(name) or self._prebuilt(loose, target)
+            return self._ready(bindings, target) or self._archived(bindings, target) or self.load(bindings, target)
+        unit = self._ready(bindings, target) or _memory.get(self._file(loose, target)) or self._prebuilt(loose, target) or self._archived(bindings, target)
         if unit is not None:
             return unit
         try:
@@ -177,6 +182,27 @@ class Variants:
                 unit = None if data is None else self._unit(path, data, bindings, target)
                 if unit is not None:
                     return unit
+        return None
+
+    @property
+    def identity(self) -> str:
+        """What an archive calls the kernel; "" for one that is in none."""
+        return _keys.identity(self.kernel, self.source)
+
+    def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+        """The unit of an archive that runs such a call, though it was compiled for fewer names."""
+        if _env.line_info() or not self.identity:
+            return None
+        for archive in _archive.archives(prebuilt_folders()):
+            for name in _image_targets(target):
+                place = archive.find(self.identity, bindings, name)
+                if place is None:
+                    continue
+                # Not by what a call binds: each size of a dim that is left to the launch runs the same.
+                key = f"{archive.path} {name} {place}"
+                unit = _memory.get(key) or self._unit(archive.path, archive.read(name, place), bindings, name.removesuffix(_archive.AND_LATER))
+                if unit is not None:
+                    return _memory.setdefault(key, unit)
         return None
 
     def _cached(self, folder: _disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
@@ -244,6 +270,8 @@ class Variants:
             unit = self._prebuilt(bindings, other)
             if unit is not None:
                 return unit
+        if (unit := self._archived(bindings, target)) is not None:
+            return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else f"this installation has no compiler ({_toolchain.INSTALL})"
         cached = compiler_cache()
         fault = cached.fault() if cached else ""
@@ -274,6 +302,15 @@ def compiler_cache() -> _disk.Folder | None:
 def prebuilt_folders() -> list[Path]:
     """Folders of units compiled ahead, in the order in which to look."""
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
+
+
+def _image_targets(target: str) -> list[str]:
+    """Targets of an archive whose code a device of `target` runs, best first: a GPU runs machine code of earlier ones of its major
+    version, and PTX of all earlier ones."""
+    older = _older_targets(target)
+    if not target.startswith("sm_"):
+        return [target, *older]
+    return [target, *(name for name in older if name[:-1] == target[:-1]), *(name + _archive.AND_LATER for name in (target, *older))]
 
 
 def _older_targets(target: str) -> list[str]:

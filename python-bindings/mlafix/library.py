@@ -137,7 +137,7 @@ def dispatcher(
     compiled = variants(name)
     fixed = dict(bindings or {})
 
-    def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+    def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
         check_dtypes(name, bound, stored)
         return compiled({**bound, **fixed}, device_type, ordinal)
 

@@ -1,6 +1,7 @@
 """Tests of an installed wheel; scripts/test-wheels runs it in bare systems, with the Python that has the wheel.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
+    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file)
     check.py compiler    with mlafix-compiler as well
     check.py peers       with mlafix alone and torch: the engines' functions of shapes that travel compiled, on a GPU if there is one
     check.py together    beside torch and Triton, whose LLVMs are other ones
@@ -51,7 +52,7 @@ def check_runtime() -> None:
     absent = [name for name in ("torch", "ml_dtypes", "mlafix._compiler") if importlib.util.find_spec(name)]
     assert not absent, f"expected none of them to be installed, got {absent}"
     assert (PACKAGE / "_runtime.pyi").exists()
-    merge(16, 128)  # of the units in the wheel
+    merge(12, 128)  # of the units in the wheel
     assert ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4])).tolist() == [True, False, True]
     for call in (lambda: merge(3, 24), call_double):
         try:
@@ -61,6 +62,24 @@ def check_runtime() -> None:
             assert f"this installation has no compiler ({command}, " in str(error), error
         else:
             raise AssertionError("expected a UnitError for what was not compiled ahead")
+
+
+def check_functions() -> None:
+    """No call may compile: there is no compiler. 12 heads, which no unit was compiled for."""
+    import wheel_calls
+
+    from mlafix import _archive
+
+    assert not importlib.util.find_spec("mlafix._compiler"), "expected no compiler to be installed"
+    (archive,) = _archive.archives([PACKAGE / "units"])
+    dims = archive.bound("merge_attn_states", "D")
+    assert dims, "expected units of merge_attn_states in the wheel"
+    wheel_calls.H = 12
+    calls = [call for call in wheel_calls.requests(sorted(map(int, dims)), wheel_calls.DTYPES) if callable(call[0])]
+    for function, given in calls:
+        function(**given)
+    names = {function.__name__ for function, _ in calls}
+    print(f"{len(calls)} calls of {len(names)} functions with D of {', '.join(sorted(dims, key=int))}: no call compiled anything")
 
 
 def check_peers() -> None:
@@ -158,6 +177,6 @@ def check_page(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    checks = {"runtime": check_runtime, "peers": check_peers, "compiler": check_compiler, "together": check_together}
+    checks = {"runtime": check_runtime, "functions": check_functions, "peers": check_peers, "compiler": check_compiler, "together": check_together}
     checks.get(sys.argv[1], lambda: check_page(Path(sys.argv[1])))()
     print(f"mlafix {mlafix.__version__}, Python {sys.version.split()[0]}: {sys.argv[1]}, {len(library.names())} kernels in the library")

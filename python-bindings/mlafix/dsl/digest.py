@@ -11,9 +11,11 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ..errors import CompileError
@@ -33,6 +35,19 @@ def digest(function: types.FunctionType, options: Options = Options()) -> str:
     source = Source(function)
     text = _text(source.node) + options.text()
     return _half(text) + _half("\n".join([_listed(source, False, frozenset({id(function)})), *_declared(source)]))
+
+
+def digest_of_library(function: types.FunctionType, options: Options, made_with: tuple[object, ...]) -> str:
+    """As `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its family was called
+    with decide what the kernel says."""
+    named = f"{function.__module__} {function.__qualname__} {options.text()} {describe(list(made_with))}"
+    return _files_digest(Path(function.__code__.co_filename).parent) + _half(named)
+
+
+@functools.lru_cache(maxsize=None)
+def _files_digest(folder: Path) -> str:
+    """16 hexadecimal digits for the Python files of a folder."""
+    return hashlib.sha256(b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:_HALF]
 
 
 def is_same_text(one: str, other: str) -> bool:

@@ -14,15 +14,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import _env, _keys, _manifest, _runtime, _toolchain, cache
+from .. import _archive, _env, _keys, _manifest, _runtime, _toolchain, cache
 from .._forks import cached_property, whole
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
-from .digest import chosen_names, is_same_text
+from .digest import chosen_names, digest_of_library, is_same_text
 from .options import Options
 from .outside import Outside
 from .pickled import by_name, is_reachable
 from .source import keep_text
+
+
+_LIBRARY = "mlafix.kernels."
 
 
 class PythonKernel(Kernel):
@@ -46,6 +49,8 @@ class PythonKernel(Kernel):
 
     # The kernel that this one is a specialisation of.
     _general: PythonKernel | None = None
+    # What the family of a kernel of the package was called with.
+    made_with: tuple[object, ...] = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         if self._general is None or is_reachable(self):
@@ -61,7 +66,7 @@ class PythonKernel(Kernel):
 
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.options)
-        made._general = self
+        made._general, made.made_with = self, self.made_with
         # The function's text is read once for all of them.
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside") if name in self.__dict__})
         return made
@@ -74,12 +79,24 @@ class PythonKernel(Kernel):
     def digest(self) -> str:
         """The digest of what the function says. Raises CompileError where its text cannot be read, or a name that it takes from outside
         stands for something else than when the kernel was first used."""
+        if self._is_of_library:
+            return self._digest_of_library
         self._outside.check()
         return self._outside.digest
 
+    @property
+    def _is_of_library(self) -> bool:
+        """True for a kernel of `mlafix.kernels`, where nobody changes what names stand for; but not for one of a function that is no family."""
+        return self.function.__module__.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
+
+    @cached_property
+    def _digest_of_library(self) -> str:
+        return digest_of_library(self.function, self.options, self.made_with)
+
     def _dispatcher(self, resolve: Callable[..., Any]) -> _runtime.Dispatcher:
         made = super()._dispatcher(resolve)
-        made.watch(self._outside.watched, self._outside.renewed)
+        if not self._is_of_library:
+            made.watch(self._outside.watched, self._outside.renewed)
         return made
 
     @property
@@ -96,6 +113,8 @@ class PythonKernel(Kernel):
         ahead = self.variants.entries()
         if ahead:
             return json.dumps({"name": self.name, **ahead[0][1].declaration})
+        if declaration := self.variants.declaration():
+            return json.dumps({"name": self.name, **declaration})
         folder, name = cache.compiler_cache(), f"{self.name}.{self.digest}.json"
         kept = folder.read_record(name) if folder else None
         if kept is not None:
@@ -119,17 +138,26 @@ class PythonVariants(TextlessVariants):
         super().__init__(kernel)
         self._python = kernel
 
-    def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> Any:
-        unit = super().__call__(bindings, device_type, ordinal)
+    def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> Any:
         names = self._python.signature["names"]
         fitting = [k for k in unit.kernels if k.name == self.kernel and _manifest.fits(k.bindings, bindings, names)]
         # A unit may have several specialisations that run the call: the one that was compiled for most of it.
         return max(fitting, key=lambda kernel: len(kernel.bindings), default=unit)
 
+    @property
+    def identity(self) -> str:
+        return _keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
+
+    def declaration(self) -> dict[str, Any] | None:
+        """How the kernel is declared, as an archive says."""
+        found = (archive.declarations.get(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
+        return next((declaration for declaration in found if declaration), None)
+
     def entries(self) -> list[tuple[Path, _manifest.Entry]]:
         """The kernels of units compiled ahead of this function, and their files."""
-        digest = self._python.digest
-        return [(path, entry) for path, entry in self._namesakes() if entry.digest == digest]
+        namesakes = self._namesakes()
+        digest = self._python.digest if namesakes else ""
+        return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
     def _namesakes(self) -> list[tuple[Path, _manifest.Entry]]:
         """Kernels of this name in units compiled ahead."""

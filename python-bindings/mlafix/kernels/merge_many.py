@@ -484,6 +484,8 @@ def store_split(merged, i, j, p, heads, to, out_lse, sinks):
         scale, elements = grouped(rows[0], to)
         if to.how.tile_rows > 0:
             to.out_scales[to.first_row + i * shape("l") + j, p] = scale
+        elif to.how.by_head:
+            to.out_scales[i, j, p, 0] = scale
         else:
             to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
         to.out[i, j, p] = elements

@@ -64,6 +64,7 @@ class Scaling:
         turned: elements of each row that are turned by the angles of its position, before all else; 0: none.
         first: the first of these.
         halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
+        by_head: scales are [n, H, 1, G], which holds for any H.
     """
 
     is_power: bool = False
@@ -78,6 +79,7 @@ class Scaling:
     turned: int = 0
     first: int = 0
     halves: bool = False
+    by_head: bool = False
 
     @property
     def dim(self) -> str:
@@ -97,6 +99,8 @@ class Scaling:
             return In[f32, "one=1"]
         if self.tile_rows:
             return InOut[S, "m H G"].swizzle(f"{self.tile_rows}x4")
+        if self.by_head:
+            dims = dims.replace("P Q", "H one=1")
         return InOut[S, dims] if some else Out[S, dims]
 
 
@@ -121,7 +125,9 @@ class Family:
         self._make = functools.lru_cache(maxsize=None)(make)
 
     def __call__(self, scaling: Scaling, *more: Any) -> Any:
-        return self._make(scaling, *more)
+        made = self._make(scaling, *more)
+        made.made_with = (scaling, *more)
+        return made
 
     def member(self, format: str) -> Any:
         """The kernel for one of FORMATS. Raises KeyError."""
@@ -250,6 +256,8 @@ def store_groups(row, t, h, to):
         scale, elements = grouped(row, to)
         if to.how.tile_rows > 0:
             to.out_scales[to.first_row + t, h] = scale
+        elif to.how.by_head:
+            to.out_scales[t, h, 0] = scale
         else:
             to.out_scales[t, h // shape("Q"), h % shape("Q")] = scale
         to.out[t, h] = elements

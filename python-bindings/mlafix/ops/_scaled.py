@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 from .._arguments import renames, wrong
 from .._arrays import is_torch
 from .._explanation import CallExplanation
 from ..dsl import bf16, f16, f32
-from ..kernels import merge, merge_many, merge_mapped
-from ..kernels import rows as row_kernels
 from ..kernels.scaling import Scaling
 from ._bases import Bases
 from ._launch import Binding, launch_kernel
@@ -33,23 +32,28 @@ def _renamed(name: str) -> Any:
 _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()} | {Plain: _renamed("")}
 _PLAIN = Plain()
 
-_FAMILIES = {"quantised_rows": row_kernels.quantize_rows, "two_states": merge.merge_two_states, "masked_states": merge.merge_masked_states,
-             "dense_states": merge_many.merge_dense_states, "ragged_states": merge_many.merge_ragged_states,
-             "listed_states": merge_many.merge_listed_states, "split_states": merge_many.merge_split_states, "counted_states": merge_many.merge_counted_states,
-             "mapped_states": merge_mapped.merge_mapped_states, "mapped_sums": merge_mapped.merge_mapped_sums}  # fmt: skip
+# The families of `mlafix.kernels` by module, of which a call imports its own: "two_states" is merge_two_states.
+_MODULES = {"two_states": "merge", "masked_states": "merge", "dense_states": "merge_many", "ragged_states": "merge_many", "listed_states": "merge_many",
+            "split_states": "merge_many", "counted_states": "merge_many", "mapped_states": "merge_mapped", "mapped_sums": "merge_mapped",
+            "quantised_rows": "rows"}  # fmt: skip
 _WITHOUT_CHOICE = ("mapped_states", "mapped_sums", "quantised_rows")  # of a kernel for lses in one base
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"..kernels.{name}", __package__)
 
 
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
+    family = getattr(_module(_MODULES[name]), "quantize_rows" if name == "quantised_rows" else f"merge_{name}")
     if name == "counted_states":
-        made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "ResultBase": bases.result}
+        made, named = family(scaling), {"B": bases.prefix, "ResultBase": bases.result}
     elif name in _WITHOUT_CHOICE:
-        made, named = _FAMILIES[name](scaling), {"B": bases.prefix, "C": bases.result}
+        made, named = family(scaling), {"B": bases.prefix, "C": bases.result}
     else:
-        made = _FAMILIES[name](scaling, bases.are_one, *([copies] if name == "two_states" else []))
+        made = family(scaling, bases.are_one, *([copies] if name == "two_states" else []))
         named = bases.bindings(name in ("two_states", "masked_states"))
     chosen = {variable: base for variable, base in named.items() if base != "e"}
     bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.is_plain or how.joined > 1 else {})
@@ -95,9 +99,9 @@ def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream
     """Clears the padding of tiles behind the launch that writes the scales, or binds both, where there is any."""
     last = first + rows
     end = -(-last // height) * height
-    kernel = row_kernels.clear_padding if height == 128 else row_kernels.clear_padding_8x4
     if not rows or (columns % TILE_COLUMNS == 0 and last == end):
         return
+    kernel = _module("rows").clear_padding if height == 128 else _module("rows").clear_padding_8x4
     arguments = (scales, first, last, end, columns)
     if type(stream) is not Binding:
         launch_kernel(kernel, arguments, stream)

@@ -51,6 +51,7 @@ class How(NamedTuple):
     turned: int = 0
     first: int = 0
     halves: bool = False
+    by_head: bool = False
 
 
 class Placed(NamedTuple):
@@ -174,7 +175,9 @@ class Fp8Groups(OutFormat):
 
     def place(self, rows: Rows, like: Any, dtype: Any) -> Placed:
         of = _layouts.of_groups(self.scales, type(self).__name__, rows)
-        return Placed((of.view, None, 0), How(of.is_power or self.power_of_two, self._rounding(like, dtype), of.pads, joined=of.joined))
+        by_head = of.joined == 1 and of.view.shape[-2] == 1
+        how = How(of.is_power or self.power_of_two, self._rounding(like, dtype), of.pads, joined=of.joined, by_head=by_head)
+        return Placed((of.view, None, 0), how)
 
     def heads_of(self, dim: int) -> int:
         # Words hold the scales of several heads: each group is one.
@@ -206,7 +209,8 @@ class _Blocks(OutFormat):
 
     def _place(self, rows: Rows, like: Any, dtype: Any, number: Any = None, *, is_power: bool = True, floors: bool = False) -> Placed:
         given = self.scales, type(self).__name__, rows, self.size, self.scale_dtype
-        how = How(is_power, self._rounding(like, dtype), is_fp4=self.is_fp4, tile_rows=_layouts.tile_rows(self.tiles), floors=floors)
+        how = How(is_power, self._rounding(like, dtype), is_fp4=self.is_fp4, tile_rows=_layouts.tile_rows(self.tiles), floors=floors,
+                  by_head=self.tiles is None)
         if self.tiles is None:
             return Placed((_layouts.of_blocks(*given), number, 0), how)
         view, padding = _layouts.in_tiles(*given, how.tile_rows, self.first_row, self.clear_padding)

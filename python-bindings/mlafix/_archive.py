@@ -1,0 +1,180 @@
+"""An archive of compiled kernels: one file with units for many bindings and targets, as a wheel carries it.
+
+Units of one target that resemble each other are compressed together, in blocks of half a megabyte. A look-up reads the
+directory, the table of its target and one block. Integers are little-endian:
+
+    0    8 bytes    magic: "MLAFIXA\\n"
+    8    u64        version, 1
+    16   u64, u64   where the directory begins, and its bytes
+    32              blocks: raw LZMA2 (FILTERS) of units, one behind the other
+                    tables, one for each target: xz of JSON {"blocks": [[offset, bytes], …],
+                    "units": {IDENTITY: [[bindings, block, begin, bytes], …]}}
+                    directory: xz of JSON {"declarations": {IDENTITY: …}, "targets": {TARGET: [offset, bytes]}}
+
+An IDENTITY is that of a kernel (`_keys.identity`); its declaration is that of docs/UnitFormat.md. A dim that a unit leaves to
+the launch has no binding. An archive is code, and must be trusted as code.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _manifest
+
+_log = logging.getLogger("mlafix")
+
+SUFFIX = ".mlafix-archive"
+_MAGIC = b"MLAFIXA\n"
+_VERSION = 1
+_HEADER = 32
+_LZMA2 = 0x21  # lzma.FILTER_LZMA2: lzma is imported where an archive is read
+AND_LATER = "+"
+"""Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
+FILTERS = [{"id": _LZMA2, "preset": 9, "lc": 0, "lp": 4, "pb": 4, "dict_size": 1 << 24}]
+"""Instructions of GPUs have 16 bytes, so that a byte resembles the one that many before it."""
+BLOCK_BYTES = 1 << 19
+
+
+class Archive:
+    """An archive that is there. Its contents are read when they are asked for.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError, ValueError, lzma.LZMAError, ImportError: it cannot be read, or is no archive; or this Python has no lzma.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        header = self._read(0, _HEADER)
+        version, *directory = (int.from_bytes(header[at : at + 8], "little") for at in (8, 16, 24))
+        if not header.startswith(_MAGIC) or version != _VERSION:
+            raise ValueError(f"{path}: expected an archive of version {_VERSION}, got something else")
+        found = _json(self._read(*directory))
+        self.declarations: dict[str, dict[str, Any]] = found["declarations"]
+        self._targets: dict[str, list[int]] = found["targets"]
+        self._table = functools.lru_cache(maxsize=None)(self._read_table)
+        self._block = functools.lru_cache(maxsize=2)(self._read_block)
+
+    def targets(self) -> list[str]:
+        return list(self._targets)
+
+    def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
+        """The place of the unit for a call with these bindings, bound to most of them; None if there is none."""
+        if target not in self._targets or identity not in self.declarations:
+            return None
+        names = self.declarations[identity]["names"]
+        found = [entry for entry in self._table(target)["units"].get(identity, ()) if _manifest.fits(entry[0], bindings, names)]
+        if not found:
+            return None
+        _, block, begin, size = max(found, key=lambda entry: len(entry[0]))
+        return block, begin, size
+
+    def read(self, target: str, place: tuple[int, int, int]) -> bytes:
+        """The unit at a place that `find` has found."""
+        block, begin, size = place
+        return self._block(target, block)[begin : begin + size]
+
+    def bound(self, kernel: str, name: str) -> set[str]:
+        """What a name of a kernel is bound to in any unit."""
+        tables = (self._table(target)["units"] for target in self._targets)
+        return {
+            entry[0][name]
+            for table in tables
+            for identity, entries in table.items()
+            if identity.startswith(f"{kernel}.")
+            for entry in entries
+            if name in entry[0]
+        }
+
+    def count(self) -> int:
+        """How many units it has."""
+        return sum(len(entries) for target in self._targets for entries in self._table(target)["units"].values())
+
+    def _read(self, offset: int, size: int) -> bytes:
+        with open(self.path, "rb") as file:
+            data = os.pread(file.fileno(), size, offset)
+        if len(data) != size:
+            raise ValueError(f"{self.path}: expected {size} bytes at {offset}, got {len(data)}")
+        return data
+
+    def _read_table(self, target: str) -> dict[str, Any]:
+        return _json(self._read(*self._targets[target]))
+
+    def _read_block(self, target: str, block: int) -> bytes:
+        import lzma
+
+        return lzma.decompress(self._read(*self._table(target)["blocks"][block]), lzma.FORMAT_RAW, filters=FILTERS)
+
+
+def archives(folders: Iterable[Path]) -> list[Archive]:
+    """The archives of these folders, in order."""
+    return [archive for folder in folders for archive in _archives_of(folder)]
+
+
+@functools.lru_cache(maxsize=None)
+def _archives_of(folder: Path) -> tuple[Archive, ...]:
+    found = []
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            found.append(Archive(path))
+        except Exception as error:  # of lzma, too
+            _log.warning("%s: not used: %s", path, error)
+    return tuple(found)
+
+
+def _json(packed: bytes) -> dict[str, Any]:
+    import lzma
+
+    found: dict[str, Any] = json.loads(lzma.decompress(packed))
+    return found
+
+
+def _packed(value: Any) -> bytes:
+    import lzma
+
+    return lzma.compress(json.dumps(value, separators=(",", ":")).encode())
+
+
+Units = Mapping[str, Sequence[tuple[Mapping[str, str], bytes]]]
+"""Of each kernel, by identity: what each unit is bound to, and its bytes."""
+
+
+def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units]) -> None:
+    """Writes an archive.
+
+    Args:
+        path: the file.
+        declarations: of each kernel, by identity.
+        units: of each target. They are compressed in this order, so those that resemble each other belong together.
+    """
+    import lzma
+
+    with open(path, "wb") as file:
+        file.write(bytes(_HEADER))
+
+        def place(data: bytes) -> list[int]:
+            file.write(data)
+            return [file.tell() - len(data), len(data)]
+
+        targets = {}
+        for target, kernels in units.items():
+            blocks: list[bytearray] = []
+            table: dict[str, list[list[Any]]] = {}
+            for identity, bindings, data in ((identity, *entry) for identity, entries in kernels.items() for entry in entries):
+                if not blocks or len(blocks[-1]) + len(data) > BLOCK_BYTES:
+                    blocks.append(bytearray())
+                table.setdefault(identity, []).append([dict(bindings), len(blocks) - 1, len(blocks[-1]), len(data)])
+                blocks[-1] += data
+            places = [place(lzma.compress(bytes(block), lzma.FORMAT_RAW, filters=FILTERS)) for block in blocks]
+            targets[target] = place(_packed({"blocks": places, "units": table}))
+        directory = place(_packed({"declarations": declarations, "targets": targets}))
+        file.seek(0)
+        file.write(_MAGIC + b"".join(number.to_bytes(8, "little") for number in (_VERSION, *directory)))

@@ -1,0 +1,191 @@
+"""Compiles the kernels that a wheel carries, and packs them into an archive (mlafix/_archive.py).
+
+    make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16]
+
+Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs. TARGETS are
+comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of each generation in servers, whose machine code
+all GPUs of its major version run, and for PTX ("sm_75+"), "all" for both. What is compiled is what the calls of
+wheel_calls.py need, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores, or --jobs says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import wheel_calls
+
+import mlafix
+from mlafix import _archive, _keys, _runtime, _toolchain, cache
+
+_HEADER, _ALIGNMENT = 64, 64
+_FNV_BASIS, _FNV_PRIME, _U64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
+# Dims of the grid alone, which the launch has; others are parts of rows.
+_OPEN = ("H",)
+# Kernels whose ranks store into each other's memory.
+_GPUS_ALONE = "push_"
+
+
+class Wanted(NamedTuple):
+    """A unit to compile: a kernel, what to bind, and whether for each generation of GPUs."""
+
+    variants: Any
+    bindings: tuple[tuple[str, str], ...]
+    is_fast: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.variants.kernel}:{','.join(f'{name}={value}' for name, value in self.bindings)}"
+
+
+def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
+    """The units that the wheel's calls need, each once. They leave H, optional arguments and counts of states to the launch."""
+    found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
+    for is_fast, calls in ((True, wheel_calls.served_fast), (False, wheel_calls.served)):
+        for key in mlafix.compile_keys(calls(dims, dtypes)):
+            bound = {name: value for name, value in key.bindings.items() if value not in ("present", "absent") and not name.islower()}
+            bound.update({name: "any" for name in _OPEN if name in bound})
+            one = Wanted(key._variants, tuple(sorted(bound.items())), is_fast)
+            found.setdefault((key._variants.identity, one.bindings), one)
+    return sorted(found.values(), key=lambda one: (one.variants.kernel, one.bindings))
+
+
+# One GPU of each generation in servers, whose machine code all GPUs of its major version run; PTX of the others serves GPUs from
+# each of them on, those that come later, too.
+_CUBINS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
+_PTX = ("sm_90", "sm_75")
+# Every CPU of its architecture runs such code.
+_BASELINES = ("x86-64", "aarch64")
+
+
+def expand(targets: str) -> list[str]:
+    """The names in `targets`, with groups of them replaced by what they stand for."""
+    cpus = [name for name in _runtime.TARGETS if name.startswith("x86-64")]
+    gpus = [*_CUBINS, *(name + _archive.AND_LATER for name in _PTX)]
+    groups = {"cpu": cpus, "gpus": gpus, "all": [*gpus, *cpus]}
+    return [name for target in targets.split(",") for name in groups.get(target, [target])]
+
+
+def is_for(one: Wanted, target: str) -> bool:
+    """True if the archive has the unit's code for a target: of rare calls for the baseline of CPUs, and as PTX."""
+    if not target.startswith("sm_"):
+        return (one.is_fast or target in _BASELINES) and not one.variants.kernel.startswith(_GPUS_ALONE)
+    if target.endswith(_archive.AND_LATER):
+        return not one.is_fast or target == _PTX[0] + _archive.AND_LATER
+    return one.is_fast
+
+
+def checksum(unit: bytes) -> int:
+    value = _FNV_BASIS
+    for byte in unit:
+        value = (value ^ byte) * _FNV_PRIME & _U64
+    return value
+
+
+def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
+    """A unit without what a wheel has elsewhere, or does not need: declarations, proofs, and PTX beside machine code, or the reverse."""
+    size = int.from_bytes(unit[24:32], "little")
+    manifest = json.loads(unit[_HEADER : _HEADER + size])
+    images = []
+    for kernel in manifest["kernels"]:
+        kernel.pop("declaration", None)
+        kernel.pop("proofs", None)
+        for code in kernel["code"]:
+            kept = [image for image in code["images"] if image["format"] != unwanted] or code["images"]
+            code["images"] = kept
+            images += [(image, unit[image["offset"] : image["offset"] + image["size"]]) for image in kept]
+    # Offsets have as many digits as the unit had, so that they do not change what comes before them.
+    place = len(str(len(unit)))
+    for image, _ in images:
+        image["offset"] = int("9" * place)
+    end = _HEADER + len(json.dumps(manifest, separators=(",", ":")).encode())
+    body = b""
+    begin = -(-end // _ALIGNMENT) * _ALIGNMENT
+    for image, data in images:
+        body += bytes(-len(body) % _ALIGNMENT)
+        image["offset"] = begin + len(body)
+        body += data
+    text = json.dumps(manifest, separators=(",", ":")).encode()
+    text += b" " * (end - _HEADER - len(text))
+    head = unit[:16] + (begin + len(body)).to_bytes(8, "little") + len(text).to_bytes(8, "little")
+    made = bytearray(head + bytes(8) + unit[40:_HEADER] + text + bytes(begin - end) + body)
+    made[32:40] = checksum(made).to_bytes(8, "little")
+    return bytes(made)
+
+
+def compiled(one: Wanted, target: str, folder: Path) -> tuple[bytes, float]:
+    """The lean unit for one target, and the seconds that it took; kept in the folder."""
+    path = folder / f"{_keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), target)}"
+    compiler = _toolchain.compiler_file()
+    assert compiler is not None
+    if path.exists() and path.stat().st_mtime >= os.stat(compiler).st_mtime:
+        return path.read_bytes(), 0.0
+    begin = time.monotonic()
+    is_text = target.endswith(_archive.AND_LATER)
+    data = lean(one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER)), "cubin" if is_text else "ptx")
+    path.write_bytes(data)
+    return data, time.monotonic() - begin
+
+
+# Workers are forked when the list is known, and are given numbers.
+_units: list[Wanted] = []
+
+
+def _compiled_at(job: tuple[int, str, str]) -> tuple[bytes, float]:
+    number, target, folder = job
+    try:
+        return compiled(_units[number], target, Path(folder))
+    except mlafix.Error as error:
+        raise RuntimeError(f"{_units[number].name} for {target}: {error}") from None
+
+
+def pack(out: Path, folder: Path, targets: Sequence[str], jobs: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    declarations = {one.variants.identity: declaration(one) for one in _units}
+    units: dict[str, dict[str, list[Any]]] = {}
+    with ProcessPoolExecutor(jobs) as pool:
+        for target in targets:
+            begin = time.monotonic()
+            chosen = [number for number, one in enumerate(_units) if is_for(one, target)]
+            made = list(pool.map(_compiled_at, ((number, target, str(folder)) for number in chosen), chunksize=4))
+            units[target] = {}
+            for one, (data, _) in zip((_units[number] for number in chosen), made):
+                bound = {name: value for name, value in one.bindings if value != "any"}
+                units[target].setdefault(one.variants.identity, []).append((bound, data))
+            print(f"{target}: {len(made)} units, {sum(len(data) for data, _ in made) / 2**20:.1f} MiB, {sum(took for _, took in made):.0f} s of processors, "
+                  f"{time.monotonic() - begin:.0f} s", flush=True)
+    _archive.write(out, declarations, units)
+
+
+def declaration(one: Wanted) -> Any:
+    """A kernel's arguments and names, as docs/UnitFormat.md has them."""
+    whole = getattr(one.variants, "_whole", None)
+    signature = whole.signature if whole is not None else json.loads(mlafix.library.signature(one.variants.kernel))
+    return {name: signature[name] for name in ("args", "names")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("units", type=Path)
+    parser.add_argument("targets")
+    parser.add_argument("--dims", default="all")
+    parser.add_argument("--dtypes", default=",".join(wheel_calls.DTYPES))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    begin = time.monotonic()
+    dims = wheel_calls.DIMS if options.dims == "all" else [int(dim) for dim in options.dims.split(",")]
+    _units.extend(wanted(dims, options.dtypes.split(",")))
+    print(f"{len(_units)} kernels and bindings, found in {time.monotonic() - begin:.0f} s", flush=True)
+    pack(options.out, options.units, expand(options.targets), options.jobs)
+    print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Archives of units: what a wheel carries runs every call that it says it serves, with any number of heads, and compiles nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlafix
+from mlafix import _archive, cache, ops
+from mlafix.dsl.digest import digest as dsl_digest
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "wheel"))
+make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")
+import wheel_calls  # noqa: E402
+
+DIM, DTYPE = 128, "bf16"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with an archive for this machine's CPU."""
+    made: Path = tmp_path_factory.mktemp("archive")
+    make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
+    make_archive.pack(made / f"library{_archive.SUFFIX}", made / "kept", ["x86-64"], jobs=2)
+    return made
+
+
+@pytest.fixture
+def archived(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Only the archive has code: nothing is in memory or on disk, and nothing compiles."""
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(folder))
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    monkeypatch.setenv("MLAFIX_CACHE", "0")
+    _forget()
+    yield folder
+    _forget()
+
+
+def _forget() -> None:
+    cache.clear_memory()
+    for family in ops._families.FAMILIES.values():
+        family.clear()
+        family.fast.clear()
+
+
+def _filled(value: Any, rng: np.random.Generator) -> Any:
+    """The arrays of a call with contents; integers, scales and flags stay."""
+    if isinstance(value, list):
+        return [_filled(one, rng) for one in value]
+    if isinstance(value, np.ndarray) and value.dtype in (np.float32, wheel_calls.DTYPES[DTYPE]):
+        return rng.standard_normal(value.shape).astype(np.float32).astype(value.dtype)
+    return value
+
+
+def _calls(heads: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, dict[str, Any]]]:
+    monkeypatch.setattr(wheel_calls, "H", heads)
+    calls = [call for call in wheel_calls.requests([DIM], [DTYPE]) if callable(call[0])]
+    return [(function, {name: _filled(value, np.random.default_rng(at)) for name, value in given.items()}) for at, (function, given) in enumerate(calls)]
+
+
+def _run(calls: list[tuple[Any, dict[str, Any]]]) -> list[list[np.ndarray]]:
+    """What each call returns, and its arguments after it."""
+    found = []
+    for function, given in calls:
+        result = function(**given)
+        values = [*(result if isinstance(result, tuple) else (result,)), *given.values()]
+        found.append([np.array(value) for value in values if isinstance(value, np.ndarray)])
+    return found
+
+
+@pytest.mark.parametrize("heads", [3])
+def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(
+    heads: int, folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    want = _run(_calls(heads, monkeypatch))
+    request.getfixturevalue("archived")
+    calls = _calls(heads, monkeypatch)
+    for (function, _), got, compiled in zip(calls, _run(calls), want, strict=True):
+        for one, other in zip(got, compiled, strict=True):
+            # A count of states that is compiled in may have another order of sums: a unit in the last place of bf16 or fp8.
+            np.testing.assert_allclose(one.astype(np.float32), other.astype(np.float32), rtol=2**-3 if one.dtype.itemsize == 1 else 2**-7, atol=1e-5,
+                                       err_msg=function.__name__)  # fmt: skip
+
+
+def test_a_call_that_the_archive_has_not_says_so(archived: Path) -> None:
+    rows, lse = np.zeros((1, 3, 40), np.float32), np.zeros((3, 1), np.float32)
+    with pytest.raises(mlafix.UnitError, match="expected a compiled specialisation for .*D=40.*MLAFIX_STRICT forbids"):
+        ops.merge_attn_states(rows, lse, rows, lse)
+
+
+def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
+    variants = mlafix.library.variants("merge_attn_states")
+    target = "x86-64"
+    units = [variants.unit_of_call({"H": heads, "D": str(DIM), "T": DTYPE, "out_lse": "present"}, target) for heads in ("5", "12")]
+    assert units[0] is units[1] and "H" not in units[0].kernels[0].bindings
+
+
+def test_an_archive_that_is_damaged_is_not_used(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = bytearray((folder / f"library{_archive.SUFFIX}").read_bytes())
+    (tmp_path / f"a{_archive.SUFFIX}").write_bytes(data[:20])
+    (tmp_path / f"b{_archive.SUFFIX}").write_bytes(b"x" + data[1:])
+    data[-1] ^= 1
+    (tmp_path / f"c{_archive.SUFFIX}").write_bytes(data)
+    assert _archive.archives([tmp_path]) == []
+    assert [record.message.count("not used") for record in caplog.records] == [1, 1, 1]
+
+
+def test_a_gpu_runs_machine_code_of_its_major_version_and_earlier_ptx() -> None:
+    assert cache._image_targets("sm_87") == ["sm_87", "sm_86", "sm_80", "sm_87+", "sm_86+", "sm_80+", "sm_75+"]
+    assert cache._image_targets("x86-64-v4") == ["x86-64-v4", "x86-64-v3", "x86-64"]
+    assert make_archive.expand("gpus") == ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "sm_90+", "sm_75+"]
+
+
+def test_a_lean_unit_runs() -> None:
+    variants = mlafix.library.variants("merge_attn_states")
+    bound = {"H": "any", "D": "8", "T": "f32"}
+    whole = variants._compile(bound, mlafix._runtime.device_target("cpu"))
+    unit = mlafix.Unit.from_bytes(make_archive.lean(whole))
+    assert len(unit.manifest) < len(mlafix.Unit.from_bytes(whole).manifest) and unit.kernels[0].bindings["D"] == "8"
+
+
+def test_kernels_of_the_library_that_say_different_things_have_different_digests() -> None:
+    """Their digest does not read their functions: what they say decides it all the same."""
+    kernels = {key._variants._python for key in mlafix.compile_keys(wheel_calls.requests([DIM], [DTYPE])) if hasattr(key._variants, "_python")}
+    of_library = [kernel for kernel in kernels if kernel._is_of_library]
+    said = {kernel.digest: dsl_digest(kernel.function, kernel.options) for kernel in of_library}
+    assert len(of_library) > 20 and all(said[kernel.digest] == dsl_digest(kernel.function, kernel.options) for kernel in of_library)
+
+
+def test_a_first_call_does_not_read_the_text_of_a_kernel_of_the_library(archived: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlafix.dsl.python_kernel.Outside", lambda *_: pytest.fail("expected no text to be read"))
+    rows, lse, scales = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((3, 1), np.float32), np.zeros((1, 3, 1), np.float32)
+    ops._scaled._kernel.cache_clear()
+    ops.merge_attn_states(rows, lse, rows, lse, out_format=ops.Fp8Groups(scales))
