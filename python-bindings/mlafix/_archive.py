@@ -1,12 +1,12 @@
 """An archive of compiled kernels: one file with units for many bindings and targets, as a wheel carries it.
 
-Units of one target that resemble each other are compressed together, in blocks of half a megabyte. A look-up reads the
+Units of one target that resemble each other are compressed together, in blocks of 2 or 8 MiB. A look-up reads the
 directory, the table of its target and one block. Integers are little-endian:
 
     0    8 bytes    magic: "MLAFIXA\\n"
     8    u64        version, 1
     16   u64, u64   where the directory begins, and its bytes
-    32              blocks: raw LZMA2 (FILTERS) of units, one behind the other
+    32              blocks: raw LZMA2 (`filters`) of units, one behind the other
                     tables, one for each target: xz of JSON {"blocks": [[offset, bytes], …],
                     "units": {IDENTITY: [[bindings, block, begin, bytes], …]}}
                     directory: xz of JSON {"declarations": {IDENTITY: …}, "targets": {TARGET: [offset, bytes]}}
@@ -33,12 +33,19 @@ SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
 _VERSION = 1
 _HEADER = 32
-_LZMA2 = 0x21  # lzma.FILTER_LZMA2: lzma is imported where an archive is read
+_LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
 """Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
-FILTERS = [{"id": _LZMA2, "preset": 9, "lc": 0, "lp": 4, "pb": 4, "dict_size": 1 << 24}]
-"""Instructions of GPUs have 16 bytes, so that a byte resembles the one that many before it."""
-BLOCK_BYTES = 1 << 19
+def block_bytes(target: str) -> int:
+    """Units are compressed together up to this size. A call decompresses one block, 2 MiB in 5 to 7 ms; PTX takes its driver longer."""
+    return 1 << 23 if target.endswith(AND_LATER) else 1 << 21
+
+
+def filters(target: str) -> list[dict[str, int]]:
+    """How blocks of a target are compressed. Instructions of GPUs have 16 bytes, so that a byte resembles the one that many before it."""
+    is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
+    context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
+    return [{"id": _LZMA2, "preset": _PRESET, "dict_size": block_bytes(target), **context}]
 
 
 class Archive:
@@ -111,7 +118,7 @@ class Archive:
     def _read_block(self, target: str, block: int) -> bytes:
         import lzma
 
-        return lzma.decompress(self._read(*self._table(target)["blocks"][block]), lzma.FORMAT_RAW, filters=FILTERS)
+        return lzma.decompress(self._read(*self._table(target)["blocks"][block]), lzma.FORMAT_RAW, filters=filters(target))
 
 
 def archives(folders: Iterable[Path]) -> list[Archive]:
@@ -156,6 +163,7 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units
         units: of each target. They are compressed in this order, so those that resemble each other belong together.
     """
     import lzma
+    from concurrent.futures import ThreadPoolExecutor
 
     with open(path, "wb") as file:
         file.write(bytes(_HEADER))
@@ -169,11 +177,14 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units
             blocks: list[bytearray] = []
             table: dict[str, list[list[Any]]] = {}
             for identity, bindings, data in ((identity, *entry) for identity, entries in kernels.items() for entry in entries):
-                if not blocks or len(blocks[-1]) + len(data) > BLOCK_BYTES:
+                if not blocks or len(blocks[-1]) + len(data) > block_bytes(target):
                     blocks.append(bytearray())
                 table.setdefault(identity, []).append([dict(bindings), len(blocks) - 1, len(blocks[-1]), len(data)])
                 blocks[-1] += data
-            places = [place(lzma.compress(bytes(block), lzma.FORMAT_RAW, filters=FILTERS)) for block in blocks]
+            # lzma lets other threads run.
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                packed = list(pool.map(lambda block: lzma.compress(bytes(block), lzma.FORMAT_RAW, filters=filters(target)), blocks))  # noqa: B023
+            places = [place(data) for data in packed]
             targets[target] = place(_packed({"blocks": places, "units": table}))
         directory = place(_packed({"declarations": declarations, "targets": targets}))
         file.seek(0)

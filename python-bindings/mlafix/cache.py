@@ -304,13 +304,18 @@ def prebuilt_folders() -> list[Path]:
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
+# GPUs of boards (Jetson), which run no machine code of another: CUDA C++ Programming Guide, "Binary Compatibility".
+_BOARDS = ("sm_87", "sm_88", "sm_110")
+
+
 def _image_targets(target: str) -> list[str]:
-    """Targets of an archive whose code a device of `target` runs, best first: a GPU runs machine code of earlier ones of its major
-    version, and PTX of all earlier ones."""
+    """Targets of an archive whose code a device of `target` runs, best first: a GPU of a server or a workstation runs machine code of
+    earlier ones of its major version, and each GPU PTX of all earlier ones."""
     older = _older_targets(target)
     if not target.startswith("sm_"):
         return [target, *older]
-    return [target, *(name for name in older if name[:-1] == target[:-1]), *(name + _archive.AND_LATER for name in (target, *older))]
+    same = [name for name in older if name[:-1] == target[:-1] and target not in _BOARDS and name not in _BOARDS]
+    return [target, *same, *(name + _archive.AND_LATER for name in (target, *older))]
 
 
 def _older_targets(target: str) -> list[str]:

@@ -5,7 +5,7 @@
 Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs. TARGETS are
 comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of each generation in servers, whose machine code
 all GPUs of its major version run, and for PTX ("sm_75+"), "all" for both. What is compiled is what the calls of
-wheel_calls.py need, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores, or --jobs says.
+wheel_calls.py need, which also says for what there is machine code, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores, or --jobs says.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _GPUS_ALONE = "push_"
 
 
 class Wanted(NamedTuple):
-    """A unit to compile: a kernel, what to bind, and whether for each generation of GPUs."""
+    """A unit to compile: a kernel, what to bind, and the function of wheel_calls whose calls need it."""
 
     variants: Any
     bindings: tuple[tuple[str, str], ...]
-    is_fast: bool
+    calls: Any
 
     @property
     def name(self) -> str:
@@ -47,19 +47,19 @@ class Wanted(NamedTuple):
 def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     """The units that the wheel's calls need, each once. They leave H, optional arguments and counts of states to the launch."""
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
-    for is_fast, calls in ((True, wheel_calls.served_fast), (False, wheel_calls.served)):
+    for calls in (wheel_calls.of_most_models, wheel_calls.with_formats, wheel_calls.rare):
         for key in mlafix.compile_keys(calls(dims, dtypes)):
             bound = {name: value for name, value in key.bindings.items() if value not in ("present", "absent") and not name.islower()}
             bound.update({name: "any" for name in _OPEN if name in bound})
-            one = Wanted(key._variants, tuple(sorted(bound.items())), is_fast)
+            one = Wanted(key._variants, tuple(sorted(bound.items())), calls)
             found.setdefault((key._variants.identity, one.bindings), one)
     return sorted(found.values(), key=lambda one: (one.variants.kernel, one.bindings))
 
 
-# One GPU of each generation in servers, whose machine code all GPUs of its major version run; PTX of the others serves GPUs from
-# each of them on, those that come later, too.
+# One GPU of each generation in servers, whose machine code all GPUs of its major version run; those that have fp8. PTX is for all GPUs.
 _CUBINS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
-_PTX = ("sm_90", "sm_75")
+_WITH_FP8 = _CUBINS[2:]
+_PTX = "sm_75"
 # Every CPU of its architecture runs such code.
 _BASELINES = ("x86-64", "aarch64")
 
@@ -67,18 +67,19 @@ _BASELINES = ("x86-64", "aarch64")
 def expand(targets: str) -> list[str]:
     """The names in `targets`, with groups of them replaced by what they stand for."""
     cpus = [name for name in _runtime.TARGETS if name.startswith("x86-64")]
-    gpus = [*_CUBINS, *(name + _archive.AND_LATER for name in _PTX)]
+    gpus = [*_CUBINS, _PTX + _archive.AND_LATER]
     groups = {"cpu": cpus, "gpus": gpus, "all": [*gpus, *cpus]}
     return [name for target in targets.split(",") for name in groups.get(target, [target])]
 
 
 def is_for(one: Wanted, target: str) -> bool:
-    """True if the archive has the unit's code for a target: of rare calls for the baseline of CPUs, and as PTX."""
-    if not target.startswith("sm_"):
-        return (one.is_fast or target in _BASELINES) and not one.variants.kernel.startswith(_GPUS_ALONE)
-    if target.endswith(_archive.AND_LATER):
-        return not one.is_fast or target == _PTX[0] + _archive.AND_LATER
-    return one.is_fast
+    """True if the archive has the unit's code for a target."""
+    if target == _PTX + _archive.AND_LATER:
+        return True
+    is_of_most = one.calls is wheel_calls.of_most_models
+    if target.startswith("sm_"):
+        return is_of_most or (one.calls is wheel_calls.with_formats and target in _WITH_FP8)
+    return (is_of_most or target in _BASELINES) and not one.variants.kernel.startswith(_GPUS_ALONE)
 
 
 def checksum(unit: bytes) -> int:
@@ -120,17 +121,18 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
 
 
 def compiled(one: Wanted, target: str, folder: Path) -> tuple[bytes, float]:
-    """The lean unit for one target, and the seconds that it took; kept in the folder."""
-    path = folder / f"{_keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), target)}"
+    """The lean unit for one target, and the seconds that it took; the whole one, which has PTX and machine code, is kept in the folder."""
+    chip = target.removesuffix(_archive.AND_LATER)
+    unwanted = "ptx" if chip == target else "cubin"
+    path = folder / f"{_keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), chip)}"
     compiler = _toolchain.compiler_file()
     assert compiler is not None
     if path.exists() and path.stat().st_mtime >= os.stat(compiler).st_mtime:
-        return path.read_bytes(), 0.0
+        return lean(path.read_bytes(), unwanted), 0.0
     begin = time.monotonic()
-    is_text = target.endswith(_archive.AND_LATER)
-    data = lean(one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER)), "cubin" if is_text else "ptx")
+    data = one.variants._compile(dict(one.bindings), chip)
     path.write_bytes(data)
-    return data, time.monotonic() - begin
+    return lean(data, unwanted), time.monotonic() - begin
 
 
 # Workers are forked when the list is known, and are given numbers.

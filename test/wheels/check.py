@@ -1,7 +1,8 @@
 """Tests of an installed wheel; scripts/test-wheels runs it in bare systems, with the Python that has the wheel.
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
-    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file)
+    check.py functions   with mlafix alone and ml_dtypes: every call that the wheel serves (wheel_calls.py, beside this file); if torch
+                         has a GPU, there as well
     check.py compiler    with mlafix-compiler as well
     check.py peers       with mlafix alone and torch: the engines' functions of shapes that travel compiled, on a GPU if there is one
     check.py together    beside torch and Triton, whose LLVMs are other ones
@@ -75,11 +76,51 @@ def check_functions() -> None:
     dims = archive.bound("merge_attn_states", "D")
     assert dims, "expected units of merge_attn_states in the wheel"
     wheel_calls.H = 12
-    calls = [call for call in wheel_calls.requests(sorted(map(int, dims)), wheel_calls.DTYPES) if callable(call[0])]
-    for function, given in calls:
-        function(**given)
-    names = {function.__name__ for function, _ in calls}
-    print(f"{len(calls)} calls of {len(names)} functions with D of {', '.join(sorted(dims, key=int))}: no call compiled anything")
+
+    def run() -> list[tuple[str, list[np.ndarray]]]:
+        calls = [call for call in wheel_calls.requests(sorted(map(int, dims)), wheel_calls.DTYPES) if callable(call[0])]
+        return [(function.__name__, arrays_of(function(**given), *given.values())) for function, given in calls]
+
+    found = run()
+    print(f"{len(found)} calls of {len({name for name, _ in found})} functions with D of {', '.join(sorted(dims, key=int))}: no call compiled anything")
+    if not importlib.util.find_spec("torch") or not has_gpu():
+        return
+    wheel_calls.place = on_gpu
+    for (name, want), (_, got) in zip(found, run(), strict=True):
+        for one, other in zip(got, want, strict=True):
+            is_near = (one == other).mean() > 0.99 if one.dtype.kind in "biu" else np.allclose(one, other, 2**-6, 1e-3, equal_nan=True)
+            assert is_near, f"{name} on the GPU: expected {other}, got {one}"
+    print(f"{len(found)} calls on the GPU: as on the CPU")
+
+
+def has_gpu() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def on_gpu(array: np.ndarray) -> object:
+    import torch
+
+    is_bf16 = array.dtype.name == "bfloat16"
+    tensor = torch.from_numpy(array.view(np.int16) if is_bf16 else array)
+    return (tensor.view(torch.bfloat16) if is_bf16 else tensor).cuda()
+
+
+def arrays_of(*values: object) -> list[np.ndarray]:
+    """The arrays of a call: floats as f32, but those of fp8 and fp4 as their bytes."""
+    found = []
+    for value in values:
+        if isinstance(value, tuple):
+            found += arrays_of(*value)
+        elif isinstance(value, np.ndarray):
+            found.append((value.view(np.uint8) if value.itemsize == 1 else value.astype(np.float32) if value.dtype.name == "bfloat16" else value).copy())
+        elif hasattr(value, "cpu"):
+            import torch
+
+            whole = value.view(torch.uint8) if value.element_size() == 1 else value.float() if value.dtype == torch.bfloat16 else value
+            found.append(whole.cpu().numpy())
+    return found
 
 
 def check_peers() -> None:
