@@ -49,6 +49,8 @@ def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     found: dict[tuple[str, tuple[tuple[str, str], ...]], Wanted] = {}
     for calls in (wheel_calls.of_most_models, wheel_calls.with_formats, wheel_calls.rare):
         for key in mlafix.compile_keys(calls(dims, dtypes)):
+            if not key._variants.identity:
+                raise ValueError(f"expected kernels of mlafix.kernels that say what they were made with, got {key}")
             bound = {name: value for name, value in key.bindings.items() if value not in ("present", "absent") and not name.islower()}
             bound.update({name: "any" for name in _OPEN if name in bound})
             one = Wanted(key._variants, tuple(sorted(bound.items())), calls)

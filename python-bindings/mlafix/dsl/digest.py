@@ -38,7 +38,7 @@ def digest(function: types.FunctionType, options: Options = Options()) -> str:
 
 
 def digest_of_library(function: types.FunctionType, options: Options, made_with: tuple[object, ...]) -> str:
-    """As `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its family was called
+    """As `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its maker was called
     with decide what the kernel says."""
     named = f"{function.__module__} {function.__qualname__} {options.text()} {describe(list(made_with))}"
     return _files_digest(Path(function.__code__.co_filename).parent) + _half(named)

@@ -49,7 +49,7 @@ class PythonKernel(Kernel):
 
     # The kernel that this one is a specialisation of.
     _general: PythonKernel | None = None
-    # What the family of a kernel of the package was called with.
+    # What the function that makes a kernel of the package was called with.
     made_with: tuple[object, ...] = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:

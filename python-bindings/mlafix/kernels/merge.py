@@ -453,6 +453,7 @@ def sinks_applied(lse_layout: str) -> Any:
             else:
                 store_state(whole, out[t, h], out_lse[h, t])
 
+    apply_sink.made_with = (lse_layout,)
     return apply_sink
 
 
