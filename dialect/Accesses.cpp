@@ -79,6 +79,12 @@ static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
            << "elements share a byte, got "
            << (!dim || part.member ? "elements"
                                    : "a row of one element a group");
+  if (dim.isBounded())
+    return op->emitOpError()
+           << "expected rows of '" << name << "', of which two elements share "
+           << "a byte, along a dim that is known when the kernel is compiled, "
+              "got "
+           << dim.str();
   DimAttr whole = dim.isProduct() ? dim.getGroup() : dim;
   if (whole.isBound() && whole.getSize() % 2 != 0)
     return op->emitOpError()
@@ -292,7 +298,8 @@ LogicalResult LoadIntoOp::verify() {
                             "whole bytes, got "
                          << type;
   DimAttr whole = getTileDim(getType());
-  if (whole.isPerGroup() || (whole.isBound() && whole.getSize() < first))
+  if (whole.isPerGroup() ||
+      (!ShapedType::isDynamic(whole.getSize()) && whole.getSize() < first))
     return emitOpError() << "expected a row of at least " << first
                          << " elements to read into, got one along "
                          << whole.str();

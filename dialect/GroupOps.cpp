@@ -103,6 +103,10 @@ LogicalResult SwapOp::verify() {
     return emitOpError()
            << "expected a row that meets no groups, got one along "
            << dim.str();
+  if (dim.isBounded())
+    return emitOpError() << "expected a row whose size is known when the kernel "
+                            "is compiled, got one along "
+                         << dim.str();
   if (!dim.isBound())
     return success();
   bool isWhole =

@@ -133,6 +133,12 @@ bool KernelOp::isArgAbsent(unsigned index) {
   return getArgAccess(index) == kAbsent;
 }
 
+std::optional<int64_t> KernelOp::getMostOf(StringRef dim) {
+  std::optional<DictionaryAttr> bounds = getMost();
+  auto most = bounds ? bounds->getAs<IntegerAttr>(dim) : IntegerAttr();
+  return most ? std::optional(most.getInt()) : std::nullopt;
+}
+
 bool KernelOp::allows(StringRef kind) {
   std::optional<ArrayAttr> allowed = getAllow();
   return allowed &&
@@ -202,6 +208,19 @@ LogicalResult KernelOp::verify() {
   return verifyLaunch(*this);
 }
 
+/// A state has all elements of its row.
+static LogicalResult verifyStates(Operation *op) {
+  for (Type type :
+       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (auto state = dyn_cast<StateType>(type);
+        state && state.getDim().isBounded())
+      return op->emitOpError()
+             << "expected a state along a dim that is known when the kernel is "
+                "compiled, got one along "
+             << state.getDim().str();
+  return success();
+}
+
 /// A dim is one that a launch knows. MLIR's own folds do not survive a dim that
 /// the type does not have.
 static LogicalResult verifyDim(memref::DimOp dim) {
@@ -221,7 +240,9 @@ LogicalResult KernelOp::verifyRegions() {
     return failure();
   WalkResult walk =
       this->walk([](memref::DimOp dim) { return WalkResult(verifyDim(dim)); });
-  if (walk.wasInterrupted())
+  if (walk.wasInterrupted() || this->walk([](Operation *op) {
+                                      return WalkResult(verifyStates(op));
+                                    }).wasInterrupted())
     return failure();
   // Once distributed, the body is a thread's program.
   if (getGeometry())
@@ -243,10 +264,13 @@ LogicalResult KernelOp::verifyRegions() {
                                  "the grid at the top of a kernel, got an op "
                                  "with effects, a region or a row operand";
   }
-  if (llvm::range_size(getBody().getOps<AssumeOp>()) > limits::checks)
+  size_t checks = llvm::range_size(getBody().getOps<AssumeOp>()) +
+                  (getMost() ? getMost()->size() : 0);
+  if (checks > limits::checks)
     return emitOpError() << "expected at most " << limits::checks
-                         << " assumptions before the grid, got "
-                         << llvm::range_size(getBody().getOps<AssumeOp>());
+                         << " assumptions before the grid and bounds of dims, "
+                            "got "
+                         << checks;
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "
                             "mlafix.ragged_forall) in a kernel, got none";

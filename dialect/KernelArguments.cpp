@@ -129,6 +129,10 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
       return fail(index) << "expected dim " << name
                          << " to be the same in all arguments, got "
                          << spellSize(size) << " and " << spellSize(it->second);
+    std::optional<int64_t> most = kernel.getMostOf(name.getValue());
+    if (most && !ShapedType::isDynamic(size) && size > *most)
+      return fail(index) << "expected dim " << name << " to be at most "
+                         << *most << ", got " << size;
     if (name.getValue().starts_with("(") &&
         failed(verifyProduct(index, name.getValue(), size)))
       return failure();
@@ -325,6 +329,29 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
   return success();
 }
 
+/// `givenDims` are the dims that every call has.
+static LogicalResult verifyMost(KernelOp kernel,
+                                const llvm::StringSet<> &givenDims) {
+  DictionaryAttr bounds = kernel.getMostAttr();
+  if (!bounds)
+    return success();
+  for (NamedAttribute entry : bounds) {
+    StringRef name = entry.getName();
+    auto most = dyn_cast<IntegerAttr>(entry.getValue());
+    if (!most || most.getInt() < 1 || most.getInt() > INT32_MAX)
+      return kernel.emitOpError()
+             << "expected a number from 1 to " << INT32_MAX
+             << " as the bound of dim '" << name << "', got "
+             << entry.getValue();
+    if (isConstantName(name) || !givenDims.contains(name))
+      return kernel.emitOpError()
+             << "expected 'most' to bound lower-case dims of tensors that are "
+                "always given, got '"
+             << name << "'";
+  }
+  return success();
+}
+
 LogicalResult mlafix::verifyArguments(KernelOp kernel) {
   TensorVerifier tensors(kernel);
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
@@ -338,6 +365,8 @@ LogicalResult mlafix::verifyArguments(KernelOp kernel) {
         dims && !kernel.isArgOptional(index))
       for (StringAttr name : dims.getAsRange<StringAttr>())
         givenDims.insert(name.getValue());
+  if (failed(verifyMost(kernel, givenDims)))
+    return failure();
 
   llvm::StringSet<> names;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {

@@ -52,6 +52,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
     told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
 
+    `most` bounds dims that are left to the launch, by their names, so that rows may lie along them: `attributes {most = {b = 1024}}`. A launch with a larger one is refused.
+    The rows have the type of so many elements, `tensor<1024xf32, #mlafix.dim<"b" most 1024>>`, and end where the dim does: elements behind its end are not read, not written and
+    not reduced. A tensor that is always given has such a dim. States do not lie along one, nor do products have one as a factor.
+
     `bounds` decides about an access that is not proved to be in bounds. With `"guard"`, the default, it gets a bounds
     guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
 
@@ -79,7 +83,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
     OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
     OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry, OptionalAttr<StrAttr>:$bounds,
-    OptionalAttr<StrArrayAttr>:$allow);
+    OptionalAttr<StrArrayAttr>:$allow, OptionalAttr<DictionaryAttr>:$most);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -109,6 +113,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     ExchangeOp getExchange();
     /// True if an optional argument was bound as absent: nothing uses it.
     bool isArgAbsent(unsigned index);
+    /// The bound of the dim that is called so; none where `most` does not say one.
+    ::std::optional<int64_t> getMostOf(::llvm::StringRef dim);
     /// True if an access that is not proved to be in bounds is an error.
     bool provesBounds() { return getBounds() == "prove"; }
     /// True if the author knows of "races", "bounds" or "nan": no warning says so.

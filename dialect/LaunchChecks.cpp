@@ -32,12 +32,15 @@ public:
   explicit StepBuilder(MLIRContext *context) : b(context) {}
 
   Step get(Value value);
+  /// The condition that a size is at most so much.
+  void checkAtMost(unsigned argument, unsigned dim, int64_t most);
   ArrayAttr getSteps() const { return b.getArrayAttr(steps); }
 
 private:
   Step add(StringRef op, ArrayRef<NamedAttribute> fields);
   Step add(StringRef op, ArrayRef<Step> operands);
   Step addConstant(int64_t value);
+  Step getSize(unsigned argument, unsigned dim);
   Step build(Value value);
   Step buildOp(Operation *op);
   Step buildNamed(Operation *op);
@@ -184,11 +187,7 @@ StepBuilder::Step StepBuilder::buildOp(Operation *op) {
         BlockArgument argument = getKernelArgument(dim.getSource());
         if (!argument || !dim.getConstantIndex())
           return std::nullopt;
-        return add("size",
-                   {b.getNamedAttr(
-                        "arg", b.getI64IntegerAttr(argument.getArgNumber())),
-                    b.getNamedAttr(
-                        "dim", b.getI64IntegerAttr(*dim.getConstantIndex()))});
+        return getSize(argument.getArgNumber(), *dim.getConstantIndex());
       })
       .Case<arith::FloorDivSIOp>([&](auto) { return round(op, false); })
       .Case<arith::CeilDivSIOp>([&](auto) { return round(op, true); })
@@ -221,6 +220,39 @@ StepBuilder::Step StepBuilder::build(Value value) {
                                                    argument.getArgNumber())));
   Operation *op = value.getDefiningOp();
   return op ? buildOp(op) : std::nullopt;
+}
+
+StepBuilder::Step StepBuilder::getSize(unsigned argument, unsigned dim) {
+  return add("size",
+             {b.getNamedAttr("arg", b.getI64IntegerAttr(argument)),
+              b.getNamedAttr("dim", b.getI64IntegerAttr(dim))});
+}
+
+void StepBuilder::checkAtMost(unsigned argument, unsigned dim, int64_t most) {
+  Step size = getSize(argument, dim);
+  add("xor", {add("lt", {addConstant(most), size}), addConstant(1)});
+}
+
+DictionaryAttr mlafix::buildLaunchCheck(KernelOp kernel, StringRef dim) {
+  Builder b(kernel.getContext());
+  int64_t most = *kernel.getMostOf(dim);
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
+    if (!type || kernel.isArgOptional(i))
+      continue;
+    for (auto [position, name] :
+         llvm::enumerate(kernel.getArgDims(i).getAsValueRange<StringAttr>())) {
+      if (name != dim || !type.isDynamicDim(position))
+        continue;
+      StepBuilder steps(kernel.getContext());
+      steps.checkAtMost(i, position, most);
+      std::string text = (dim + " <= " + Twine(most)).str();
+      return b.getDictionaryAttr(
+          {b.getNamedAttr("steps", steps.getSteps()),
+           b.getNamedAttr("text", b.getStringAttr(text))});
+    }
+  }
+  return {};
 }
 
 DictionaryAttr mlafix::buildLaunchCheck(AssumeOp op) {

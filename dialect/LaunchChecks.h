@@ -20,6 +20,9 @@ bool isLaunchCheck(AssumeOp op);
 /// more than limits::checkSteps steps.
 mlir::DictionaryAttr buildLaunchCheck(AssumeOp op);
 
+/// The condition that a dim is within its bound; null where its size is known.
+mlir::DictionaryAttr buildLaunchCheck(KernelOp kernel, llvm::StringRef dim);
+
 } // namespace mlafix
 
 #endif // MLAFIX_DIALECT_LAUNCHCHECKS_H

@@ -17,7 +17,7 @@ class Mlafix_Attr<string name, string attrMnemonic> : AttrDef<Mlafix_Dialect, na
 }
 
 def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
-  let summary = "a named dim, or the size it was bound to; or a product of two";
+  let summary = "a named dim, perhaps with a bound, or the size it was bound to; or a product of two";
   let description = [{
     Marks a rank-1 tensor as a row tile, and says which dim runs along it: a name in a generic source, a number once
     `mlafix-specialize` has bound the name.
@@ -26,20 +26,27 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     a row of one element for each of these groups, G elements. `mlafix-group-rows` gives this type to rows along G that
     meet rows along the product, so that each lane has the elements of its groups.
 
+    `"b" most 1024` is a dim that the launch knows, with the bound that the kernel gives it (`most`). A row along it has the type of
+    1024 elements, of which those below the dim's size are there, and no others: they are neither read nor written, and
+    reductions do not count them.
+
     ```mlir
     tensor<?xf32, #mlafix.dim<"D">>
+    tensor<1024xf32, #mlafix.dim<"b" most 1024>>
     tensor<128xf32, #mlafix.dim<128>>
     tensor<?xf32, #mlafix.dim<"G" x 128>>
     tensor<512xf32, #mlafix.dim<4 x 128>>
     tensor<4xf32, #mlafix.dim<4 per 128>>
     ```
   }];
-  let parameters = (ins "::mlir::Attribute":$value, "::mlir::Attribute":$inner, "bool":$perGroup);
+  let parameters = (ins "::mlir::Attribute":$value, "::mlir::Attribute":$inner, "bool":$perGroup, "::mlir::IntegerAttr":$most);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static DimAttr get(::mlir::MLIRContext *context, ::llvm::StringRef name);
     static DimAttr get(::mlir::MLIRContext *context, int64_t size);
+    /// A dim that the launch knows, of at most so much.
+    static DimAttr getBounded(::mlir::MLIRContext *context, ::llvm::StringRef name, int64_t most);
     /// The product of two dims that are none.
     static DimAttr getProduct(DimAttr groups, DimAttr group);
     /// True if it is a product: rows of groups of elements.
@@ -55,16 +62,20 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     DimAttr getEachGroup() const;
     /// True if the dim has been bound to a number.
     bool isBound() const;
-    /// The number of a row's elements, or ShapedType::kDynamic while unbound.
+    /// True if it has a bound, and the launch knows how many elements there are.
+    bool isBounded() const { return bool(getMost()); }
+    /// The number of elements of a row's type, which is the bound where there is
+    /// one; ShapedType::kDynamic while unbound.
     int64_t getSize() const;
-    /// The name; empty once bound, and of a product.
+    /// The name; empty once bound to a number, and of a product.
     ::llvm::StringRef getName() const;
     /// The names in it that are not bound.
     ::llvm::SmallVector<::llvm::StringRef, 2> getNames() const;
     /// This dim with a size for each name that `sizeOf` knows.
     DimAttr bind(::llvm::function_ref<::std::optional<int64_t>(::llvm::StringRef)> sizeOf) const;
     /// Elements of a pack of at most `most`, a power of two: one that ends where
-    /// a row, or a group, does. Of rows of one element a group: 1.
+    /// a row, or a group, does. Of rows of one element a group, and of those that
+    /// may end at any element: 1.
     int64_t getPack(int64_t most) const;
     /// Packs of a group of such rows, rounded up to a power of two, so that groups
     /// stay aligned.
@@ -72,9 +83,9 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     /// Packs of a row, with these. Rows of one element a group have as many as
     /// those of the product.
     int64_t getPacks(int64_t most) const;
-    /// `D`, `128` or `(G 128)`, as arguments and Python spell it.
+    /// `D`, `128`, `(G 128)` or `b<=1024`, as arguments and Python spell it.
     std::string getText() const;
-    /// The same as diagnostics spell it: `"D"`, `128` or `"(G 128)"`.
+    /// The same as diagnostics spell it: `"D"`, `128`, `"(G 128)"`, `"b<=1024"`.
     std::string str() const;
   }];
 }

@@ -265,6 +265,8 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
     return factors->getDim(kernel);
   if (!type.isDynamicDim(position))
     return DimAttr::get(context, type.getDimSize(position));
+  if (std::optional<int64_t> most = kernel.getMostOf(name))
+    return DimAttr::getBounded(context, name, *most);
   return name.empty() ? DimAttr() : DimAttr::get(context, name);
 }
 
@@ -384,28 +386,36 @@ Type mlafix::getComputeType(Type type) {
 
 DimAttr DimAttr::get(MLIRContext *context, StringRef name) {
   return get(context, StringAttr::get(context, name), /*inner=*/{},
-             /*perGroup=*/false);
+             /*perGroup=*/false, /*most=*/{});
+}
+
+DimAttr DimAttr::getBounded(MLIRContext *context, StringRef name,
+                            int64_t most) {
+  return get(context, StringAttr::get(context, name), /*inner=*/{},
+             /*perGroup=*/false,
+             IntegerAttr::get(IntegerType::get(context, 64), most));
 }
 
 DimAttr DimAttr::get(MLIRContext *context, int64_t size) {
   return get(context, IntegerAttr::get(IntegerType::get(context, 64), size),
-             Attribute(), false);
+             Attribute(), false, IntegerAttr());
 }
 
 DimAttr DimAttr::getProduct(DimAttr groups, DimAttr group) {
-  return get(groups.getContext(), groups.getValue(), group.getValue(), false);
+  return get(groups.getContext(), groups.getValue(), group.getValue(), false,
+             IntegerAttr());
 }
 
 DimAttr DimAttr::getGroups() const {
-  return get(getContext(), getValue(), Attribute(), false);
+  return get(getContext(), getValue(), Attribute(), false, IntegerAttr());
 }
 
 DimAttr DimAttr::getGroup() const {
-  return get(getContext(), getInner(), Attribute(), false);
+  return get(getContext(), getInner(), Attribute(), false, IntegerAttr());
 }
 
 DimAttr DimAttr::getEachGroup() const {
-  return get(getContext(), getValue(), getInner(), true);
+  return get(getContext(), getValue(), getInner(), true, IntegerAttr());
 }
 
 bool DimAttr::isBound() const {
@@ -414,6 +424,8 @@ bool DimAttr::isBound() const {
 }
 
 int64_t DimAttr::getSize() const {
+  if (isBounded())
+    return getMost().getInt();
   auto size = dyn_cast<IntegerAttr>(getValue());
   if (!size)
     return ShapedType::kDynamic;
@@ -444,12 +456,13 @@ DimAttr::bind(function_ref<std::optional<int64_t>(StringRef)> sizeOf) const {
     return size ? IntegerAttr::get(IntegerType::get(getContext(), 64), *size)
                 : factor;
   };
-  return get(getContext(), bindFactor(getValue()), bindFactor(getInner()),
-             getPerGroup());
+  Attribute value = bindFactor(getValue());
+  return get(getContext(), value, bindFactor(getInner()), getPerGroup(),
+             isa<StringAttr>(value) ? getMost() : IntegerAttr());
 }
 
 int64_t DimAttr::getPack(int64_t most) const {
-  if (isPerGroup())
+  if (isPerGroup() || isBounded())
     return 1;
   int64_t whole = isProduct() ? getGroup().getSize() : getSize();
   return std::min(most, whole & -whole);
@@ -474,6 +487,8 @@ static std::string spellFactor(Attribute factor) {
 
 std::string DimAttr::getText() const {
   std::string text = spellFactor(getValue());
+  if (isBounded())
+    return text + "<=" + std::to_string(getMost().getInt());
   if (!getInner())
     return text;
   return isProduct() ? "(" + text + " " + spellFactor(getInner()) + ")"
@@ -499,9 +514,16 @@ static LogicalResult verifyFactor(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              Attribute value, Attribute inner, bool perGroup) {
+                              Attribute value, Attribute inner, bool perGroup,
+                              IntegerAttr most) {
   if (failed(verifyFactor(emitError, value)))
     return failure();
+  if (most && (inner || !isa<StringAttr>(value)))
+    return emitError() << "expected the name of a dim to give a bound, got "
+                       << (inner ? "two dims" : "a size");
+  if (most && most.getInt() < 1)
+    return emitError() << "expected a bound of at least 1, got "
+                       << most.getInt();
   if (!inner)
     return perGroup ? emitError() << "expected the dim of a group, got none"
                     : success();
@@ -538,6 +560,7 @@ static FailureOr<Attribute> parseFactor(AsmParser &parser) {
 }
 
 /// dim ::= factor | factor `x` factor | factor `per` factor
+///       | string `most` integer
 /// factor ::= string | integer
 static FailureOr<DimAttr> parseDim(AsmParser &parser) {
   llvm::SMLoc loc = parser.getCurrentLocation();
@@ -550,10 +573,17 @@ static FailureOr<DimAttr> parseDim(AsmParser &parser) {
   FailureOr<Attribute> inner = Attribute();
   if (isProduct || perGroup)
     inner = parseFactor(parser);
+  IntegerAttr most;
+  if (succeeded(parser.parseOptionalKeyword("most"))) {
+    int64_t number;
+    if (parser.parseInteger(number))
+      return failure();
+    most = parser.getBuilder().getI64IntegerAttr(number);
+  }
   if (failed(inner) ||
-      failed(DimAttr::verify(emitError, *value, *inner, perGroup)))
+      failed(DimAttr::verify(emitError, *value, *inner, perGroup, most)))
     return failure();
-  return DimAttr::get(parser.getContext(), *value, *inner, perGroup);
+  return DimAttr::get(parser.getContext(), *value, *inner, perGroup, most);
 }
 
 Attribute DimAttr::parse(AsmParser &parser, Type) {
@@ -573,6 +603,8 @@ static void printDim(AsmPrinter &printer, DimAttr dim) {
       printer.printString(cast<StringAttr>(factor).getValue());
   };
   printFactor(dim.getValue());
+  if (dim.isBounded())
+    printer << " most " << dim.getMost().getInt();
   if (!dim.getInner())
     return;
   printer << (dim.isProduct() ? " x " : " per ");

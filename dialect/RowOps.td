@@ -57,7 +57,7 @@ def Mlafix_LoadIntoOp : Mlafix_Op<"load_into", [
   let summary = "reads a row into the end of a longer one";
   let description = [{
     Element `i` of the result, from `first` on, is element `(i - first) / each` of the row in memory, which is repeated: of a row of Z elements, `(i - first) / each % Z`.
-    Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. Otherwise it reads as `mlafix.load` does. The dim of the result must have
+    A row along a dim with a bound is not repeated: elements behind its end are zero. Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. Otherwise it reads as `mlafix.load` does. The dim of the result must have
     at least `first` elements.
 
     ```mlir
@@ -202,7 +202,8 @@ def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
   let summary = "reduces a row tile to a scalar, or each of its groups to an element";
   let description = [{
     The order is one fixed binary tree over the element's index, whatever the layout: element 2i meets 2i + 1, then pairs meet pairs,
-    missing elements being neutral (N9). `max` and `min` keep NaN.
+    missing elements being neutral (N9). `max` and `min` keep NaN. Of a row along a dim with a bound, the elements behind its end are missing: the result is that of a row which
+    has the dim's size. A row of no elements has the sum 0, the maximum -inf or the least integer, and the minimum inf or the greatest integer.
 
     With a row along the first factor of a product as the result, each group is reduced to an element of it, by a tree over the index in the group. A row along a product
     is reduced to a scalar group by group, and then the groups' results by a tree of their own.
@@ -224,7 +225,7 @@ def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
   let summary = "the index of the greatest or least element of a row tile, or of each of its groups";
   let description = [{
     The lowest index of those that have it: equal elements, zeros of either sign among them, are one value. NaN is beyond all numbers, for `max` and for `min`: the index
-    is that of the first NaN, where there is one. With a row along the first factor of a product as the result, it has an index in each group.
+    is that of the first NaN, where there is one. It is 0 where a row along a dim with a bound has no elements. With a row along the first factor of a product as the result, it has an index in each group.
 
     ```mlir
     %best = mlafix.arg_reduce max %row : tensor<?xf32, #mlafix.dim<"D">>
@@ -262,7 +263,7 @@ def Mlafix_SwapOp : Mlafix_Op<"swap", [Pure, AllTypesMatch<["source", "result"]>
   let summary = "a row tile in which neighbouring blocks have changed places";
   let description = [{
     Element `i` of the result is element `i xor block`: with 1, neighbours change places, with 32 the first 32 elements and the next 32, and so on. `block` is a power of two. The size of
-    the dim is a multiple of two blocks; of a product whose groups are no power of two of elements, the size of a group is.
+    the dim is known when the kernel is compiled, and a multiple of two blocks; of a product whose groups are no power of two of elements, the size of a group is.
 
     ```mlir
     %others = mlafix.swap %row by 1 : tensor<?xf32, #mlafix.dim<"D">>

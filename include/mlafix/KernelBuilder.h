@@ -81,6 +81,9 @@ struct TensorArgument {
   /// "128x4" or "8x4": rows, the first dim, and columns, the others, lie in
   /// tiles of 128 or 8 rows and 4 columns; empty: as the strides say.
   std::string swizzle = {};
+  /// The bound of each dim that the launch knows and rows may lie along, 0 for
+  /// the others; empty: none has one. A dim has it in all arguments.
+  std::vector<std::int64_t> bounds = {};
 };
 
 struct ScalarArgument {

@@ -69,7 +69,8 @@ size_t SmallLaunches::addNamed(StringRef name) {
   // Names in upper case are bound, to 1 at least.
   if (isNew)
     choices.push_back(
-        {Choice::Size, llvm::isUpper(name[0]) ? 1 : 0, most, {}, "", name});
+        {Choice::Size, llvm::isUpper(name[0]) ? 1 : 0,
+         std::min(most, kernel.getMostOf(name).value_or(most)), {}, "", name});
   return it->second;
 }
 

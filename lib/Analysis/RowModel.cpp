@@ -95,11 +95,11 @@ Var RowModel::addDerived(Value value, Interval range,
   return var;
 }
 
-Var RowModel::addSize(const Twine &name, bool isBound) {
+Var RowModel::addSize(const Twine &name, bool isBound, int64_t most) {
   Variable size;
   size.kind = Variable::Size;
   size.name = name.str();
-  size.range = {isBound ? 1 : 0, kMaxSize};
+  size.range = {isBound ? 1 : 0, most};
   size.isLaunch = true;
   return addVariable(std::move(size));
 }
@@ -121,7 +121,8 @@ Var RowModel::getNamedSize(StringRef name) {
     return it->second;
   // mlafix-specialize binds such a name, and those of a product, to 1 at least.
   bool isBound = llvm::isUpper(name.front()) || name.front() == '(';
-  return namedSizes[name] = addSize(name, isBound);
+  return namedSizes[name] =
+             addSize(name, isBound, kernel.getMostOf(name).value_or(kMaxSize));
 }
 
 Var RowModel::getPresent(unsigned argument) {
@@ -475,7 +476,7 @@ Linear RowModel::getSize(unsigned argument, unsigned dim) {
   if (it != otherSizes.end())
     return Linear::of(it->second);
   Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
-                    /*isBound=*/false);
+                    /*isBound=*/false, kMaxSize);
   otherSizes[{argument, dim}] = var;
   return Linear::of(var);
 }
@@ -688,18 +689,24 @@ Linear RowModel::buildLoad(LoadOp load) {
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// At least 0, and below the length of the row.
+/// At least 0, and below the length of the row; 0 where a row along a dim with a
+/// bound has no elements.
 Linear RowModel::buildElementIndex(ArgReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
-                              : Linear::of(getNamedSize(dim.getText()));
+                              : Linear::of(getNamedSize(dim.getName()));
   Var var = addDerived(
       op, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
         std::optional<Linear> after = add(size, Linear::of(var), -1);
         if (!after ||
             __builtin_sub_overflow(after->constant, 1, &after->constant))
           return std::nullopt;
-        return both(Condition::of(Linear::of(var)), Condition::of(*after));
+        std::optional<Condition> isBelow =
+            both(Condition::of(Linear::of(var)), Condition::of(*after));
+        if (!isBelow || !dim.isBounded())
+          return isBelow;
+        return either(*isBelow, {{Conjunct{{size, true},
+                                           {Linear::of(var), true}}}});
       });
   return Linear::of(var);
 }

@@ -156,7 +156,7 @@ private:
   friend class ValueBuilder;
 
   Var addVariable(Variable variable);
-  Var addSize(const llvm::Twine &name, bool isBound);
+  Var addSize(const llvm::Twine &name, bool isBound, int64_t most);
   /// Of a name, or of a product as arguments have it, "(G K)", of whose factors
   /// nothing is known.
   Var getNamedSize(llvm::StringRef name);

@@ -90,6 +90,10 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
   for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
     if (DictionaryAttr built = buildLaunchCheck(check))
       checks.push_back(built);
+  for (NamedAttribute bound :
+       kernel.getMost().value_or(b.getDictionaryAttr({})))
+    if (DictionaryAttr built = buildLaunchCheck(kernel, bound.getName()))
+      checks.push_back(built);
   if (!checks.empty())
     fields.push_back(b.getNamedAttr("checks", b.getArrayAttr(checks)));
   if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))

@@ -70,6 +70,10 @@ struct KernelBuilder::Impl {
                    << "', got " << spell(value);
     return {};
   }
+  /// Adds the bounds of an argument's dims to the kernel's; false, and an error,
+  /// where another argument gives one of them another bound.
+  bool setBounds(const TensorArgument &argument,
+                 const SourceLocation &location);
   /// True if `name` is one that an argument may have: an error if not.
   bool checkName(const std::string &name, const SourceLocation &location);
   /// True if a body can be added to at all: an error if not.

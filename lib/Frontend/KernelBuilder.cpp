@@ -102,7 +102,8 @@ ValueType Impl::type(Value handle) const {
   } else if (isRowTile(type)) {
     result.kind = ValueType::Kind::Row;
     result.dtype = spellScalar(getElementTypeOrSelf(type));
-    result.dim = getTileDim(type).getText();
+    DimAttr dim = getTileDim(type);
+    result.dim = dim.isBounded() ? dim.getName().str() : dim.getText();
   } else {
     result.kind = ValueType::Kind::Scalar;
     result.dtype = spellScalar(type);
@@ -324,6 +325,27 @@ static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
   return attributes;
 }
 
+bool KernelBuilder::Impl::setBounds(const TensorArgument &argument,
+                                    const SourceLocation &location) {
+  Builder b(context.get());
+  NamedAttrList bounds(kernel.getMost().value_or(b.getDictionaryAttr({})));
+  for (auto [dim, bound] : llvm::zip(argument.dims, argument.bounds)) {
+    if (bound == 0)
+      continue;
+    std::optional<int64_t> known = kernel.getMostOf(dim);
+    if (known && *known != bound) {
+      fail(location) << "expected one bound of dim '" << dim
+                     << "' in all arguments, got " << *known << " and "
+                     << bound;
+      return false;
+    }
+    bounds.set(dim, b.getI64IntegerAttr(bound));
+  }
+  if (!bounds.empty())
+    kernel.setMostAttr(bounds.getDictionary(b.getContext()));
+  return true;
+}
+
 bool KernelBuilder::Impl::checkName(const std::string &name,
                                     const SourceLocation &location) {
   if (isName(name))
@@ -349,7 +371,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false))
     return {};
-  if (!impl->checkName(argument.name, location))
+  if (!impl->checkName(argument.name, location) ||
+      !impl->setBounds(argument, location))
     return {};
   Type element = getDTypeByName(impl->context.get(), argument.dtype);
   if (!element || element.isIndex()) {

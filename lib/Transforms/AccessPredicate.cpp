@@ -8,6 +8,7 @@
 #include "lib/Transforms/AccessPredicate.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -29,6 +30,21 @@ Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
 Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
                               Value memref) {
   return both(b, loc, buildPresent(b, loc, memref), predicate);
+}
+
+Value mlafix::buildRowSize(OpBuilder &b, Location loc, KernelOp kernel,
+                           DimAttr dim) {
+  for (BlockArgument argument : kernel.getBody().front().getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    if (!type || kernel.isArgOptional(argument.getArgNumber()))
+      continue;
+    for (unsigned position = 0; position < type.getRank(); ++position)
+      if (getArgumentDim(argument, position) == dim) {
+        Value at = arith::ConstantIndexOp::create(b, loc, position);
+        return memref::DimOp::create(b, loc, argument, at);
+      }
+  }
+  llvm_unreachable("the kernel's verifier asks for such a tensor");
 }
 
 Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {

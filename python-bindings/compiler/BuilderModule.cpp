@@ -82,14 +82,16 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             bool peers, std::int64_t most, std::string tiles, const Loc &at) {
-            TensorArgument made{name,  dims, dtype, dtypeName, access, optional,
-                                sizes, fill, peers, most,      tiles};
+             bool peers, std::int64_t most, std::string tiles,
+             std::vector<std::int64_t> bounds, const Loc &at) {
+            TensorArgument made{name,     dims,  dtype, dtypeName,
+                                access,   optional, sizes, fill,
+                                peers,    most,  tiles, bounds};
             return checked(b, b.addTensor(made, at));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
           "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "swizzle"_a,
-          "location"_a)
+          "bounds"_a, "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {

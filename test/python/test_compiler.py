@@ -81,7 +81,7 @@ def test_error_has_the_place_and_a_caret(source: str) -> None:
 def test_error_underlines_a_range_of_python() -> None:
     here = _compiler.Location(__file__, 1, 5, 1, 14)
     with pytest.raises(mlafix.CompileError) as caught:
-        _compiler.KernelBuilder("k", here).add_tensor("x", ["n"], "f64", "", "read", False, [], "", False, 0, "", here)
+        _compiler.KernelBuilder("k", here).add_tensor("x", ["n"], "f64", "", "read", False, [], "", False, 0, "", [], here)
     assert str(caught.value).splitlines()[-1] == "    ^" + "~" * 8
     assert (caught.value.file, caught.value.line, caught.value.column) == (__file__, 1, 5)
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Language/Iterations.h"
 #include "lib/Transforms/Passes.h"
 
@@ -297,6 +298,25 @@ static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
   return arith::TruncIOp::create(b, cast.getLoc(), to, wide);
 }
 
+//===----------------------------------------------------------------------===//
+// Rows of no elements
+//===----------------------------------------------------------------------===//
+
+/// The neutral element of a sum is -0: of a row along a dim with a bound that
+/// has no elements the sum is 0.
+static Value buildSum(OpBuilder &b, ReduceOp op) {
+  DimAttr dim = getTileDim(op.getSource().getType());
+  if (!dim.isBounded() || op.getKind() != ReduceKind::add ||
+      !op.getType().isF32())
+    return {};
+  Location loc = op.getLoc();
+  TotalBuilder t(b, loc, op.getType());
+  Value size = buildRowSize(b, loc, op->getParentOfType<KernelOp>(), dim);
+  Value isEmpty = t.compare(P::eq, size, TotalBuilder(b, loc, b.getIndexType()).i(0));
+  Value sum = ReduceOp::create(b, loc, op.getType(), op.getKind(), op.getSource());
+  return t.select(isEmpty, t.f(APFloat(0.0f)), sum);
+}
+
 /// The op's result, defined for all operands; null where it is already.
 static Value buildTotal(OpBuilder &b, Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
@@ -318,6 +338,7 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
       .Case<arith::MaxNumFOp>([&](auto maximum) {
         return buildExtremum<arith::MaximumFOp>(b, maximum);
       })
+      .Case<ReduceOp>([&](auto reduce) { return buildSum(b, reduce); })
       .Case<arith::IndexCastOp>(
           [&](auto cast) { return buildIndexCast(b, cast); })
       .Default([](Operation *) { return Value(); });

@@ -124,6 +124,10 @@ LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
     if (value.getAsInteger(10, size) || size < 1)
       return kernel.emitError() << "expected a positive integer for dim '"
                                 << name << "', got '" << value << "'";
+    if (std::optional<int64_t> most = kernel.getMostOf(name);
+        most && size > *most)
+      return kernel.emitError() << "expected at most " << *most << " for dim '"
+                                << name << "', got '" << value << "'";
     names.dims[known->name] = size;
     return success();
   }

@@ -49,7 +49,7 @@ static bool readsUnboundRow(Operation *op) {
   if (!load)
     return false;
   DimAttr dim = load.getAccesses().front().getRowDim();
-  if (dim.isBound())
+  if (!ShapedType::isDynamic(dim.getSize()))
     return false;
   op->emitError() << "expected the row that is read into another one to have a "
                      "dim that is bound to a size, got "
@@ -169,7 +169,7 @@ static bool exchangesLanes(Operation *op) {
 /// An error at `op`, which has a row along `dim`, unless its size is known and
 /// small enough.
 static LogicalResult checkSize(Operation *op, DimAttr dim) {
-  if (!dim.isBound()) {
+  if (ShapedType::isDynamic(dim.getSize())) {
     std::string name = dim.str();
     // As it is written, between quotes.
     bool isLower = name.size() > 1 && llvm::isLower(name[1]);
@@ -177,7 +177,8 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
            << "expected dim " << name
            << " to be bound to a size before layouts are planned, got a name"
            << (isLower ? " (calls bind names that begin with an upper-case "
-                         "letter)"
+                         "letter; others need a bound, as \"n<=1024\" in "
+                         "Python)"
                        : "");
   }
   if (dim.getSize() > kMaxRowElements)

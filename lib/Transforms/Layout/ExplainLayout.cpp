@@ -36,6 +36,7 @@ private:
   void remarkBlock();
   void remarkNarrowRegisters();
   void remarkNarrowAccesses();
+  std::string explainPack(DimAttr dim, int64_t wanted);
   std::string explainNarrow(DimAttr dim, int64_t bits);
 
   remark::detail::InFlightRemark analysis(StringRef name) {
@@ -156,6 +157,14 @@ void Explanation::remarkBlock() {
                                    threads, count(rows, "row"), why);
 }
 
+/// Why packs of rows along `dim` have less than `wanted` elements.
+std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
+  if (dim.isBounded())
+    return "a row along " + dim.getText() + " may end at any element";
+  return llvm::formatv("{0} elements{1} are not a multiple of {2}",
+                       getPieceSize(dim), ofGroup(dim), wanted);
+}
+
 /// Why a row along `dim` with elements of `bits` each is not moved in the
 /// widest accesses.
 std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
@@ -167,8 +176,7 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   if (isUnguarded)
     return "this code version is for rows at any address";
   if (dim.getPack(wanted) < wanted)
-    return llvm::formatv("{0} elements{1} are not a multiple of {2}",
-                         getPieceSize(dim), ofGroup(dim), wanted);
+    return explainPack(dim, wanted);
   if (layout.getPack() * packed >= 8 * machine.accessBytes)
     return llvm::formatv("a pack has {0} elements in all rows, since most "
                          "bytes are of elements of {1}",
@@ -203,9 +211,9 @@ void Explanation::remarkNarrowRegisters() {
     if (int64_t pack = layout.packFor(dim); pack < wanted)
       missed("narrow-access") << remark::add(
           "rows of {0} are computed {1} at a time, where a register holds {2} "
-          "floats: {3} elements{4} are not a multiple of {2}",
+          "floats: {3}",
           count(dim.getSize(), "element"), count(pack, "element"), wanted,
-          getPieceSize(dim), ofGroup(dim));
+          explainPack(dim, wanted));
 }
 
 void Explanation::run() {

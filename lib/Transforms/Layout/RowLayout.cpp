@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Layout/RowLayout.h"
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/AccessPredicate.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -14,7 +15,7 @@ using namespace mlir;
 using namespace mlafix;
 
 RowLayout::RowLayout(KernelOp kernel)
-    : layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
+    : kernel(kernel), layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
       isGPU(mlafix::isGPU(getTarget(kernel))) {
   kernel.walk([&](RowOp row) {
     lane = row.getLane();
@@ -93,7 +94,9 @@ PackPosition RowLayout::positionFrom(OpBuilder &b, Location loc, DimAttr dim,
       lane ? x.add(x.mul(lane, x.constant(layout.packFor(dim))), base) : base;
   if (paddedGroup(dim, layout.getPack()))
     return positionInGroups(b, loc, dim, place.start);
-  if (!isInside)
+  if (dim.isBounded())
+    place.exists = x.ult(place.start, buildRowSize(b, loc, kernel, dim));
+  else if (!isInside)
     place.exists = x.ult(place.start, x.constant(dim.getSize()));
   return place;
 }

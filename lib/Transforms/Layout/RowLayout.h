@@ -14,7 +14,8 @@
 
 namespace mlafix {
 
-/// Where a pack is.
+/// Where a pack is. The last pack of a row that the launch may end at any
+/// element is one element, as all its packs are.
 struct PackPosition {
   mlir::Value start;  ///< its first element in the row, index
   mlir::Value exists; ///< whether the row has it, i1; null: in every lane
@@ -27,6 +28,7 @@ struct RowLayout {
   /// Of a kernel whose grid has been replaced.
   explicit RowLayout(KernelOp kernel);
 
+  mutable KernelOp kernel;
   LayoutAttr layout;
   mlir::ArrayAttr guards;
   bool isGPU;

@@ -206,6 +206,16 @@ private:
 };
 } // namespace
 
+/// True if the row begins again behind its end: not along a dim with a bound,
+/// whether that is bound to a size or not.
+static bool isRepeated(const MemoryAccess &access) {
+  unsigned argument = access.getArgNumber();
+  auto kernel = cast<KernelOp>(access.getArgument().getOwner()->getParentOp());
+  ArrayAttr dims = kernel.getArgDims(argument);
+  return !kernel.getMostOf(
+      cast<StringAttr>(dims[dims.size() - 1]).getValue());
+}
+
 /// An element, or the elements of a pack, for those from `start` on.
 Value ShiftedReader::readAt(Value start, Type type) {
   IndexBuilder x(b, loc);
@@ -222,8 +232,16 @@ Value ShiftedReader::readAt(Value start, Type type) {
   }
   if (each > 1)
     element = x.div(element, x.constant(each));
-  if (getTileDim(load.getType()).getSize() - first > size * each)
+  DimAttr dim = access.getRowDim();
+  bool isLonger = dim.isBounded() || getTileDim(load.getType()).getSize() - first > size * each;
+  if (isLonger && isRepeated(access))
     element = x.rem(element, x.constant(size));
+  else if (isLonger)
+    predicate =
+        both(b, loc, predicate,
+             x.ult(element, dim.isBounded()
+                                ? buildRowSize(b, loc, layout.kernel, dim)
+                                : x.constant(size)));
   SmallVector<Value> indices(access.indices);
   indices.push_back(element);
   Value value =
@@ -235,7 +253,7 @@ Value ShiftedReader::read() {
   VectorType result = layout.packType(load.getType());
   Type element = access.getElementType();
   int64_t count = result.getNumElements(), each = load.getEach();
-  bool isPack = load.getFirst() % count == 0 && count % each == 0 &&
+  bool isPack = !access.getRowDim().isBounded() && load.getFirst() % count == 0 && count % each == 0 &&
                 size % (count / each) == 0;
   if (isPack) {
     Value pack = readAt(place.start, VectorType::get({count / each}, element));

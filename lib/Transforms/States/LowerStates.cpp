@@ -81,6 +81,13 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
           ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
       least = arith::SubIOp::create(rewriter, loc, least, first);
     }
+    if (dim.isBounded()) // of no elements: 0
+      least = arith::SelectOp::create(
+          rewriter, loc,
+          arith::CmpIOp::create(
+              rewriter, loc, arith::CmpIPredicate::eq, least,
+              arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32)),
+          arith::ConstantIntOp::create(rewriter, loc, 0, 32), least);
     rewriter.replaceOp(op, least);
     return success();
   }

@@ -142,6 +142,7 @@ class Frontend:
             annotation.peers,
             annotation.most,
             annotation.tiles,
+            [dim.most or 0 for dim in annotation.dims],
             location,
         )
         tensor = Tensor(name, value, annotation)
@@ -168,7 +169,7 @@ class Frontend:
         if name in self.places:
             self.source.fail(node, f"expected no argument '{name}' beside '{node.arg}', whose tensor is called so, got one")
         annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
-        value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", self.source.location(node))
+        value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", [], self.source.location(node))
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:

@@ -135,10 +135,12 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """One dim of a tensor: its name ("" ties nothing; "(G 128)" is a product) and, where it is fixed, its size."""
+    """One dim of a tensor: its name ("" ties nothing; "(G 128)" is a product) and, where it is fixed, its size, or where it
+    has one, its bound."""
 
     name: str
     size: int | None = None
+    most: int | None = None
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ class Dim:
         return self.name if self.factors else str(self.size or self.name)
 
     def __str__(self) -> str:
-        return (self.name or "_") + (f"={self.size}" if self.size else "")
+        return (self.name or "_") + (f"={self.size}" if self.size else f"<={self.most}" if self.most else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,6 +228,9 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
         if word[0] in "()":
             dims.append(_parse_product(word))
             continue
+        if "<" in word:
+            dims.append(_parse_bounded(word))
+            continue
         name, equals, size = word.partition("=")
         if name != "_" and not _is_name(name):
             raise ArgumentError(f'expected dims as "n H D", with sizes where they are fixed ("two=2"), got "{word}"')
@@ -233,6 +238,15 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
             raise ArgumentError(f'expected a size of at least 1 after "{name}=", got "{size}"')
         dims.append(Dim("" if name == "_" else name, int(size) if equals else None))
     return tuple(dims)
+
+
+def _parse_bounded(text: str) -> Dim:
+    name, sign, most = text.partition("<=")
+    if not sign or not _is_name(name) or name == "_" or name[0].isupper():
+        raise ArgumentError(f'expected a bound of a dim with a lower-case name, as "b<=1024", got "{text}"')
+    if not most.isdigit() or not 1 <= int(most) < 2**31:
+        raise ArgumentError(f'expected a bound from 1 to 2147483647 after "{name}<=", got "{most}"')
+    return Dim(name, most=int(most))
 
 
 def _parse_product(text: str) -> Dim:
@@ -249,6 +263,7 @@ class _Access:
 
     ``In[T, "n H D"]``: T is a dtype or a DType; equal names of dims must agree at a call. A name that begins with an
     upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and ``_`` ties nothing.
+    ``b<=1024`` bounds a dynamic dim, so that rows may lie along it; a launch with a larger one is refused.
     ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
     """
 

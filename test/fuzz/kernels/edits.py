@@ -6,7 +6,26 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syntax import Assign, Call, Case, Each, For, If, Kernel, Layout, Node, Store, StoreState, Type, blocks, factors, lit, names_of, parse_dim
+from syntax import (
+    Assign,
+    Call,
+    Case,
+    Each,
+    For,
+    If,
+    Kernel,
+    Layout,
+    Node,
+    Store,
+    StoreState,
+    Type,
+    blocks,
+    factors,
+    is_bounded,
+    lit,
+    names_of,
+    parse_dim,
+)
 
 Edit = Callable[[Case], bool]
 
@@ -267,6 +286,7 @@ def tidy(case: Case) -> None:
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
     products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}
     dims |= products | {factors(product)[0] for product in products}  # a call finds the other factor
+    dims |= {parse_dim(d)[0] for t in kept for d in t.dims if is_bounded(d)}
     for dim in dims - {""}:
         if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):
             kept += [t for t in kernel.tensors if t not in kept and any(parse_dim(d)[0] == dim for d in t.dims)][:1]

@@ -266,6 +266,8 @@ def copysign(x: Floats, sign: Floats) -> Floats:
 def reduce(kind: str, x: Floats) -> Floats:
     """One fixed binary tree over the last axis: 2i meets 2i + 1, missing elements are neutral (N9)."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
+    if x.shape[-1] == 0:
+        return Floats(np.full(x.shape[:-1], {"add": 0.0, "max": -np.inf, "min": np.inf}[kind]))
     while x.shape[-1] > 1:
         size = x.shape[-1]
         pairs = combine(x.map(lambda part: part[..., 0 : size - 1 : 2]), x.map(lambda part: part[..., 1:size:2]))
@@ -349,8 +351,10 @@ def to_byte(x: Floats, low: int, high: int) -> Ints:
 
 
 def index_of_extreme(x: Floats, largest: bool) -> Ints:
-    """The index of the first NaN, or the lowest of those that have the extreme; unknown in rows that are not all points."""
+    """The index of the first NaN, or the lowest of those that have the extreme, 0 of no elements; unknown in rows that are not all points."""
     lo, hi, nan = x.bounds()
+    if x.shape[-1] == 0:
+        return Ints(np.zeros(x.shape[:-1], np.int64))
     points = (lo > hi) | (lo == hi) & ~nan
     size = np.where(nan, np.inf, lo if largest else -lo)  # of NaN as of an infinity, unless there is one
     beyond = np.where(nan.any(axis=-1, keepdims=True), nan, size == size.max(axis=-1, keepdims=True))

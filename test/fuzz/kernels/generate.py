@@ -24,6 +24,7 @@ from syntax import (
     StoreState,
     Tensor,
     all_statements,
+    is_bounded,
     lit,
     name,
     parse_dim,
@@ -80,6 +81,8 @@ class Generator(Statements):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
         if self.chance(0.3):
             self.choose_product()
+        if self.chance(0.12):
+            self.row_dims.append(f"r<={self.pick([1, 2, 7, 8, 32, 33, 40, 100, 128, 300])}")
         self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
         self.fixed_sizes["K"] = self.rng.randint(1, 9)
         self.fixed_sizes["H"] = self.rng.randint(1, 6)
@@ -183,6 +186,7 @@ class Generator(Statements):
             if node.op == "shape" and "tensor" in node.attrs:
                 kernel.tensor(node.attrs["tensor"]).optional = False
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
+        dims |= {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}
         if self.product and any(self.product in tensor.dims for tensor in kernel.tensors) | bool(dims & {self.product, "G"}):
             dims |= {self.product, "G"}  # a call finds the other factor
         for dim in sorted(dims):  # a set has another order in every process

@@ -20,8 +20,10 @@ from syntax import (
     StoreState,
     Tensor,
     all_statements,
+    bound_of,
     expressions,
     factors,
+    is_bounded,
     names_of,
     parse_dim,
 )
@@ -39,7 +41,7 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.5]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
-    bound = ["m"] if rng.random() < 0.04 else []
+    bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
     moved = _moved_rows(kernel)
@@ -47,6 +49,7 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
         call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), turn=turn)
         if made and bound:
             call.sizes = dict(made[0].sizes)
+        call.bound = [dim for dim in call.bound if call.sizes.get(dim)]
         call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
         call.held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
         if number or rng.random() < 0.3:
@@ -72,6 +75,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
+    for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
+        sizes["r"] = rng.choice([0, 1, bound - 1, bound, rng.randint(0, bound), rng.randint(0, bound)])
     if max(fixed.values()) >= LONG:
         sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1, "ranks": 1}
         sizes["b1"] = sizes["b"] + 1

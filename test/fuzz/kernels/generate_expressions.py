@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from generate_loads import Loads, may_be_constant
-from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, lit, name, row
+from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, is_bounded, lit, name, row
 
 from mlafix.dsl.functions import NAMES
 
@@ -159,7 +159,7 @@ class Expressions(Loads):
         elif self.row_dims and not self.pure and not self.in_where:
             options |= {"reduce": 2.0, "lse_of": 0.2}
         if type.kind == "row" and not self.pure and not self.in_where:
-            options |= {"payload": 0.3, "scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
+            options |= {"scan": 0.8} | ({} if is_bounded(type.dim) else {"payload": 0.3}) | ({"swap": 0.8} if self.blocks(type.dim) else {})
         options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
@@ -189,7 +189,7 @@ class Expressions(Loads):
         if how == "swap":
             return self.swap(type, depth)
         if how in ("payload", "lse_of"):
-            of = Type("state", "", type.dim or self.pick(self.row_dims), self.pick(["B", "e", "2"]))
+            of = Type("state", "", type.dim or self.pick(self.state_dims), self.pick(["B", "e", "2"]))
             return Node(how, type, [self.state(of, min(depth, 1))])
         if how == "splat":
             return self.splat(type)

@@ -6,7 +6,25 @@ import math
 import random
 from typing import Any
 
-from syntax import BOOL, FLOATS, FP4, FP8, I32, I64, INDEX, Node, Scalar, Tensor, Type, factors, lit, name, parse_dim
+from syntax import (
+    BOOL,
+    FLOATS,
+    FP4,
+    FP8,
+    I32,
+    I64,
+    INDEX,
+    Node,
+    Scalar,
+    Tensor,
+    Type,
+    bound_of,
+    factors,
+    is_bounded,
+    lit,
+    name,
+    parse_dim,
+)
 
 
 # Nodes of an index. A condition repeats the index that it guards, and indices may be loaded, at indices of their own.
@@ -68,6 +86,11 @@ class Loads:
     def fresh(self, prefix: str) -> str:
         self.counter += 1
         return f"{prefix}{self.counter}"
+
+    @property
+    def state_dims(self) -> list[str]:
+        """The dims of rows that a state may lie along: those that are known when the kernel is compiled."""
+        return [dim for dim in self.row_dims if not is_bounded(dim)]
 
     # -- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -251,14 +274,15 @@ class Loads:
 
     def load_into(self, type: Type, depth: int) -> Node | None:
         """A row along another dim, in a row of this type from an element on."""
-        shorter = [dim for dim in self.row_dims if dim != type.dim and not factors(dim) and dim != "G" and "=" not in dim]
-        if not shorter or "=" in type.dim or (self.product and type.dim == "G"):
+        shorter = [dim for dim in self.row_dims if dim != type.dim and not factors(dim) and dim != "G" and parse_dim(dim)[1] is None]
+        if not shorter or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
             return None
         tensor = self.input(type.dtype, self.pick(shorter), has_halves=False)
         nodes, guard = self.place(tensor, True, depth)
         size = math.prod(int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(type.dim) or [type.dim])
+        size = bound_of(type.dim) if is_bounded(type.dim) else size
         first = self.pick([0, size // 2, max(size - 8, 0), self.rng.randint(0, size)])
-        attrs: dict[str, Any] = {"tensor": tensor.name, "into": type.dim, "first": first, "each": self.pick([1, 1, 2, 2, 3])}
+        attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
         if guard is None:
             return Node("load", type, nodes, attrs)
         return Node("load", type, [*nodes, guard], {**attrs, "where": True})

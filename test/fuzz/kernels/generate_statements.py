@@ -45,7 +45,8 @@ class Statements(Expressions):
             options[row(dim)] = 4 / len(self.row_dims)
             options[row(dim, "i32")] = 0.6
             options[row(dim, "bool")] = 0.3
-            options[self.state_type(dim)] = 3 / len(self.row_dims)
+            if dim in self.state_dims:
+                options[self.state_type(dim)] = 3 / len(self.state_dims)
         return self.weighted(options)
 
     def statements(self, count: int, nesting: int) -> list[Statement]:
@@ -220,7 +221,7 @@ class Statements(Expressions):
         return For(index, lit(0, INDEX), end, step, body, 1 if step == 1 else 3)
 
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
-        dim = self.pick(self.row_dims)
+        dim = self.pick(self.state_dims)
         dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6, "f8e8m0": 0.4, **({FP4: 1} if self.is_even(dim) else {})})
         state = self.state(self.state_type(dim), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
@@ -346,7 +347,7 @@ class Statements(Expressions):
             target = self.pick(targets)
             value = Node("binary", type, [name(target, type), name(names[0], types[0])], {"name": self.pick(["add", "mul", "max"])})
             return [*setup, Each(names, items, [Assign([target], [value])])]
-        dim = self.pick(self.row_dims)
+        dim = self.pick(self.state_dims)
         type = Type("state", "", dim, self.pick(["B", "e", "2"]))
         target = self.fresh("v")
         setup = [Assign([target], [self.state(type, 1)])]

@@ -90,6 +90,8 @@ def select(condition: Bools, a: Ints, b: Ints) -> Ints:
 
 def reduce(kind: str, x: Ints, width: int) -> Ints:
     functions = {"add": np.sum, "max": np.max, "min": np.min}
+    if x.v.shape[-1] == 0:
+        return Ints(np.full(x.v.shape[:-1], {"add": 0, "max": -(2 ** (width - 1)), "min": 2 ** (width - 1) - 1}[kind], np.int64))
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     return Ints(wrap(functions[kind](x.v, axis=-1), width), unknown)
 
@@ -102,7 +104,9 @@ def scan(kind: str, x: Ints, width: int) -> Ints:
 
 
 def index_of_extreme(x: Ints, largest: bool) -> Ints:
-    """The lowest index of those that have the extreme."""
+    """The lowest index of those that have the extreme; 0 of no elements."""
+    if x.v.shape[-1] == 0:
+        return Ints(np.zeros(x.v.shape[:-1], np.int64))
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
     return Ints((x.v.argmax(axis=-1) if largest else x.v.argmin(axis=-1)).astype(np.int64), unknown)
 

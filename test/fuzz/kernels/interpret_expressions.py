@@ -15,7 +15,7 @@ from formats import WIDTHS
 from integers import Bools, Ints
 from memory import Cells
 from states import States
-from syntax import Call, Kernel, Node, Type, factors, parse_dim
+from syntax import Call, Kernel, Node, Type, factors, is_bounded, parse_dim
 from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest_of, zero_like
 
 
@@ -205,12 +205,17 @@ class Expressions:
 
     def load_into(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
         shorter = self.kernel.tensor(node.attrs["tensor"]).dims[-1]
-        of = Node("", Type("row", node.type.dtype, shorter))
+        of = Node("", Type("row", node.type.dtype, parse_dim(shorter)[0]))
         row = self.choose(where, self.read(of, tensor, nodes, where), self.constant(0, of))
         shape, first = self.size_of(node), node.attrs["first"]
-        places = (np.arange(shape[1]) - first) // node.attrs["each"] % self.size(shorter)
-        spread = map_parts(row, lambda part: np.broadcast_to(part, (self.rows, self.size(shorter)))[:, places])
-        return self.choose(Bools(np.broadcast_to(np.arange(shape[1]) >= first, shape)), spread, self.constant(0, node))
+        places, size = (np.arange(shape[1]) - first) // node.attrs["each"], self.size(parse_dim(shorter)[0])
+        there = np.arange(shape[1]) >= first
+        if is_bounded(shorter):  # not repeated
+            there &= places < size
+        if size == 0:
+            return self.constant(0, node)
+        spread = map_parts(row, lambda part: np.broadcast_to(part, (self.rows, size))[:, places % size])
+        return self.choose(Bools(np.broadcast_to(there, shape)), spread, self.constant(0, node))
 
     def eval_load_state(self, node: Node) -> States:
         nodes, where_node, _ = node.access()

@@ -202,7 +202,7 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 
 @dataclasses.dataclass
 class Tensor:
-    """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
+    """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2", "r<=40" or
     "_". A list of tensors is one whose first dim counts them, and is "ranks" if there is one of each rank. In tiles the first dim is
     "tile=128"."""
 
@@ -333,9 +333,21 @@ class Case:
 
 
 def parse_dim(text: str) -> tuple[str, int | None]:
-    """A dim's name ("" for "_") and its fixed size."""
+    """A dim's name ("" for "_") and its fixed size; "r<=40" has none."""
+    if is_bounded(text):
+        return text.partition("<=")[0], None
     text, _, size = text.partition("=")
     return ("" if text == "_" else text), int(size) if size else None
+
+
+def is_bounded(dim: str) -> bool:
+    """True if a dim is one that the launch knows, with a bound: "r<=40"."""
+    return "<=" in dim
+
+
+def bound_of(dim: str) -> int:
+    """The bound of such a dim."""
+    return int(dim.partition("<=")[2])
 
 
 def factors(dim: str) -> list[str]:

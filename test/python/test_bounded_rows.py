@@ -1,0 +1,336 @@
+"""Rows along a dim that the launch knows, with a bound ("b<=1024"): the same bits as rows of the dim's size, and nothing behind their end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, F32
+from sources import load
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def cumulate(cu: Out[I, "c<=1025"], lens: In[i32, "b<=1024"]):
+    for _ in grid(1):
+        cu[:] = cumsum(load(lens[:], into="c", first=1))
+
+
+@mlafix.kernel
+def softmax(y: Out[T, "n v<=300"], x: In[T, "n v"]):
+    for t in grid("n"):
+        row = exp(x[t] - max(x[t]))
+        y[t] = row / sum(row)
+
+
+@mlafix.kernel
+def reduced(total: Out[f32, "n"], mean: Out[f32, "n"], most: Out[f32, "n"], least: Out[f32, "n"], first: Out[i32, "n"], last: Out[i32, "n"],
+            count: Out[i32, "n"], highest: Out[i32, "n"], lowest: Out[i32, "n"], where_it_is: Out[i32, "n"], ones: Out[f32, "n"],
+            x: In[f32, "n v<=300"], k: In[i32, "n v<=300"]):
+    for t in grid("n"):
+        row = x[t]
+        total[t] = sum(row)
+        mean[t] = sum(row) / f32(shape("v"))
+        most[t] = max(row)
+        least[t] = min(row)
+        first[t] = argmax(row)
+        last[t] = argmin(row)
+        count[t] = sum(k[t])
+        highest[t] = max(k[t])
+        lowest[t] = min(k[t])
+        where_it_is[t] = argmax(k[t])
+        ones[t] = sum(splat(1.0, "v"))
+
+
+@mlafix.kernel
+def scanned(sums: Out[f32, "n v<=300"], most: Out[f32, "n v<=300"], least: Out[i32, "n v<=300"], places: Out[i32, "n v<=300"],
+            x: In[f32, "n v<=300"], k: In[i32, "n v<=300"]):
+    for t in grid("n"):
+        sums[t] = cumsum(x[t])
+        most[t] = cummax(x[t])
+        least[t] = cummin(k[t])
+        places[t] = iota("v")
+
+
+@mlafix.kernel
+def through_control(y: InOut[f32, "n v<=300"], last: Out[f32, "n"], k: In[i32, "n"]):
+    for t in grid("n"):
+        row = exp(y[t] - max(y[t]))
+        for i in range(k[t]):
+            row = cumsum(row) * 0.5
+        if k[t] > 1:
+            row = cummax(row - 1.0) + cumsum(row)
+        last[t] = sum(row)
+        store(y[t], row, where=k[t] != 2)
+
+
+@mlafix.kernel
+def long(total: Out[f32, "n"], y: Out[f32, "n v<=9000"], at: Out[i32, "n"], x: In[f32, "n v<=9000"]):
+    for t in grid("n"):
+        row = x[t] * 2.0
+        total[t] = sum(row)
+        at[t] = argmax(row)
+        y[t] = cumsum(row) - max(row)
+
+
+@mlafix.kernel
+def optional(y: Out[f32, "n v<=40"], x: In[f32, "n v<=40"] | None, into: InOut[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = cumsum(x[t] + 1.0)
+        into[t] = load(y[t], into="D", first=2, each=2)
+
+
+@mlafix.kernel
+def filled(y: Out[f32, "n v<=40"].fill(7.0), x: In[f32, "n v<=40"], live: index.at_most("n")):
+    for t in grid("n"):
+        store(y[t], x[t], where=t < live)
+
+
+@mlafix.kernel
+def elements(y: Out[f32, "b<=100"], x: In[f32, "b"], rows: Out[f32, "b<=100 D"]):
+    for t in grid("b"):
+        y[t] = x[t] + max(x[:])
+        rows[t] = f32(argmax(x[:]))
+"""
+
+SIZES = [0, 1, 2, 31, 32, 33, 63, 127, 200, 299, 300]
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return load(tmp_path_factory.mktemp("bounded"), TEXT)
+
+
+class Beyond:
+    """Arrays with room for `bound` elements behind `offset` others, of which a call passes `size`: what lies around them is poison."""
+
+    def __init__(self, device: Device, bound: int, size: int, offset: int) -> None:
+        self.device, self.bound, self.size, self.offset = device, bound, size, offset
+        self.checked: list[tuple[Any, np.ndarray]] = []
+
+    def of(self, array: np.ndarray) -> Any:
+        """The array's elements on the device, with NaN or -1 around them."""
+        around = np.full((*array.shape[:-1], self.offset + self.bound + 3), np.nan if array.dtype in (F32, BF16) else -1, array.dtype)
+        around[..., self.offset : self.offset + self.size] = array
+        put = self.device.put(around)
+        self.checked.append((put, around))
+        return put[..., self.offset : self.offset + self.size]
+
+    def check(self) -> None:
+        """Nothing around the elements has changed."""
+        for put, around in self.checked:
+            got = self.device.get(put).copy()
+            got[..., self.offset : self.offset + self.size] = around[..., self.offset : self.offset + self.size]
+            assert got.tobytes() == around.tobytes()
+
+
+def by_tree(row: np.ndarray) -> np.ndarray:
+    """The sum of f32 elements: i meets i + 1, pairs meet pairs (N9)."""
+    while row.shape[-1] > 1:
+        even, odd = row[..., 0::2], row[..., 1::2]
+        row = np.concatenate([even[..., : odd.shape[-1]] + odd, even[..., odd.shape[-1] :]], axis=-1)
+    return row[..., 0] if row.shape[-1] else np.zeros(row.shape[:-1], np.float32)
+
+
+@pytest.mark.parametrize("dtype", ["i32", "i64"])
+@pytest.mark.parametrize("size", [0, 1, 2, 33, 500, 1023, 1024])
+def test_one_compilation_cumulates_lengths_of_any_batch(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int, dtype: str) -> None:
+    lens = rng.integers(0, 1000, size).astype(np.int32)
+    for more in (1, 0):  # the offset of the end may be left out
+        wide, rows = Beyond(device, 1025, size + more, size % 3), Beyond(device, 1024, size, 1)
+        cu = wide.of(np.full(size + more, -7, dtype.replace("i", "int")))
+        kernels.cumulate(cu, rows.of(lens))
+        assert device.get(cu).tolist() == np.concatenate([[0], np.cumsum(lens)])[: size + more].tolist()
+        wide.check(), rows.check()
+
+
+def test_offsets_of_a_padded_batch_stay_flat(device: Device, kernels: ModuleType) -> None:
+    cu = device.put(np.full(9, -1, np.int32))
+    kernels.cumulate(cu, device.put(np.array([3, 1, 7], np.int32)))
+    assert device.get(cu).tolist() == [0, 3, 4, 11, 11, 11, 11, 11, 11]
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16])
+@pytest.mark.parametrize("size", SIZES)
+def test_softmax(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int, dtype: np.dtype) -> None:
+    x = (3 * rng.standard_normal((5, size))).astype(dtype)
+    if size > 4:
+        x[1, 2:] = -np.inf
+    around = Beyond(device, 300, size, size % 4)
+    y = around.of(np.zeros_like(x))
+    kernels.softmax(y, around.of(x))
+    wide = x.astype(np.float64)
+    expected = np.exp(wide - wide.max(axis=1, keepdims=True, initial=-np.inf)) if size else wide
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(device.get(y).astype(np.float64), expected, rtol=1e-5 if dtype == F32 else 1e-2, atol=1e-7 if dtype == F32 else 1e-3)
+    around.check()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    x = rng.standard_normal((4, size)).astype(np.float32)
+    if size:
+        x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # zeros behind the end would be greater
+        x[3, size // 2] = np.nan
+    k = rng.integers(-50, -5, (4, size)).astype(np.int32)
+    around = Beyond(device, 300, size, 1)
+    floats = [device.poisoned((4,), np.float32) for _ in range(5)]
+    integers, places = ([device.poisoned((4,), np.int32) for _ in range(3)] for _ in range(2))
+    total, mean, most, least, ones = floats
+    kernels.reduced(total, mean, most, least, *places[:2], *integers, places[2], ones, around.of(x), around.of(k))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sums = by_tree(x)
+        np.testing.assert_array_equal(device.get(total), sums)
+        assert not size or device.get(total)[:1].tobytes() == sums[:1].tobytes()
+        np.testing.assert_array_equal(device.get(mean), sums / np.float32(size))
+    if not size:
+        assert device.get(total).tobytes() == bytes(16)  # 0, not -0
+    np.testing.assert_array_equal(device.get(most), x.max(axis=1, initial=-np.inf))
+    np.testing.assert_array_equal(device.get(least), x.min(axis=1, initial=np.inf))
+    np.testing.assert_array_equal(device.get(places[0]), x.argmax(axis=1) if size else 0)
+    np.testing.assert_array_equal(device.get(places[1]), x.argmin(axis=1) if size else 0)
+    range_of = np.iinfo(np.int32)
+    np.testing.assert_array_equal(device.get(integers[0]), k.sum(axis=1))
+    np.testing.assert_array_equal(device.get(integers[1]), k.max(axis=1, initial=range_of.min) if not size else k.max(axis=1))
+    np.testing.assert_array_equal(device.get(integers[2]), k.min(axis=1, initial=range_of.max) if not size else k.min(axis=1))
+    np.testing.assert_array_equal(device.get(places[2]), k.argmax(axis=1) if size else 0)
+    np.testing.assert_array_equal(device.get(ones), size)
+    around.check()
+
+
+def run_scanned(device: Device, kernel: Any, x: np.ndarray, k: np.ndarray, offset: int = 1) -> list[np.ndarray]:
+    around = Beyond(device, 300, x.shape[1], offset)
+    outputs = [around.of(np.zeros(x.shape, dtype)) for dtype in (np.float32, np.float32, np.int32, np.int32)]
+    kernel(*outputs, around.of(x), around.of(k))
+    around.check()
+    return [device.get(one).copy() for one in outputs]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_scans_have_the_bits_of_rows_of_that_size(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    x, k = rng.standard_normal((3, size)).astype(np.float32), rng.integers(-9, 9, (3, size)).astype(np.int32)
+    sums, most, least, places = run_scanned(device, kernels.scanned, x, k, size % 4)
+    for end in range(size):
+        assert sums[:, end].tobytes() == by_tree(x[:, : end + 1]).tobytes()
+    np.testing.assert_array_equal(most, np.maximum.accumulate(x, axis=1))
+    np.testing.assert_array_equal(least, np.minimum.accumulate(k, axis=1))
+    np.testing.assert_array_equal(places, np.broadcast_to(np.arange(size), (3, size)))
+    if size in (33, 200):  # bound to the size, the row has packs
+        again = run_scanned(device, kernels.scanned.specialize(v=size), x, k, 0)
+        assert all(a.tobytes() == b.tobytes() for a, b in zip([sums, most, least, places], again))
+
+
+@pytest.mark.parametrize("size", [1, 5, 64, 299])
+def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    y, k = rng.standard_normal((4, size)).astype(np.float32), np.array([0, 1, 2, 3], np.int32)
+    results = []
+    for kernel, offset in ((kernels.through_control, 2), (kernels.through_control.specialize(v=size), 0)):
+        around = Beyond(device, 300, size, offset)
+        mine, last = around.of(y), device.poisoned((4,), np.float32)
+        kernel(mine, last, device.put(k))
+        around.check()
+        results.append((device.get(mine).copy(), device.get(last).copy()))
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(*results))
+    np.testing.assert_array_equal(results[0][0][2], y[2])  # which the predicate leaves
+
+
+@pytest.mark.parametrize("size", [0, 1, 4097, 8999, 9000])
+def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    if device.name == "ptx" and size > 5000:
+        pytest.skip("an interpreter would take minutes")
+    x = rng.integers(-9, -1, (2, size)).astype(np.float32)
+    if size:
+        x[0, size // 3] = 0.0
+    around = Beyond(device, 9000, size, 1)
+    total, at, y = device.poisoned((2,), np.float32), device.poisoned((2,), np.int32), around.of(np.zeros_like(x))
+    kernels.long(total, y, at, around.of(x))
+    np.testing.assert_array_equal(device.get(total), 2 * x.sum(axis=1))
+    np.testing.assert_array_equal(device.get(at), x.argmax(axis=1) if size else 0)
+    np.testing.assert_array_equal(device.get(y), 2 * np.cumsum(x, axis=1) - 2 * x.max(axis=1, keepdims=True, initial=-np.inf) if size else x)
+    around.check()
+
+
+def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: ModuleType) -> None:
+    for given in (True, False):
+        y, into = device.put(np.zeros((2, 3), np.float32)), device.put(np.full((2, 12), -1, np.float32))
+        kernels.optional(y, device.put(np.ones((2, 3), np.float32)) if given else None, into)
+        row = np.array([1.0, 2.0, 3.0]) * (2 if given else 1)
+        np.testing.assert_array_equal(device.get(y), np.broadcast_to(row, (2, 3)))
+        np.testing.assert_array_equal(device.get(into), np.broadcast_to([0, 0, *np.repeat(row, 2), 0, 0, 0, 0], (2, 12)))  # once, not again
+
+
+def test_fill(device: Device, kernels: ModuleType) -> None:
+    around = Beyond(device, 40, 17, 3)
+    x, y = np.arange(51, dtype=np.float32).reshape(3, 17), np.zeros((3, 17), np.float32)
+    mine = around.of(y)
+    kernels.filled(mine, around.of(x), 2)
+    np.testing.assert_array_equal(device.get(mine), np.where(np.arange(3)[:, None] < 2, x, 7))
+    around.check()
+
+
+def test_the_dim_may_be_an_extent_too(device: Device, kernels: ModuleType) -> None:
+    x, y, rows = np.array([1, 5, 2], np.float32), device.poisoned((3,), np.float32), device.poisoned((3, 4), np.float32)
+    kernels.elements(y, device.put(x), rows)
+    np.testing.assert_array_equal(device.get(y), x + 5)
+    np.testing.assert_array_equal(device.get(rows), np.ones((3, 4)))
+
+
+def test_a_larger_dim_is_refused(device: Device, kernels: ModuleType) -> None:
+    y = device.put(np.full((2, 301), 3, np.float32))
+    with pytest.raises(mlafix.ArgumentError, match="expected v <= 300, got v = 301"):
+        kernels.softmax(y, device.put(np.zeros((2, 301), np.float32)))
+    assert (device.get(y) == 3).all()
+
+
+def test_the_text_says_the_bound_once(kernels: ModuleType, tmp_path: Path, rng: np.random.Generator) -> None:
+    source = kernels.scanned.source
+    assert "most = {v = 300" in source and 'tensor<300xf32, #mlafix.dim<"v" most 300>>' in source
+    file = tmp_path / "scanned.mlir"
+    file.write_text(source)
+    x, k = rng.standard_normal((3, 77)).astype(np.float32), rng.integers(-9, 9, (3, 77)).astype(np.int32)
+    got = [run_scanned(Device(), kernel, x, k) for kernel in (kernels.scanned, mlafix.Kernel.load(str(file)))]
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(*got))
+
+
+def test_proofs(kernels: ModuleType) -> None:
+    for kernel in (kernels.softmax, kernels.scanned, kernels.cumulate):
+        text = str(kernel.report())
+        assert "unknown" not in text and "refuted" not in text, text
+
+
+WRONG = {
+    "states": ('y: Out[f32, "n v<=8"], lse: In[f32, "n"]', "store_state(merge(load_state(y[t], lse[t]), identity('v')), y[t])", "a state along a dim that is known"),
+    "swaps": ('y: InOut[f32, "n v<=8"], lse: In[f32, "n"]', "y[t] = swap(y[t], 1)", "a row whose size is known when the kernel is compiled"),
+    "halves": ('y: InOut[f4e2m1, "n v<=8"], lse: In[f32, "n"]', "y[t] = 1.0", "expected rows of 'y', of which two elements share a byte"),
+    "optional": ('y: InOut[f32, "n v<=8"] | None, lse: In[f32, "n"]', "y[t] = 1.0", "lower-case dims of tensors that are always given, got 'v'"),
+    "two bounds": ('y: InOut[f32, "n v<=8"], lse: In[f32, "n v<=9"]', "y[t] = lse[t]", "expected one bound of dim 'v' in all arguments, got 8 and 9"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_such_rows_cannot_do_is_an_error(tmp_path: Path, what: str) -> None:
+    arguments, body, message = WRONG[what]
+    text = f'\n@mlafix.kernel\ndef wrong({arguments}):\n    for t in grid("n"):\n        {body}\n'
+    with pytest.raises(mlafix.CompileError, match=message):
+        load(tmp_path, text).wrong.compile("x86-64")
+
+
+@pytest.mark.parametrize("dims", ["n B<=8", "n _<=8", "n v<8", "n v<=", "n v<=0", "n v<=x", "n v<=2147483648", "n <=3"])
+def test_spellings(dims: str) -> None:
+    from mlafix.dsl import In, f32
+
+    with pytest.raises(mlafix.ArgumentError, match="expected a bound"):
+        In[f32, dims]
+    assert repr(In[f32, "n v<=8"]) == 'In[f32, "n v<=8"]'
+
+
+def test_a_size_beyond_the_bound_is_not_compiled(kernels: ModuleType) -> None:
+    with pytest.raises(mlafix.CompileError, match="expected at most 300 for dim 'v', got '301'"):
+        kernels.softmax.compile("x86-64", v=301, T="f32")
