@@ -10,7 +10,6 @@ GPU, on sets of random buffers that no cache holds. Times are microseconds, medi
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,10 +20,11 @@ import torch
 import mlafix
 from mlafix.dsl import (DType, In, InOut, Out, argmax, bf16, distinct, exp, f8e4m3fn, f32, grid, i8, i32, identity, index, iota, load_state,
                         log, make_state, max, merge, min, payload, range, rsqrt, segments, shape, sink, store, store_state, sum, tanh,
-                        where)  # fmt: skip
+                        top_k, where)  # fmt: skip
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "python"))
+sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
+from hadamard import hadamard_128  # noqa: E402
 from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
 
 T = DType("T")
@@ -96,15 +96,12 @@ def quantize_int8(q: Out[i8, "n (G 128)"], scales: Out[f32, "n G"], zeros: Out[f
 @mlafix.kernel
 def top2(weights: Out[f32, "n two=2"], experts: Out[i32, "n two=2"], logits: In[bf16, "n E"]):
     for t in grid("n"):
-        row = f32(logits[t])
-        first = argmax(row)
-        best = max(row)
-        rest = where(iota("E") == first, -math.inf, row)
-        share = 1.0 / (1.0 + exp(max(rest) - best))
+        best, found = top_k(f32(logits[t]), 2)
+        share = 1.0 / (1.0 + exp(best[1] - best[0]))
         weights[t, 0] = share
         weights[t, 1] = 1.0 - share
-        experts[t, 0] = first
-        experts[t, 1] = argmax(rest)
+        for i in range(2):
+            experts[t, i] = found[i]
 
 
 @mlafix.kernel
@@ -350,6 +347,12 @@ def swiglu(m: Maker) -> Any:
 def butterflies(m: Maker) -> Any:
     n = m.count(32 * 128 * 4)
     return butterfly, (m.halves(n, 32, 128),), n * 32 * 128 * 4
+
+
+@case
+def hadamard_of_128(m: Maker) -> Any:
+    n = m.count(32 * 128 * 4)
+    return hadamard_128, (m.halves(n, 32, 128),), n * 32 * 128 * 4
 
 
 @case

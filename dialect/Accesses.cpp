@@ -30,9 +30,58 @@ namespace {
 /// Which part of a row is accessed: values may be null.
 struct Part {
   Value group, member;
+  std::optional<RowSlice> slice = std::nullopt;
   bool isAny() const { return group || member; }
 };
 } // namespace
+
+/// The slice of a load or a store. Of one without an end, which only the
+/// generic form can spell, it is empty: an error.
+template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
+  if (!op.getBegin() && !op.getEnd())
+    return std::nullopt;
+  return RowSlice{int64_t(op.getBegin().value_or(0)),
+                  int64_t(op.getEnd().value_or(0))};
+}
+
+/// Checks a slice of rows along `last`.
+static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
+                                 RowSlice slice, Type element) {
+  if (!last || last.isProduct())
+    return op->emitOpError()
+           << "expected the last dim of '" << name
+           << "' to be no product to take a slice of it, got "
+           << (last ? last.str() : "a dim without a name");
+  if (slice.begin < 0 || slice.end <= slice.begin ||
+      (last.isBound() && slice.end > last.getSize())) {
+    InFlightDiagnostic error = op->emitOpError()
+                               << "expected a slice of one element or more";
+    if (last.isBound())
+      error << " of a row of " << last.getSize();
+    return error << " of '" << name << "', got " << slice.begin << " to "
+                 << slice.end;
+  }
+  if (sharesByte(element) && slice.begin % 2 != 0)
+    return op->emitOpError()
+           << "expected a slice that begins at an even element of '" << name
+           << "', of which two share a byte, got " << slice.begin;
+  return success();
+}
+
+/// Checks that a row along `dim`, null for an element, has the elements of a
+/// slice.
+static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
+                                   RowSlice slice) {
+  int64_t count = slice.end - slice.begin;
+  if (dim && (!dim.isBound() || dim.getSize() == count))
+    return success();
+  InFlightDiagnostic error = op->emitOpError()
+                             << "expected a row of " << count
+                             << " elements for the slice " << slice.begin
+                             << " to " << slice.end << " of '" << name
+                             << "', got ";
+  return dim ? error << "one of " << dim.getSize() : error << "an element";
+}
 
 /// True if an access of `op` is of an element by its index in a row along
 /// `dim`.
@@ -99,7 +148,8 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
                                     DimAttr dim, Part part) {
   auto kernel = op->getParentOfType<KernelOp>();
   bool isOfElements = !dim || dim.isPerGroup() || getProductOf(kernel, dim);
-  if (!isSwizzled(memref) || (isOfElements && !part.isAny()))
+  bool isPart = part.isAny() || part.slice;
+  if (!isSwizzled(memref) || (isOfElements && !isPart))
     return success();
   return op->emitOpError()
          << "expected an element of '" << name
@@ -114,7 +164,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
                                   DimAttr dim, bool writes, StringRef what,
                                   Part part = {}) {
   auto type = cast<MemRefType>(memref.getType());
-  if (!part.isAny() && isRowBuffer(memref, indices, dim))
+  if (!part.isAny() && !part.slice && isRowBuffer(memref, indices, dim))
     return success();
   BlockArgument argument = getKernelArgument(memref);
   if (!argument)
@@ -129,24 +179,29 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
            << "expected '" << name
            << "' to be writable to store to it, got access \"read\"";
 
-  int64_t expected = type.getRank() - (dim || part.isAny() ? 1 : 0);
+  bool isOfRow = dim || part.isAny() || part.slice;
+  int64_t expected = type.getRank() - (isOfRow ? 1 : 0);
   if (static_cast<int64_t>(indices) != expected)
     return op->emitOpError() << "expected " << expected << " indices for "
-                             << (dim || part.isAny() ? "a row" : "an element")
+                             << (isOfRow ? "a row" : "an element")
                              << " of '" << name << "', got " << indices;
   if (failed(verifyHalves(op, name, dim, part, type.getElementType())) ||
       failed(verifySwizzled(op, memref, name, dim, part)))
     return failure();
-  if (!dim && !part.isAny())
+  if (!isOfRow)
     return success();
   DimAttr last = getArgumentDim(memref, type.getRank() - 1);
+  if (part.slice &&
+      (failed(verifySlice(op, name, last, *part.slice, type.getElementType())) ||
+       failed(verifyOfSlice(op, name, dim, *part.slice))))
+    return failure();
   if (part.isAny() && failed(verifyPart(op, name, last, dim, part)))
     return failure();
   if (!dim)
     return success();
   if (part.isAny())
     last = part.group ? last.getGroup() : last.getGroups();
-  if (last != (dim.isPerGroup() ? dim.getGroups() : dim))
+  if (!part.slice && last != (dim.isPerGroup() ? dim.getGroups() : dim))
     return op->emitOpError()
            << "expected a "
            << (part.group    ? "group"
@@ -158,7 +213,8 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)) ||
       (strides.back() != 1 &&
-       (part.isAny() || (!dim.isPerGroup() && !getProductOf(kernel, dim)))))
+       (part.isAny() || part.slice ||
+        (!dim.isPerGroup() && !getProductOf(kernel, dim)))))
     return op->emitOpError() << "expected the last dim of '" << name
                              << "' to have stride 1 (N12), got " << type;
   return success();
@@ -275,7 +331,7 @@ LogicalResult LoadOp::verify() {
   DimAttr dim = isRowTile(getType()) ? getTileDim(getType()) : DimAttr();
   if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
                           /*writes=*/false, "source",
-                          {getGroup(), getMember()})) ||
+                          {getGroup(), getMember(), sliceOf(*this)})) ||
       failed(verifyLoaded(*this, getSource(), getType())))
     return failure();
   if (getOther() && !getPredicate())
@@ -303,8 +359,15 @@ LogicalResult LoadIntoOp::verify() {
     return emitOpError() << "expected a row of at least " << first
                          << " elements to read into, got one along "
                          << whole.str();
-  return failure(failed(verifyAccess(*this, getSource(), getIndices().size(),
-                                     dim, /*writes=*/false, "source")) ||
+  if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
+                          /*writes=*/false, "source")))
+    return failure();
+  std::optional<RowSlice> slice = sliceOf(*this);
+  BlockArgument argument = getKernelArgument(getSource());
+  StringRef name = cast<KernelOp>(argument.getOwner()->getParentOp())
+                       .getArgName(argument.getArgNumber());
+  return failure((slice && failed(verifySlice(*this, name, dim, *slice,
+                                              type.getElementType()))) ||
                  failed(verifyLoaded(*this, getSource(), getType())));
 }
 
@@ -314,7 +377,7 @@ LogicalResult StoreOp::verify() {
                     : DimAttr();
   if (failed(verifyAccess(*this, getTarget(), getIndices().size(), dim,
                           /*writes=*/true, "target",
-                          {getGroup(), getMember()})))
+                          {getGroup(), getMember(), sliceOf(*this)})))
     return failure();
   return verifyStored(*this, getTarget(), getValue().getType());
 }
@@ -367,6 +430,15 @@ DimAttr MemoryAccess::getRowDim() const {
   return {};
 }
 
+bool MemoryAccess::isPartAs(const MemoryAccess &other) const {
+  // Of a slice, rows along several dims are read.
+  bool isSameSlice = slice == other.slice &&
+                     (!slice || getRowDim() == other.getRowDim());
+  return !isShifted && !other.isShifted && isSameSlice &&
+         !group == !other.group &&
+         (member || allMembers) == (other.member || other.allMembers);
+}
+
 bool MemoryAccess::isPerGroup() const {
   return isRow && getRowDim().isPerGroup();
 }
@@ -400,19 +472,21 @@ int64_t MemoryAccess::getMovedBits() const {
 
 SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
   return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
-           isRowTile(getType()), /*isState=*/false, getGroup(), getMember()}};
+           isRowTile(getType()), /*isState=*/false, getGroup(), getMember(),
+           /*allMembers=*/false, /*isShifted=*/false, sliceOf(*this)}};
 }
 
 SmallVector<MemoryAccess, 2> LoadIntoOp::getAccesses() {
   return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
            /*isRow=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
-           /*allMembers=*/false, /*isShifted=*/true}};
+           /*allMembers=*/false, /*isShifted=*/true, sliceOf(*this)}};
 }
 
 SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {
   return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
            isRowTile(getValue().getType()), /*isState=*/false, getGroup(),
-           getMember()}};
+           getMember(), /*allMembers=*/false, /*isShifted=*/false,
+           sliceOf(*this)}};
 }
 
 SmallVector<MemoryAccess, 2> StoreMembersOp::getAccesses() {

@@ -55,11 +55,9 @@ static LogicalResult verifyElement(Operation *op, Type row) {
   return success();
 }
 
-/// Checks that `op` reduces rows of f32 or i32 to elements of type `to`.
+/// Checks that a reduction of `row` has a result of elements of type `to`.
 static LogicalResult verifyReduced(Operation *op, Type row, Type result,
                                    Type to) {
-  if (failed(verifyElement(op, row)))
-    return failure();
   if (getElementTypeOrSelf(result) != to)
     return op->emitOpError() << "expected a result of " << to << ", got "
                              << getElementTypeOrSelf(result);
@@ -67,15 +65,57 @@ static LogicalResult verifyReduced(Operation *op, Type row, Type result,
 }
 
 LogicalResult ReduceOp::verify() {
-  Type row = getSource().getType();
+  Type row = getSource().getType(), element = getElementTypeOrSelf(row);
+  bool isOfBools = element.isInteger(1) && getKind() != ReduceKind::add;
+  if (!isOfBools && !element.isF32() && !element.isInteger(32) &&
+      !element.isInteger(64))
+    return emitOpError() << "expected a row of f32, i32 or i64, or of i1 for "
+                            "max or min, got "
+                         << element;
   return verifyReduced(*this, row, getType(), getElementTypeOrSelf(row));
 }
 
 LogicalResult ArgReduceOp::verify() {
   if (getKind() == ReduceKind::add)
     return emitOpError() << "expected max or min, got add";
+  if (failed(verifyElement(*this, getSource().getType())))
+    return failure();
   return verifyReduced(*this, getSource().getType(), getType(),
                        IntegerType::get(getContext(), 32));
+}
+
+LogicalResult TopKOp::verify() {
+  Type row = getSource().getType();
+  if (failed(verifyElement(*this, row)))
+    return failure();
+  size_t count = getValues().size();
+  if (count == 0 || getIndices().size() != count)
+    return emitOpError()
+           << "expected as many values as indices, one or more, got " << count
+           << " and " << getIndices().size();
+  Type index = IntegerType::get(getContext(), 32);
+  for (auto [value, number] : llvm::zip(getValues(), getIndices()))
+    if (failed(verifyReduced(*this, row, value.getType(),
+                             getElementTypeOrSelf(row))) ||
+        failed(verifyReduced(*this, row, number.getType(), index)))
+      return failure();
+  if (getTileDim(row).isBounded())
+    return emitOpError() << "expected a row whose size is known when the kernel "
+                            "is compiled, got one along "
+                         << getTileDim(row).str();
+  bool isOfGroups = isRowTile(getValues().front().getType());
+  for (Type type : getResultTypes())
+    if (isRowTile(type) != isOfGroups)
+      return emitOpError() << "expected elements of one row, or of each group, "
+                              "got both";
+  DimAttr dim = getTileDim(row);
+  if (isOfGroups)
+    dim = dim.getGroup();
+  if (dim.isBound() && dim.getSize() < int64_t(count))
+    return emitOpError() << "expected a " << (isOfGroups ? "group" : "row")
+                         << " of at least " << count << " elements, got "
+                         << dim.getSize();
+  return success();
 }
 
 LogicalResult ScanOp::verify() {

@@ -19,6 +19,14 @@ namespace mlafix {
 
 class DimAttr;
 
+/// The elements of a row from `begin` up to, not including, `end`.
+struct RowSlice {
+  int64_t begin = 0, end = 0;
+  bool operator==(const RowSlice &other) const {
+    return begin == other.begin && end == other.end;
+  }
+};
+
 /// One access of an op to one tensor. Valid as long as the op is.
 struct MemoryAccess {
   mlir::Operation *op;
@@ -40,17 +48,16 @@ struct MemoryAccess {
   bool allMembers = false;
   /// True if a lane moves other elements of the row than its own.
   bool isShifted = false;
+  /// Of a row: the elements that it is of; none: all of them.
+  std::optional<RowSlice> slice = std::nullopt;
 
   /// The tensor as an argument of the kernel; null if it is none.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
   bool isPart() const { return group || member; }
-  /// True if both are of groups, of members, or of no part: then the same
-  /// element of two rows is the same lane's in both.
-  bool isPartAs(const MemoryAccess &other) const {
-    return !isShifted && !other.isShifted && !group == !other.group &&
-           (member || allMembers) == (other.member || other.allMembers);
-  }
+  /// True if both are of groups, of members, of one slice, or of no part: then
+  /// the same element of two rows is the same lane's in both.
+  bool isPartAs(const MemoryAccess &other) const;
   /// The dim of the tensor's rows, where it is a product; else null.
   DimAttr getProduct() const;
   /// Which member it is of, where the rows of all members of a row are moved at

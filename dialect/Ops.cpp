@@ -83,6 +83,24 @@ static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
   printRowAndResult(printer, source, result);
 }
 
+/// The types of values and then of their indices, of which there are as many.
+static ParseResult parseTopKTypes(OpAsmParser &parser,
+                                  SmallVectorImpl<Type> &values,
+                                  SmallVectorImpl<Type> &indices) {
+  SmallVector<Type> types;
+  if (parser.parseTypeList(types))
+    return failure();
+  size_t half = types.size() / 2;
+  values.append(types.begin(), types.begin() + half);
+  indices.append(types.begin() + half, types.end());
+  return success();
+}
+
+static void printTopKTypes(OpAsmPrinter &printer, Operation *,
+                           TypeRange values, TypeRange indices) {
+  printer << values << ", " << indices;
+}
+
 /// One type where the operands and the result have the same one, else a type
 /// for each.
 static ParseResult

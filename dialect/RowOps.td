@@ -29,24 +29,28 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     together name one element. They are indices below G and below K. A tensor of which there is such an access has no
     other accesses of elements.
 
+    `slice B to E` names the elements from B up to, not including, E of a row: a row of E - B elements, along any dim of
+    that size. The dim of the tensor's rows is no product then, and has at least E elements.
+
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     %len = mlafix.load %lens[%i] if %p else %zero : memref<?xi32, strided<[1], offset: ?>> -> i32
     %wide = mlafix.load %lens[%i] : memref<?xi32, strided<[1], offset: ?>> -> i64
     %half = mlafix.load %halves[%t, %h] group %i : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
     %even = mlafix.load %pairs[%t, %h] member %i : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
+    %rope = mlafix.load %x[%t, %h] slice 512 to 576 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<64xf32, #mlafix.dim<64>>
     ```
   }];
   let arguments = (ins
     Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, Optional<I1>:$predicate, Optional<Mlafix_Scalar>:$other,
-    Optional<Index>:$group, Optional<Index>:$member);
+    Optional<Index>:$group, Optional<Index>:$member, OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$end);
   let results = (outs Mlafix_Value:$result);
   // Of a row, or an element, that is no part of one.
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source, "::mlir::ValueRange":$indices, "::mlir::Value":$predicate, "::mlir::Value":$other), [{
-    build($_builder, $_state, result, source, indices, predicate, other, /*group=*/{}, /*member=*/{});
+    build($_builder, $_state, result, source, indices, predicate, other, /*group=*/{}, /*member=*/{}, /*begin=*/{}, /*end=*/{});
   }]>];
   let assemblyFormat = [{
-    $source `[` $indices `]` (`group` $group^)? (`member` $member^)? (`if` $predicate^)? (`else` $other^)? attr-dict `:` type($source) `->` type($result)
+    $source `[` $indices `]` (`group` $group^)? (`member` $member^)? (`slice` $begin^ `to` $end)? (`if` $predicate^)? (`else` $other^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -58,17 +62,18 @@ def Mlafix_LoadIntoOp : Mlafix_Op<"load_into", [
   let description = [{
     Element `i` of the result, from `first` on, is element `(i - first) / each` of the row in memory, which is repeated: of a row of Z elements, `(i - first) / each % Z`.
     A row along a dim with a bound is not repeated: elements behind its end are zero. Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. Otherwise it reads as `mlafix.load` does. The dim of the result must have
-    at least `first` elements.
+    at least `first` elements. With `slice B to E` the row is the slice, as `mlafix.load` has it.
 
     ```mlir
     %cos = mlafix.load_into %x[%t, %h] from 448 each 2 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, I64Attr:$first, DefaultValuedAttr<I64Attr, "1">:$each, Optional<I1>:$predicate);
+    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, I64Attr:$first, DefaultValuedAttr<I64Attr, "1">:$each, Optional<I1>:$predicate,
+    OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$end);
   let results = (outs Mlafix_RowTile:$result);
   let assemblyFormat = [{
-    $source `[` $indices `]` `from` $first (`each` $each^)? (`if` $predicate^)? attr-dict `:` type($source) `->` type($result)
+    $source `[` $indices `]` (`slice` $begin^ `to` $end)? `from` $first (`each` $each^)? (`if` $predicate^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -77,7 +82,7 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`, also for a group or a member. f32 narrows to the memref's float type, rounded to
+    The reverse of `mlafix.load`, also for a group, a member or a slice. f32 narrows to the memref's float type, rounded to
     nearest even. f8E4M3FN saturates at +-448, f8E5M2 at +-57344, infinities included, and NaN stays NaN (N7). f8E8M0FNU
     takes the least power of two that is not below, from 2^-127 to 2^127. Bytes, i8 and ui8, take f32 (round to nearest
     even), i32 and i64: beyond their range is the nearest end of it, and NaN is 0. Other integers are stored as they
@@ -86,16 +91,17 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
 
     ```mlir
     mlafix.store %row, %x[%t, %h] if %p : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    mlafix.store %row, %out[%t, %h] slice 64 to 128 : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     ```
   }];
   let arguments = (ins
     Mlafix_Value:$value, Arg<AnyMemRef, "target", [MemWrite]>:$target, Variadic<Index>:$indices, Optional<I1>:$predicate,
-    Optional<Index>:$group, Optional<Index>:$member);
+    Optional<Index>:$group, Optional<Index>:$member, OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$end);
   let builders = [OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$target, "::mlir::ValueRange":$indices, "::mlir::Value":$predicate), [{
-    build($_builder, $_state, value, target, indices, predicate, /*group=*/{}, /*member=*/{});
+    build($_builder, $_state, value, target, indices, predicate, /*group=*/{}, /*member=*/{}, /*begin=*/{}, /*end=*/{});
   }]>];
   let assemblyFormat = [{
-    $value `,` $target `[` $indices `]` (`group` $group^)? (`member` $member^)? (`if` $predicate^)? attr-dict `:` type($value) `,` type($target)
+    $value `,` $target `[` $indices `]` (`group` $group^)? (`member` $member^)? (`slice` $begin^ `to` $end)? (`if` $predicate^)? attr-dict `:` type($value) `,` type($target)
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -204,6 +210,7 @@ def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
     The order is one fixed binary tree over the element's index, whatever the layout: element 2i meets 2i + 1, then pairs meet pairs,
     missing elements being neutral (N9). `max` and `min` keep NaN. Of a row along a dim with a bound, the elements behind its end are missing: the result is that of a row which
     has the dim's size. A row of no elements has the sum 0, the maximum -inf or the least integer, and the minimum inf or the greatest integer.
+    Of booleans, `max` is true if any is, and `min` if all are.
 
     With a row along the first factor of a product as the result, each group is reduced to an element of it, by a tree over the index in the group. A row along a product
     is reduced to a scalar group by group, and then the groups' results by a tree of their own.
@@ -235,6 +242,23 @@ def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
   let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
   let results = (outs Mlafix_Value:$result);
   let assemblyFormat = "$kind $source attr-dict `:` custom<ArgReduceTypes>(type($source), type($result))";
+  let hasVerifier = 1;
+}
+
+def Mlafix_TopKOp : Mlafix_Op<"top_k", [Pure, SameVariadicResultSize]> {
+  let summary = "the greatest elements of a row tile, or of each of its groups, and their indices";
+  let description = [{
+    As many elements as there are `values`, the greatest first, and then their indices. Equal elements, zeros of either sign among them, come in the order of their indices. NaN is
+    beyond all numbers, as in `mlafix.arg_reduce`. A value is 0 for a zero of either sign. With rows along the first factor of a product as results,
+    they have an element for each group. The row, or the group, has at least as many elements.
+
+    ```mlir
+    %best:4 = mlafix.top_k %row : tensor<?xf32, #mlafix.dim<"D">> -> f32, f32, i32, i32
+    ```
+  }];
+  let arguments = (ins Mlafix_RowTile:$source);
+  let results = (outs Variadic<Mlafix_Value>:$values, Variadic<Mlafix_Value>:$indices);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` custom<TopKTypes>(type($values), type($indices))";
   let hasVerifier = 1;
 }
 

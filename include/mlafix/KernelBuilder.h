@@ -211,12 +211,18 @@ public:
               const SourceLocation &location);
   /// A row of i32 along a dim: each element's index.
   Value iota(std::string_view dim, const SourceLocation &location);
-  /// A row of f32 or i32 to a scalar: add, max or min; argmax or argmin to i32,
-  /// the index of the first NaN, else the lowest of those that have it. With
+  /// A row of f32, i32 or i64 to a scalar: add, max or min; of bools: max (does
+  /// any hold?) or min (do all?). Of f32 or i32 argmax or argmin to i32, the
+  /// index of the first NaN, else the lowest of those that have it. With
   /// `along`, the second factor of the row's dim: each group to an element of a
   /// row along the first one; empty: the whole row.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
+  /// The `count` greatest elements of a row of f32 or i32, the greatest first,
+  /// and then their indices, i32: equal ones in the order of their indices, NaN
+  /// before all numbers. `along` as for `reduce`.
+  Values topK(Value row, std::int64_t count, std::string_view along,
+              const SourceLocation &location);
   /// The running sum, maximum or minimum (add, max or min) of a row of f32 or
   /// i32, a row of the same type: element i is what `reduce` makes of the
   /// elements up to i, itself included. With `along`, of each group by itself.
@@ -230,10 +236,12 @@ public:
   /// \name Memory
   /// What is moved of a row along a product (G K): group `group`, a row along
   /// K; element `member` of each group, a row along G; both, one element;
-  /// neither, all of it.
+  /// neither, all of it. Of a row along another dim, the elements from `begin`
+  /// up to, not including, `end`; all of them where that is 0.
   /// @{
   struct Part {
-    Value group, member; ///< of type index, or no value
+    Value group = {}, member = {}; ///< of type index, or no value
+    std::int64_t begin = 0, end = 0;
   };
   /// One index less than the tensor has dims names a row, else an element.
   struct Access {
@@ -247,7 +255,7 @@ public:
   /// where the predicate is false.
   Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  /// A row along `dim` that has the row at `place` from element `first` on,
+  /// A row along `dim` that has the row, or the slice, at `place` from element `first` on,
   /// each element `each` times, and again from its beginning where it ends;
   /// zeros before `first`.
   Value loadInto(const Access &place, std::string_view dim, std::int64_t first,

@@ -39,6 +39,9 @@ Value mlafix::getUniformValue(Operation *op) {
 AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
     : kernel(kernel), launch(launch) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
+    if (access.slice)
+      ends[access.getArgNumber()].insert(
+          {access.slice->begin, access.slice->end - 1, access.slice->end});
     if (!access.isPart())
       continue;
     unsigned argument = access.getArgNumber();
@@ -50,8 +53,12 @@ AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
 
 SmallVector<int64_t> AccessLog::getElementsOfRow(unsigned argument) const {
   int64_t group = groups.lookup(argument);
-  if (group == 0)
-    return llvm::to_vector(llvm::seq(kRowElements));
+  if (group == 0) {
+    std::set<int64_t> places = ends.lookup(argument);
+    for (int64_t place : llvm::seq(kRowElements))
+      places.insert(place);
+    return llvm::to_vector(places);
+  }
   SmallVector<int64_t> places;
   for (int64_t first = 0; first < kRowElements * group; first += group)
     for (int64_t member : llvm::seq(std::min(kRowElements, group)))

@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseSet.h"
 
 #include <map>
+#include <set>
 
 namespace mlafix {
 
@@ -27,7 +28,8 @@ public:
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
   /// Which elements of a row are looked at, ascending, whatever its size: the
-  /// first; where parts of rows are accessed, the first of the first groups.
+  /// first; where parts of rows are accessed, the first of the first groups;
+  /// where slices are, also the ends of each, and what is behind it.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
   /// An access of `row` to an element that the tensor has.
@@ -58,6 +60,8 @@ private:
   std::vector<Violation> violations;
   /// Elements of a group, of the arguments of whose rows parts are accessed.
   llvm::DenseMap<unsigned, int64_t> groups;
+  /// The elements to look at beside the first ones, by argument.
+  llvm::DenseMap<unsigned, std::set<int64_t>> ends;
   llvm::SmallDenseSet<unsigned> byRows; ///< arguments accessed by rows
 
   /// Elements of one tensor that are looked for at most.

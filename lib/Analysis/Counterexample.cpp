@@ -117,7 +117,9 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
                         itself.getRhs(), /*relation=*/1});
   if (std::optional<int64_t> chosen = find(unknowns.lookup(value), row))
     return *chosen;
-  if (value.getDefiningOp<ArgReduceOp>()) // below the length of its row
+  auto best = value.getDefiningOp<TopKOp>();
+  if (value.getDefiningOp<ArgReduceOp>() ||
+      (best && llvm::is_contained(best.getIndices(), value))) // below the length of its row
     return find(*model.getValue(value).getVar(), row).value_or(0);
   if (value.getDefiningOp<TurnOp>())
     return other & 1;

@@ -476,9 +476,10 @@ EmptyCases::Number EmptyCases::computeOp(Operation *op) {
       })
       .Case<LseOfOp>([&](LseOfOp op) { return eval(op.getState()); })
       .Case<ReduceOp>([&](ReduceOp reduce) { return computeReduce(reduce); })
+      .Case<TopKOp>([&](TopKOp best) { return computePart(best.getSource()); })
       .Case<SwapOp>([&](SwapOp swap) { return eval(swap.getSource()); })
       .Case<LoadIntoOp>([&](auto) { return make(F::Finite, 0); })
-      .Case<ScanOp>([&](ScanOp scan) { return computeScan(scan); })
+      .Case<ScanOp>([&](ScanOp scan) { return computePart(scan.getSource()); })
       .Case<arith::SelectOp>(
           [&](arith::SelectOp select) { return computeSelect(select); })
       .Case<arith::MaximumFOp>(
@@ -569,9 +570,9 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   return make(bits, row.lses);
 }
 
-/// The first elements of a row may all be of one of its kinds.
-EmptyCases::Number EmptyCases::computeScan(ScanOp op) {
-  Number row = eval(op.getSource());
+/// Some elements of a row, as the first ones, may all be of one of its kinds.
+EmptyCases::Number EmptyCases::computePart(Value of) {
+  Number row = eval(of);
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
 }
 

@@ -98,7 +98,7 @@ private:
   Number computeExtreme(mlir::Operation *op, bool isMaximum, bool keepsNaN);
   Number computeState(mlir::Operation *op);
   Number computeReduce(ReduceOp op);
-  Number computeScan(ScanOp op);
+  Number computePart(mlir::Value of);
   Number computeArithmetic(mlir::Operation *op);
   bool isZeroTimesPayload(mlir::Operation *op, llvm::ArrayRef<Number> operands,
                           LoadOp &payload);

@@ -74,6 +74,16 @@ size_t SmallLaunches::addNamed(StringRef name) {
   return it->second;
 }
 
+/// The elements that a row of an argument has at least, for its slices.
+static int64_t countSliced(KernelOp kernel, unsigned argument) {
+  int64_t most = 0;
+  for (const MemoryAccess &access : collectAccesses(kernel))
+    if (access.slice && access.getArgument() &&
+        access.getArgNumber() == argument)
+      most = std::max(most, access.slice->end);
+  return most;
+}
+
 void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
   if (name.empty()) {
     choices.push_back({Choice::Size, 0, most, {{argument, dim}}, "", name});
@@ -81,7 +91,13 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
   }
   std::optional<Factors> factors = Factors::of(name);
   if (!factors) {
-    choices[addNamed(name)].places.push_back({argument, dim});
+    Choice &choice = choices[addNamed(name)];
+    choice.places.push_back({argument, dim});
+    auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+    if (dim + 1 == type.getRank()) {
+      choice.low = std::max(choice.low, countSliced(kernel, argument));
+      choice.high = std::max(choice.high, choice.low);
+    }
     return;
   }
   Product product = {argument, dim, {}};

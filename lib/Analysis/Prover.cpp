@@ -118,10 +118,12 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
 
 Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // A member is of all groups there are.
-  bool isMember = access.access.member && !access.access.group;
+  // A member is of all groups there are, and a slice of elements that the row
+  // has: the verifier knows its size where the kernel is compiled.
+  bool isInside = (access.access.member && !access.access.group) ||
+                  access.access.slice;
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
-    if (isMember && dim == access.access.indices.size())
+    if (isInside && dim == access.access.indices.size())
       continue;
     Answer one = askIndex(access, dim);
     bool isTrusted =

@@ -386,8 +386,14 @@ std::optional<Linear> ValueBuilder::build(Operation *op) {
                               getKernelArgument(op.getSource()).getArgNumber(),
                               *op.getConstantIndex());
       })
-      .Case<ArgReduceOp>(
-          [&](auto op) -> Result { return model.buildElementIndex(op); })
+      .Case<ArgReduceOp>([&](auto op) -> Result {
+        return model.buildElementIndex(value, op.getSource());
+      })
+      .Case<TopKOp>([&](auto op) -> Result {
+        if (!llvm::is_contained(op.getIndices(), value))
+          return std::nullopt;
+        return model.buildElementIndex(value, op.getSource());
+      })
       .Case<LoadOp>([&](auto op) -> Result { return model.buildLoad(op); })
       .Default([](Operation *) { return std::nullopt; });
 }

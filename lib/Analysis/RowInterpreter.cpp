@@ -405,6 +405,9 @@ mlafix::interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
 
 RowInterpreter::RowElements
 RowInterpreter::elementsOf(const MemoryAccess &access, int64_t size) {
+  if (access.slice)
+    return {access.slice->begin, access.slice->end - access.slice->begin, 1,
+            true};
   if (!access.isPart())
     return {0, size, 1, true};
   DimAttr dim = access.getProduct().getGroup();

@@ -502,8 +502,32 @@ Var RowModel::getGroupIndex(DimAttr product, unsigned argument) {
   return groupIndices[product] = var;
 }
 
+Var RowModel::getSliceIndex(RowSlice slice) {
+  auto [it, isNew] = sliceIndices.try_emplace({slice.begin, slice.end}, Var());
+  if (!isNew)
+    return it->second;
+  Var var = addDerived(Value(), {slice.begin, slice.end - 1}, [&](Var var) -> std::optional<Condition> {
+    Linear above = Linear::of(var);
+    above.constant -= slice.begin;
+    std::optional<Linear> below =
+        add(Linear::of(slice.end - 1), Linear::of(var), -1);
+    return below ? both(Condition::of(above), Condition::of(*below))
+                 : std::nullopt;
+  });
+  variables[var].kind = Variable::Loop;
+  variables[var].isLaunch = false;
+  variables[var].name = "element";
+  return sliceIndices[{slice.begin, slice.end}] = var;
+}
+
 void RowModel::addPart(RowAccess &row) {
   const MemoryAccess &access = row.access;
+  if (access.slice) {
+    Var var = getSliceIndex(*access.slice);
+    row.loops.push_back(var);
+    row.indices.push_back(Linear::of(var));
+    return;
+  }
   if (!access.isPart())
     return;
   if (access.group) {
@@ -691,12 +715,12 @@ Linear RowModel::buildLoad(LoadOp load) {
 
 /// At least 0, and below the length of the row; 0 where a row along a dim with a
 /// bound has no elements.
-Linear RowModel::buildElementIndex(ArgReduceOp op) {
-  DimAttr dim = getTileDim(op.getSource().getType());
+Linear RowModel::buildElementIndex(Value index, Value row) {
+  DimAttr dim = getTileDim(row.getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
                               : Linear::of(getNamedSize(dim.getName()));
   Var var = addDerived(
-      op, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
+      index, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
         std::optional<Linear> after = add(size, Linear::of(var), -1);
         if (!after ||
             __builtin_sub_overflow(after->constant, 1, &after->constant))

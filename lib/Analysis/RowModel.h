@@ -174,7 +174,7 @@ private:
   Linear buildLoopIndex(mlir::scf::ForOp loop);
   Linear buildDim(mlir::Value value, unsigned argument, unsigned dim);
   Linear buildLoad(LoadOp load);
-  Linear buildElementIndex(ArgReduceOp op);
+  Linear buildElementIndex(mlir::Value index, mlir::Value row);
   Linear buildChoice(mlir::Value value, mlir::Value condition, mlir::Value x,
                      mlir::Value y);
   /// `a` where the condition holds, else `b`.
@@ -188,9 +188,11 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
-  /// Adds the indices of a part of a row. A member is a loop over the groups:
+  /// Adds the indices of a part of a row, or of a slice of it. A member is a loop over the groups:
   /// one variable for all of a dim, since no condition depends on it.
   Var getGroupIndex(DimAttr product, unsigned argument);
+  /// Likewise for the elements of a slice.
+  Var getSliceIndex(RowSlice slice);
   void addPart(RowAccess &row);
   /// Adds what is assumed before the access; sets the launch's check.
   void addAssumptions(RowAccess &access);
@@ -213,6 +215,7 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
   llvm::SmallPtrSet<mlir::Attribute, 2> parted; // dims whose rows have parts
   llvm::DenseMap<mlir::Attribute, Var> groupIndices;
+  llvm::DenseMap<std::pair<int64_t, int64_t>, Var> sliceIndices;
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
   /// floor(dividend / divisor): one variable for equal ones.

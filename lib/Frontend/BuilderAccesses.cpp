@@ -99,6 +99,13 @@ static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
          !(place.part.group && place.part.member);
 }
 
+/// The first element of a slice, or the one behind its last; null of whole
+/// rows.
+static IntegerAttr endOf(Impl &impl, const KernelBuilder::Part &part,
+                         int64_t end) {
+  return part.end ? impl.builder.getI64IntegerAttr(end) : IntegerAttr();
+}
+
 /// The dim of the row that is accessed; null, and an error, where it has none.
 static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
                             const SourceLocation &location) {
@@ -106,6 +113,8 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
   const KernelBuilder::Part &part = place.part;
   if (!dim)
     return {};
+  if (part.end > part.begin)
+    return DimAttr::get(impl.context.get(), part.end - part.begin);
   return part.group ? dim.getGroup() : part.member ? dim.getGroups() : dim;
 }
 
@@ -137,7 +146,7 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
     if (!dim)
       return {};
     type = getRowTileType(dim, type);
-    impl->useRows(place.tensor);
+    impl->useRows(place.tensor, place.part.end != 0);
   }
   if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
     impl->fail(location) << "expected "
@@ -149,7 +158,9 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   auto load = impl->make<LoadOp>(
       location, type, impl->get(place.tensor), impl->getAll(place.indices),
       impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
-      impl->get(place.part.member));
+      impl->get(place.part.member),
+      endOf(*impl, place.part, place.part.begin),
+      endOf(*impl, place.part, place.part.end));
   bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
                     getElementTypeOrSelf(type).isInteger(8);
   return load ? impl->wrap(load, isUnsigned) : Value();
@@ -169,13 +180,15 @@ KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
         << (dim.empty() ? "no dim" : "a part or an element");
     return {};
   }
-  impl->useRows(place.tensor);
+  impl->useRows(place.tensor, place.part.end != 0);
   auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
   Type row =
       getRowTileType(impl->dimOf(dim), getComputeType(memref.getElementType()));
   return impl->wrap(impl->make<LoadIntoOp>(
       location, row, impl->get(place.tensor), impl->getAll(place.indices),
-      first, each, impl->get(place.predicate)));
+      first, each, impl->get(place.predicate),
+      endOf(*impl, place.part, place.part.begin),
+      endOf(*impl, place.part, place.part.end)));
 }
 
 bool KernelBuilder::store(Value value, const Access &place,
@@ -207,11 +220,13 @@ bool KernelBuilder::store(Value value, const Access &place,
   if (!stored)
     return false;
   if (dim)
-    impl->useRows(place.tensor);
+    impl->useRows(place.tensor, place.part.end != 0);
   return static_cast<bool>(impl->make<StoreOp>(
       location, stored, impl->get(place.tensor), impl->getAll(place.indices),
       impl->get(place.predicate), impl->get(place.part.group),
-      impl->get(place.part.member)));
+      impl->get(place.part.member),
+      endOf(*impl, place.part, place.part.begin),
+      endOf(*impl, place.part, place.part.end)));
 }
 
 KernelBuilder::Value KernelBuilder::present(Value tensor,
@@ -438,13 +453,13 @@ static void setUnitStride(mlir::Value tensor) {
                                              layout.getOffset(), strides)));
 }
 
-void Impl::useRows(Value tensor) {
+void Impl::useRows(Value tensor, bool isSlice) {
   mlir::Value value = get(tensor);
   auto type = cast<MemRefType>(value.getType());
   if (type.getStridesAndOffset().first.back() == 1)
     return;
   DimAttr dim = getArgumentDim(value, type.getRank() - 1);
-  if (getProductOf(KernelOp(kernel), dim)) {
+  if (!isSlice && getProductOf(KernelOp(kernel), dim)) {
     groupRows.insert(value);
     return;
   }

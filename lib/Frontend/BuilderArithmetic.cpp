@@ -546,6 +546,36 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   return impl->wrap(impl->make<ReduceOp>(location, type, *kind, value));
 }
 
+KernelBuilder::Values KernelBuilder::topK(Value row, std::int64_t count,
+                                          std::string_view along,
+                                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  mlir::Value value = impl->get(row);
+  if (count < 1 || !isRowTile(value.getType())) {
+    impl->fail(location) << "expected a row, and a number of elements of at "
+                            "least 1, got "
+                         << impl->spell(row) << " and " << count;
+    return {};
+  }
+  Type element = getElementTypeOrSelf(value.getType()),
+       index = impl->builder.getI32Type();
+  if (!along.empty()) {
+    DimAttr groups = getGroupsAlong(*impl, value, along, "reduce", location);
+    if (!groups)
+      return {};
+    element = getRowTileType(groups, element);
+    index = getRowTileType(groups, index);
+  }
+  auto best = impl->make<TopKOp>(location, SmallVector<Type>(count, element),
+                                 SmallVector<Type>(count, index), value);
+  Values found;
+  if (best)
+    for (mlir::Value result : best->getResults())
+      found.push_back(impl->wrap(result));
+  return found;
+}
+
 KernelBuilder::Value KernelBuilder::swap(Value row, std::int64_t block,
                                          const SourceLocation &location) {
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))

@@ -127,8 +127,9 @@ struct KernelBuilder::Impl {
   /// spell the size, too.
   DimAttr dimOf(std::string_view name);
   /// Rows of `tensor` are moved. Their elements lie one behind another, but for
-  /// rows of one element a group, of which settleGroupRows() decides.
-  void useRows(Value tensor);
+  /// rows of one element a group, of which settleGroupRows() decides, unless it
+  /// is a slice that is moved.
+  void useRows(Value tensor, bool isSlice = false);
   /// At the end: rows along the groups of a product are of one element a group
   /// where the kernel computes with rows of the product, and others' elements
   /// lie one behind another.

@@ -62,6 +62,20 @@ void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
 Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
                               Value value, int64_t distance) {
   IndexBuilder x(b, loc);
+  if (value.getType().isInteger(64)) { // in its halves
+    Type i32 = b.getI32Type();
+    Value width = arith::ConstantIntOp::create(b, loc, 32, 64);
+    Value low = arith::TruncIOp::create(b, loc, i32, value);
+    Value high = arith::TruncIOp::create(
+        b, loc, i32, arith::ShRUIOp::create(b, loc, value, width));
+    low = arith::ExtUIOp::create(b, loc, value.getType(),
+                                 buildShuffleXor(b, loc, mask, low, distance));
+    high = arith::ExtUIOp::create(
+        b, loc, value.getType(),
+        buildShuffleXor(b, loc, mask, high, distance));
+    return arith::OrIOp::create(
+        b, loc, arith::ShLIOp::create(b, loc, high, width), low);
+  }
   return NVVM::ShflOp::create(b, loc, value.getType(), mask, value,
                               x.i32(distance), x.i32(kWarpThreads - 1),
                               NVVM::ShflKind::bfly, UnitAttr());

@@ -257,6 +257,8 @@ void bindRows(nb::class_<Builder> &builder) {
            "location"_a)
       .def("scan", valueOf(&Builder::scan), "op"_a, "row"_a, "along"_a,
            "location"_a)
+      .def("top_k", valueOf(&Builder::topK), "row"_a, "count"_a, "along"_a,
+           "location"_a)
       .def("swap", valueOf(&Builder::swap), "row"_a, "block"_a, "location"_a);
 }
 
@@ -266,35 +268,39 @@ void bindMemory(nb::class_<Builder> &builder) {
           "load",
           [](Builder &b, Value tensor, const Values &indices,
              const Value *predicate, const Value *other, Text dtype,
-             const Loc &loc, const Value *group, const Value *member) {
-            Builder::Part part = {orNone(group), orNone(member)};
+             const Loc &loc, const Value *group, const Value *member,
+             std::int64_t begin, std::int64_t end) {
+            Builder::Part part = {orNone(group), orNone(member), begin, end};
             Builder::Access place = {tensor, indices, orNone(predicate), part};
             return checked(b, b.load(place, loc, orNone(other), dtype));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
           "dtype"_a, "location"_a, "group"_a = nb::none(),
-          "member"_a = nb::none())
+          "member"_a = nb::none(), "begin"_a = 0, "end"_a = 0)
       .def(
           "load_into",
           [](Builder &b, Value tensor, const Values &indices,
              const Value *predicate, Text dim, std::int64_t first,
-             std::int64_t each, const Loc &loc) {
-            Builder::Access place = {tensor, indices, orNone(predicate), {}};
+             std::int64_t each, const Loc &loc, std::int64_t begin,
+             std::int64_t end) {
+            Builder::Part part = {{}, {}, begin, end};
+            Builder::Access place = {tensor, indices, orNone(predicate), part};
             return checked(b, b.loadInto(place, dim, first, each, loc));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "dim"_a, "first"_a,
-          "each"_a, "location"_a)
+          "each"_a, "location"_a, "begin"_a = 0, "end"_a = 0)
       .def(
           "store",
           [](Builder &b, Value value, Value tensor, const Values &indices,
              const Value *predicate, const Loc &loc, const Value *group,
-             const Value *member) {
-            Builder::Part part = {orNone(group), orNone(member)};
+             const Value *member, std::int64_t begin, std::int64_t end) {
+            Builder::Part part = {orNone(group), orNone(member), begin, end};
             Builder::Access place = {tensor, indices, orNone(predicate), part};
             checked(b, b.store(value, place, loc));
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
-          "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
+          "location"_a, "group"_a = nb::none(), "member"_a = nb::none(),
+          "begin"_a = 0, "end"_a = 0)
       .def("turn", valueOf(&Builder::turn), "location"_a)
       .def("present", valueOf(&Builder::present), "tensor"_a, "location"_a);
 }

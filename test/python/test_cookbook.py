@@ -168,3 +168,17 @@ def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, Module
     ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
     dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
     assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_a_hadamard_transform(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
+    x = rng.standard_normal((3, 5, 128)).astype(dtype)
+    turned = device.put(x.copy())
+    cookbook["hadamard"].hadamard_128(turned)
+    device.synchronize()
+    matrix = np.ones((1, 1))
+    while len(matrix) < 128:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    step = {BF16: 2**-8, F16: 2**-11, F32: 2**-21}[dtype]
+    want = x.astype(np.float64) @ matrix / 128**0.5
+    np.testing.assert_allclose(np.asarray(device.get(turned)).astype(np.float64), want, rtol=step, atol=4 * step)

@@ -59,6 +59,19 @@ def test_rows_turned_by_a_table_of_another_width(kernels: Any, device: Device, r
     np.testing.assert_allclose(device.get(turned).astype(F32), np.concatenate([a * c - b * s, b * c + a * s], 2), rtol=2**-7, atol=2**-6)
 
 
+@pytest.mark.parametrize("size", [2, 60, 64])
+def test_the_two_best_experts(kernels: Any, device: Device, rng: np.random.Generator, size: int) -> None:
+    logits = np.round(rows(rng, 9, size).astype(F32) * 4).astype(BF16)  # some are equal
+    weights, experts = device.put(poisoned(9, 2)), device.put(np.full((9, 2), -1, np.int32))
+    kernels.top2(weights, experts, device.put(logits))
+    device.synchronize()
+    wide = logits.astype(np.float64)
+    best = np.argsort(-wide, axis=1, kind="stable")[:, :2]
+    values = np.exp(np.take_along_axis(wide, best, 1))
+    np.testing.assert_array_equal(device.get(experts), best)
+    np.testing.assert_allclose(device.get(weights), values / values.sum(1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("size", [1000, 32000])
 def test_a_loss_over_a_vocabulary(kernels: Any, device: Device, rng: np.random.Generator, size: int) -> None:
     logits, labels = rows(rng, 2, size), rng.integers(0, size, 2).astype(np.int32)

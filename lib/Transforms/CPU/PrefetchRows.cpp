@@ -92,8 +92,8 @@ void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
   for (int64_t at = 0, end = std::min(rowBytes(load), machine.aheadBytes);
        at < end; at += machine.lineBytes) {
     SmallVector<Value> element(indices);
-    element.push_back(
-        IndexBuilder(b, loc).constant(8 * at / elementBits(load)));
+    element.push_back(IndexBuilder(b, loc).constant(
+        load.getBegin().value_or(0) + 8 * at / elementBits(load)));
     memref::PrefetchOp::create(b, loc, load.getSource(), element,
                                /*isWrite=*/false, /*localityHint=*/3,
                                /*isDataCache=*/true);

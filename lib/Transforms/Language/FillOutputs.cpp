@@ -125,7 +125,7 @@ LogicalResult Output::verify() {
   if (stores.empty())
     return fail(kernel) << "no store";
   for (const MemoryAccess &store : stores) {
-    if (store.isPart())
+    if (store.isPart() || store.slice)
       return fail(store.op) << "a store of a part of a row";
     if (!isRowOf(store, grid) || store.isRow != stores.front().isRow ||
         !llvm::equal(store.indices, stores.front().indices))

@@ -163,7 +163,7 @@ int64_t RowShape::packedBits(int64_t percent) const {
 /// them.
 static bool exchangesLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
-  return reduce ? !reduce.getInLane() : isa<ArgReduceOp, SwapOp>(op);
+  return reduce ? !reduce.getInLane() : isa<ArgReduceOp, TopKOp, SwapOp>(op);
 }
 
 /// An error at `op`, which has a row along `dim`, unless its size is known and

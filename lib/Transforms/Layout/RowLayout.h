@@ -80,12 +80,17 @@ struct RowLayout {
   }
 
   /// The alignment in bytes that an access to a pack of `memref` may assume. A
-  /// guard is about packs of the argument's own size, or larger ones.
-  int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack) const {
+  /// guard is about packs of the argument's own size, or larger ones. `first`
+  /// is the element of the memory's row that packs are counted from.
+  int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack,
+                      int64_t first = 0) const {
     int64_t bytes = getDTypeBytes(pack.getElementType());
     mlir::BlockArgument argument = getKernelArgument(memref);
     if (!argument)
       return bytes;
+    int64_t before = first * getDTypeBits(pack.getElementType()) / 8;
+    if (before)
+      return std::min(before & -before, alignmentOf(memref, pack));
     return std::min(
         std::max(bytes, pack.getNumElements() *
                             getDTypeBits(pack.getElementType()) / 8),

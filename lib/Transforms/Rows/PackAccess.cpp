@@ -24,9 +24,18 @@ SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
     Value first = x.mul(access.group, x.constant(size));
     start = x.add(first, access.isRow ? start : access.member);
   }
+  if (access.slice && access.slice->begin) {
+    IndexBuilder x(b, loc);
+    start = x.add(start, x.constant(access.slice->begin));
+  }
   if (start)
     indices.push_back(start);
   return indices;
+}
+
+/// The element of a row that the packs of an access are counted from.
+static int64_t firstOf(const MemoryAccess &access) {
+  return access.slice ? access.slice->begin : 0;
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,7 +125,8 @@ public:
 
 private:
   Value read(Type type, ValueRange indices) {
-    return readMemory(b, loc, layout, predicate, type, access.memref, indices);
+    return readMemory(b, loc, layout, predicate, type, access.memref, indices,
+                      firstOf(access));
   }
 
   /// The member of the groups, element by element.
@@ -188,8 +198,9 @@ public:
   ShiftedReader(OpBuilder &b, const RowLayout &layout, LoadIntoOp load,
                 const PackPosition &place)
       : b(b), loc(load.getLoc()), layout(layout), load(load), place(place),
-        access(load.getAccesses().front()), size(access.getRowDim().getSize()) {
-  }
+        access(load.getAccesses().front()),
+        size(access.slice ? access.slice->end - access.slice->begin
+                          : access.getRowDim().getSize()) {}
 
   Value read();
 
@@ -207,8 +218,10 @@ private:
 } // namespace
 
 /// True if the row begins again behind its end: not along a dim with a bound,
-/// whether that is bound to a size or not.
+/// whether that is bound to a size or not. A slice does.
 static bool isRepeated(const MemoryAccess &access) {
+  if (access.slice)
+    return true;
   unsigned argument = access.getArgNumber();
   auto kernel = cast<KernelOp>(access.getArgument().getOwner()->getParentOp());
   ArrayAttr dims = kernel.getArgDims(argument);
@@ -233,19 +246,24 @@ Value ShiftedReader::readAt(Value start, Type type) {
   if (each > 1)
     element = x.div(element, x.constant(each));
   DimAttr dim = access.getRowDim();
-  bool isLonger = dim.isBounded() || getTileDim(load.getType()).getSize() - first > size * each;
+  bool endsWithDim = dim.isBounded() && !access.slice;
+  bool isLonger = endsWithDim ||
+                  getTileDim(load.getType()).getSize() - first > size * each;
   if (isLonger && isRepeated(access))
     element = x.rem(element, x.constant(size));
   else if (isLonger)
     predicate =
         both(b, loc, predicate,
-             x.ult(element, dim.isBounded()
+             x.ult(element, endsWithDim
                                 ? buildRowSize(b, loc, layout.kernel, dim)
                                 : x.constant(size)));
+  if (firstOf(access))
+    element = x.add(element, x.constant(firstOf(access)));
   SmallVector<Value> indices(access.indices);
   indices.push_back(element);
   Value value =
-      readMemory(b, loc, layout, predicate, type, access.memref, indices);
+      readMemory(b, loc, layout, predicate, type, access.memref, indices,
+                 firstOf(access));
   return widen(b, loc, access.memref, load.getType(), value, predicate);
 }
 
@@ -253,7 +271,8 @@ Value ShiftedReader::read() {
   VectorType result = layout.packType(load.getType());
   Type element = access.getElementType();
   int64_t count = result.getNumElements(), each = load.getEach();
-  bool isPack = !access.getRowDim().isBounded() && load.getFirst() % count == 0 && count % each == 0 &&
+  bool isPack = (access.slice || !access.getRowDim().isBounded()) &&
+                load.getFirst() % count == 0 && count % each == 0 &&
                 size % (count / each) == 0;
   if (isPack) {
     Value pack = readAt(place.start, VectorType::get({count / each}, element));
@@ -279,7 +298,7 @@ static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
 /// A store of `value` to the element at `indices` and those behind it.
 static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
                       Value predicate, Value value, Value target,
-                      ValueRange indices) {
+                      ValueRange indices, int64_t first = 0) {
   auto type = cast<VectorType>(value.getType());
   writeIf(b, loc, predicate, [&](OpBuilder &then) {
     if (isSpread(target))
@@ -289,7 +308,7 @@ static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
     else
       vector::StoreOp::create(
           then, loc, value, target, indices, layout.isStreamed(target),
-          llvm::MaybeAlign(layout.alignmentOf(target, type)));
+          llvm::MaybeAlign(layout.alignmentOf(target, type, first)));
   });
 }
 
@@ -308,7 +327,7 @@ void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   Value value = narrow(b, loc, target, pack);
   SmallVector<Value> indices = buildIndices(b, loc, access, place.start);
   writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
-            target, indices);
+            target, indices, firstOf(access));
 }
 
 void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,

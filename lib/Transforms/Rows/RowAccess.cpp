@@ -229,9 +229,9 @@ static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
 // load while others have yet to be issued.
 Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
-                         ValueRange indices) {
+                         ValueRange indices, int64_t first) {
   auto vector = dyn_cast<VectorType>(type);
-  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source, vector)
+  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source, vector, first)
                                     : getDTypeBytes(type));
   auto read = [&](OpBuilder &b) -> Value {
     if (!vector)

@@ -30,11 +30,11 @@ mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
 
 /// One element, or one pack, of `source`, as it is in memory (but for a sign,
 /// which bodies do not know); zero where the predicate, if there is one, is
-/// false.
+/// false. Packs are counted from element `first` of the memory's row.
 mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        const RowLayout &layout, mlir::Value predicate,
                        mlir::Type type, mlir::Value source,
-                       mlir::ValueRange indices);
+                       mlir::ValueRange indices, int64_t first = 0);
 
 /// The ops that `write` builds, under the predicate if there is one.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,

@@ -94,11 +94,183 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
 };
 } // namespace
 
-/// `mlafix.arg_reduce` becomes reductions: of the row, and of the indices at
-/// which the extreme is.
-static void populateLowerArgReducePatterns(RewritePatternSet &patterns,
+//===----------------------------------------------------------------------===//
+// mlafix.top_k
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Builds the keys of a row's elements, i64 that are all different and of which
+/// the greater one comes first: the element in the high half, in the order of
+/// its values, and in the low one its index, all bits turned, so that of equal
+/// elements the first one is the greatest.
+class KeyBuilder {
+public:
+  KeyBuilder(OpBuilder &b, Location loc, Value row)
+      : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
+        isFloat(getElementTypeOrSelf(row.getType()).isF32()) {}
+
+  Value keys(bool inGroups);
+  /// Of a key, or of a row of keys.
+  Value value(Value key);
+  Value index(Value key);
+  /// `keys` without `key`, which one of them, or one of each group, is.
+  Value without(Value keys, Value key);
+
+private:
+  /// `number` in the shape of `like`, with elements of `width` bits.
+  Value constant(Value like, int64_t number, unsigned width);
+  Type typed(Value like, Type element) {
+    return isRowTile(like.getType())
+               ? getRowTileType(getTileDim(like.getType()), element)
+               : element;
+  }
+  /// Exchanges the order of the negative floats' bits, as integers, with that
+  /// of the floats, and back.
+  Value turnNegative(Value bits);
+
+  OpBuilder &b;
+  Location loc;
+  Value row;
+  DimAttr dim;
+  bool isFloat;
+};
+} // namespace
+
+Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
+  Value scalar = arith::ConstantIntOp::create(b, loc, number, width);
+  Type type = typed(like, scalar.getType());
+  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                         : scalar;
+}
+
+Value KeyBuilder::turnNegative(Value bits) {
+  Value sign = arith::ShRSIOp::create(b, loc, bits, constant(bits, 31, 32));
+  Value others =
+      arith::AndIOp::create(b, loc, sign, constant(bits, INT32_MAX, 32));
+  return arith::XOrIOp::create(b, loc, bits, others);
+}
+
+Value KeyBuilder::keys(bool inGroups) {
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Value order = row;
+  if (isFloat) {
+    Value zero = SplatOp::create(
+        b, loc, row.getType(),
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
+    Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row,
+                                        row);
+    Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
+    order = turnNegative(
+        arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
+    order = arith::SelectOp::create(b, loc, isNaN,
+                                    constant(row, INT32_MAX, 32), order);
+  }
+  Value index = IotaOp::create(b, loc, typed(row, i32));
+  if (inGroups) { // where each group begins is 0
+    Value first = ReduceOp::create(
+        b, loc, getRowTileType(dim.getGroups(), i32), ReduceKind::min, index);
+    first = BroadcastOp::create(b, loc, index.getType(), first);
+    index = arith::SubIOp::create(b, loc, index, first);
+  }
+  index = arith::XOrIOp::create(b, loc, index, constant(index, -1, 32));
+  Value high = arith::ShLIOp::create(
+      b, loc, arith::ExtSIOp::create(b, loc, typed(row, i64), order),
+      constant(row, 32, 64));
+  Value low = arith::ExtUIOp::create(b, loc, typed(row, i64), index);
+  return arith::OrIOp::create(b, loc, high, low);
+}
+
+Value KeyBuilder::value(Value key) {
+  Value order =
+      arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
+  order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
+  return isFloat ? Value(arith::BitcastOp::create(b, loc,
+                                                  typed(key, b.getF32Type()),
+                                                  turnNegative(order)))
+                 : order;
+}
+
+Value KeyBuilder::index(Value key) {
+  Value low = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
+  return arith::XOrIOp::create(b, loc, low, constant(low, -1, 32));
+}
+
+Value KeyBuilder::without(Value keys, Value key) {
+  Value all = isRowTile(key.getType())
+                  ? Value(BroadcastOp::create(b, loc, keys.getType(), key))
+                  : Value(SplatOp::create(b, loc, keys.getType(), key));
+  Value isHere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
+  return arith::SelectOp::create(b, loc, isHere,
+                                 constant(keys, INT64_MIN, 64), keys);
+}
+
+namespace {
+/// A reduction for each element that is looked for: of the keys of those that
+/// were not found yet.
+struct LowerTopK : OpConversionPattern<TopKOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(TopKOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type result = op.getValues().front().getType();
+    Type key = rewriter.getI64Type();
+    if (isRowTile(result))
+      key = getRowTileType(getTileDim(result), key);
+    KeyBuilder builder(rewriter, loc, adaptor.getSource());
+    Value keys = builder.keys(/*inGroups=*/isRowTile(result));
+    SmallVector<Value> values, indices;
+    for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
+      Value best =
+          ReduceOp::create(rewriter, loc, key, ReduceKind::max, keys);
+      values.push_back(builder.value(best));
+      indices.push_back(builder.index(best));
+      if (i + 1 < count)
+        keys = builder.without(keys, best);
+    }
+    llvm::append_range(values, indices);
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+};
+
+/// A reduction of booleans is one of the numbers 0 and 1.
+struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    Type row = getRowTileType(getTileDim(op.getSource().getType()), i32);
+    bool isOfGroups = isRowTile(op.getType());
+    Type result =
+        isOfGroups ? getRowTileType(getTileDim(op.getType()), i32) : i32;
+    Value numbers = arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
+    Value reduced =
+        ReduceOp::create(rewriter, loc, result, op.getKind(), numbers);
+    Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
+    if (isOfGroups)
+      zero = SplatOp::create(rewriter, loc, result, zero);
+    // Of no elements, the numbers are the least one and the greatest one.
+    rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
+                                               reduced, zero);
+    return success();
+  }
+};
+} // namespace
+
+static bool isOfNumbers(ReduceOp op) {
+  return !getElementTypeOrSelf(op.getSource().getType()).isInteger(1);
+}
+
+/// Reductions become those of numbers to numbers: `mlafix.arg_reduce` of the
+/// row, and of the indices at which the extreme is.
+static void populateLowerReductionPatterns(RewritePatternSet &patterns,
                                            const TypeConverter &converter) {
-  patterns.add<LowerArgReduce>(converter, patterns.getContext());
+  patterns.add<LowerArgReduce, LowerTopK, LowerReduceOfBools>(
+      converter, patterns.getContext());
 }
 
 //===----------------------------------------------------------------------===//
@@ -487,7 +659,7 @@ public:
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
                  LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
         converter, context);
-    populateLowerArgReducePatterns(patterns, converter);
+    populateLowerReductionPatterns(patterns, converter);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
@@ -495,7 +667,9 @@ public:
                                                          target);
     target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
                         MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
-                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp>();
+                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
+                        TopKOp>();
+    target.addDynamicallyLegalOp<ReduceOp>(isOfNumbers);
     // The regions of the grid have no states as arguments: only ops need a
     // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();

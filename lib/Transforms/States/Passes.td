@@ -94,6 +94,8 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     such a flag: a kernel's own divisions are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
+    `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in the low one what makes the lower index the
+    greater key. A reduction of booleans becomes one of i32.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect"];
 }

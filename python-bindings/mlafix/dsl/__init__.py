@@ -1,7 +1,7 @@
 """The language of kernels in Python: see docs/Python.md.
 
-``abs``, ``len``, ``max``, ``min``, ``print``, ``range``, ``round`` and ``sum`` are Python's own: inside a kernel the language gives
-them a meaning, outside they are as ever. They are here so that an import of all words of a kernel works.
+``abs``, ``all``, ``any``, ``len``, ``max``, ``min``, ``print``, ``range``, ``round`` and ``sum`` are Python's own: inside a kernel the
+language gives them a meaning, outside they are as ever. They are here so that an import of all words of a kernel works.
 """
 
 from builtins import abs, len, print, range, round
@@ -39,6 +39,7 @@ from .built_ins import (
     store,
     store_state,
     swap,
+    top_k,
     turn,
     where,
 )
@@ -69,11 +70,13 @@ from .types import (
 )
 
 if TYPE_CHECKING:  # with the arguments that they have in a kernel: max(row, along=16)
+    all: Any
+    any: Any
     max: Any
     min: Any
     sum: Any
 else:
-    from builtins import max, min, sum
+    from builtins import all, any, max, min, sum
 
 __all__ = [
     "Base",
@@ -84,6 +87,8 @@ __all__ = [
     "Out",
     "Peers",
     "abs",
+    "all",
+    "any",
     "argmax",
     "argmin",
     "assume",
@@ -134,6 +139,7 @@ __all__ = [
     "store",
     "store_state",
     "swap",
+    "top_k",
     "sum",
     "turn",
     "u8",

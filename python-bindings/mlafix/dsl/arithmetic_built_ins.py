@@ -13,6 +13,8 @@ from .operators import extreme, integer, rounded
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
+# Elements that top_k finds, at most: each is a reduction.
+_MOST_FOUND = 16
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
 
@@ -87,9 +89,19 @@ class ArithmeticBuiltIns:
         return self.ctx.wrap(self.ctx.builder.swap(row.value, block, self.ctx.at(node)))
 
     def call_argmax(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        return self.reduce(node, built_in.name, built_in.usage)
+        return self.reduce(node, built_in.name, built_in.usage, ("f32", "i32"))
 
     call_argmin = call_argmax
+
+    def call_top_k(self, node: ast.Call, built_in: BuiltIn) -> tuple[list[Dyn], list[Dyn]]:
+        found = self.arguments.by_name(node, built_in, "row k", "along")
+        row = self.reduced_row(found["row"], "top_k", ("f32", "i32"))
+        count = self.arguments.count(found["k"], 1)
+        if count > _MOST_FOUND:
+            self.ctx.fail(found["k"], f"expected 1 to {_MOST_FOUND} elements, got {count}")
+        along = self.along(found["along"], "reduce") if "along" in found else ""
+        best = [self.ctx.wrap(value) for value in self.ctx.builder.top_k(row.value, count, along, self.ctx.at(node))]
+        return best[:count], best[count:]
 
     def call_cumsum(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         row, along = self.row_along(node, built_in.usage, "scan")
@@ -120,24 +132,29 @@ class ArithmeticBuiltIns:
             result = self.ctx.wrap(self.ctx.builder.binary(name, a.value, b.value, self.ctx.at(node)))
         return result
 
-    def reduce(self, node: ast.Call, op: str, usage: str) -> Dyn:
-        row, along = self.row_along(node, usage, "reduce")
+    def reduce(self, node: ast.Call, op: str, usage: str, dtypes: tuple[str, ...] = ("f32", "i32", "i64")) -> Dyn:
+        row, along = self.row_along(node, usage, "reduce", dtypes)
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
 
-    def row_along(self, node: ast.Call, usage: str, what: str) -> tuple[Dyn, str]:
+    def row_along(self, node: ast.Call, usage: str, what: str, dtypes: tuple[str, ...] = ("f32", "i32")) -> tuple[Dyn, str]:
         """The row of a reduction or a scan, and the factor that its groups are taken along; none: ""."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"
             self.ctx.fail(node, f"expected {usage}, got {got}")
-        row = self.expressions.eval(node.args[0])
+        row = self.reduced_row(node.args[0], ast.unparse(node.func), dtypes, what)
+        return row, self.along(node.keywords[0].value, what) if node.keywords else ""
+
+    def reduced_row(self, node: ast.expr, function: str, dtypes: tuple[str, ...], what: str = "reduce") -> Dyn:
+        row = self.expressions.eval(node)
         if not isinstance(row, Dyn) or row.type.kind != "row":
             hint = hints.of_state() if isinstance(row, Dyn) and row.type.kind == "state" else ""
-            self.ctx.fail(node.args[0], f"expected a row to {what}, got {describe(row)}{hint}")
-        if row.type.dtype not in ("f32", "i32"):
-            hint = hints.of_reduced(row, ast.unparse(node.func))
-            self.ctx.fail(node.args[0], f"expected a row of f32 or i32 to {what}, got {describe(row)}{hint}")
-        return row, self.along(node.keywords[0].value, what) if node.keywords else ""
+            self.ctx.fail(node, f"expected a row to {what}, got {describe(row)}{hint}")
+        if row.type.dtype not in dtypes:
+            hint = hints.of_reduced(row, function) if "bool" not in dtypes else f"; compare it, as in {function}(row > 0)"
+            known = ", ".join(dtypes[:-1]) + f" or {dtypes[-1]}" if len(dtypes) > 1 else dtypes[0]
+            self.ctx.fail(node, f"expected a row of {known} to {what}, got {describe(row)}{hint}")
+        return row
 
     def along(self, node: ast.expr, what: str) -> str:
         value = self.expressions.eval(node)

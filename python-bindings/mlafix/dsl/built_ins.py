@@ -109,6 +109,12 @@ argmax = BuiltIn(
     " each group.",
 )
 argmin = BuiltIn("argmin", "argmin(row, along=…)", "the same of the least element.")
+top_k = BuiltIn(
+    "top_k",
+    "top_k(row, k, along=…)",
+    "the k greatest elements, the greatest first, and their indices, i32: two lists of k values. Equals come in the order"
+    " of their indices, and NaN before all numbers. With along, of rows that have an element for each group.",
+)
 cumsum = BuiltIn(
     "cumsum",
     "cumsum(row, along=…)",

@@ -68,6 +68,9 @@ class Calls:
             return self.arithmetic.extreme(node, function)
         if function is python.sum:
             return self.arithmetic.reduce(node, "add", 'sum(row) or sum(row, along="K")')
+        if function in (python.any, python.all):
+            name = function.__name__
+            return self.arithmetic.reduce(node, "max" if function is python.any else "min", f'{name}(row) or {name}(row, along="K")', ("bool",))
         if function is python.abs:
             return self.arithmetic.absolute(node)
         if function is python.print:
@@ -101,7 +104,7 @@ class Calls:
         if hints.is_built_in(short):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
-            f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_), an inline "
+            f"expected a built-in, abs, all, any, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_), an inline "
             f"function or a frozen dataclass to call, got '{name}'{hints.of_function(name, function)}"
         )
 

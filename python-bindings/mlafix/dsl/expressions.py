@@ -260,10 +260,11 @@ class Expressions:
         if rank and dims[-1].factors and rank <= len(nodes) <= rank + 1:
             group, member = self.part(tensor, dims[-1], nodes[rank - 1 :])
             return Element(tensor, [*first, *self.indices(tensor, dims, nodes[: rank - 1])], group, member)
+        begin = end = 0
         if len(nodes) == rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
-                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_row_slice(tensor)}")
+                begin, end = self.slice_of(tensor, dims[-1], row)
         indices = self.indices(tensor, dims, nodes)
         if len(nodes) not in (rank, rank - 1):
             of_part = f", {rank} for a group of it" if rank and dims[-1].factors else ""
@@ -271,7 +272,33 @@ class Expressions:
             self.ctx.fail(
                 node, f"expected {counted(rank - 1, 'index', 'indices')} for a row of '{tensor.name}'{of_part} or {count} for an element, got {len(nodes)}"
             )
-        return Element(tensor, [*first, *indices])
+        return Element(tensor, [*first, *indices], begin=begin, end=end)
+
+    def slice_of(self, tensor: Tensor, dim: Dim, node: ast.Slice) -> tuple[int, int]:
+        """The elements of a row that ``x[t, a:b]`` names: the first, and the one behind the last."""
+        if node.step is not None and self.eval(node.step) != 1:
+            self.ctx.fail(node.step, f"expected a slice of adjacent elements, which has a step of 1, got {ast.unparse(node)}{hints.of_row_slice(tensor)}")
+        begin, end = (self.slice_end(bound, dim, node) for bound in (node.lower, node.upper))
+        begin, end = begin or 0, dim.size if end is None else end
+        if end is None:
+            self.slice_end(ast.Constant(-1), dim, node)
+        elif not 0 <= begin < end <= (dim.size or end):
+            room = f" of the row's {dim.size}" if dim.size else ""
+            self.ctx.fail(node, f"expected a slice of one element or more{room}, got {ast.unparse(node)}")
+        return begin, end
+
+    def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice) -> int | None:
+        """An end of a slice, a constant; a negative one counts from the row's end, where its size is known."""
+        number = None if bound is None else self.eval(bound)
+        if number is None:
+            return None
+        if not isinstance(number, int) or isinstance(number, bool):
+            self.ctx.fail(bound, f"expected constant integers as the ends of a slice, got {describe(number)}")
+        if number >= 0:
+            return number
+        if dim.size is None:
+            self.ctx.fail(node, f"expected both ends of a slice from the beginning of a row along {dim.spelled}, whose size is not in the tensor's type, got {ast.unparse(node)}")
+        return number + dim.size
 
     def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:
         for part in nodes:

@@ -31,8 +31,6 @@ _OTHER_NAMES = {
     "divide": "a / b",
     "mean": "sum(row) / f32(shape(…))",
     "arange": 'iota("D"), the indices of a grid, or range(…) in a for loop',
-    "any": "max(where(row, 1, 0)) > 0, of a row of bools",
-    "all": "min(where(row, 1, 0)) > 0, of a row of bools",
     "dot": "sum(a * b), of two rows",
     "enumerate": "for i in range(…)",
     "zip": "for i in range(…)",
@@ -40,7 +38,7 @@ _OTHER_NAMES = {
 # Of powers of integers, these exponents are written out.
 _MOST_POWER = 63
 _MOST_BITS = 256
-_ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
+_ROW_FUNCTIONS = ("sum", "max", "min", "any", "all", "abs", "round")
 
 
 def of_function(name: str, function: Any) -> str:
@@ -207,7 +205,8 @@ def of_reduced(value: Any, call: str) -> str:
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if value.type.dtype == "bool":
-        return f"; write {call}(where(…, 1, 0))"
+        of_bools = {"max": "any", "min": "all"}
+        return f"; write {of_bools[call]}(…)" if call in of_bools else f"; write {call}(where(…, 1, 0))"
     return f"; write {call}(i32(…)), or {call}(f32(…))"
 
 

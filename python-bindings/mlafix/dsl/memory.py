@@ -57,13 +57,15 @@ class Memory:
         predicate = ctx.predicate(where, node)
         other = otherwise.value if otherwise is not None and predicate is not None else None
         dtype = dtype or tensor.element
-        return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node), element.group, element.member))
+        return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node), element.group, element.member,
+                                         element.begin, element.end))
 
     def read_into(self, element: Element, node: ast.AST, where: Dyn | bool | None, dim: str, first: int, each: int) -> Dyn:
-        """A row along `dim` that has the row from element `first` on, each element `each` times."""
+        """A row along `dim` that has the row, or the slice, from element `first` on, each element `each` times."""
         ctx = self.ctx
         predicate = ctx.predicate(where, node)
-        row = ctx.wrap(ctx.builder.load_into(element.tensor.value, element.indices, predicate, dim, first, each, ctx.at(node)))
+        place = element.tensor.value, element.indices
+        row = ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, ctx.at(node), element.begin, element.end))
         if row.type.dtype != element.tensor.element:  # integers of a variable become i64 when they are read
             ctx.fail(node, f"expected a dtype that is no variable of integers for a row that is read into another one, got {element.tensor.annotation.dtype}")
         return row
@@ -84,10 +86,13 @@ class Memory:
             converts = f"; {tensor.element}(…) converts" if {tensor.element, value.type.dtype} <= _NUMBERS else ""
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         dim = element.dim
-        is_whole = dim is not None and not element.is_part
+        is_whole = dim is not None and not element.is_part and not element.end
         fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # a row of one element a group is broadcast
-        if value.type.kind == "row" and (dim is None or value.type.dim not in fits):
+        # A slice takes a row along any dim of its size; names are bound when the kernel is compiled, which looks again.
+        is_open = bool(element.end) and not value.type.dim.isdigit()
+        if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):
             expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"
             ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
         predicate = ctx.predicate(where, node)
-        ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node), element.group, element.member)
+        ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node), element.group, element.member,
+                          element.begin, element.end)

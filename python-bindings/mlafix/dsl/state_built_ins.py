@@ -32,7 +32,7 @@ class StateBuiltIns:
     def place(self, node: ast.expr, what: str) -> Element:
         """Where a state is in memory: its payload in a whole row, its lse in an element of a dim that is no product."""
         element = self.expressions.element(node)
-        if element.is_part:
+        if element.is_part or element.end:
             self.ctx.fail(node, f"expected {what} of a state, got a part of a row of '{element.tensor.name}'")
         is_row = what == "the payload"
         if is_row != (element.dim is not None):

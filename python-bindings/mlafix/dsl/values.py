@@ -104,18 +104,22 @@ class Sink:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """A row or an element of a tensor, or a part of a row along a product.
+    """A row or an element of a tensor, a part of a row along a product, or a slice of another row.
 
     Args:
         indices: one for each dim but the last, or, of an element of a row that is no product, for each.
         group: which group of the row, a row along the second factor; None: all of them.
         member: which element of each group, a row along the first factor; None: all of them. Both name an element.
+        begin: the first element of a slice.
+        end: the one behind its last; 0: a whole row.
     """
 
     tensor: Tensor
     indices: list[Any]
     group: Any = None
     member: Any = None
+    begin: int = 0
+    end: int = 0
 
     @property
     def is_part(self) -> bool:
@@ -126,6 +130,8 @@ class Element:
         """The dim of the row, as a message says it; None for an element."""
         if len(self.indices) == self.tensor.rank or (self.group is not None and self.member is not None):
             return None
+        if self.end:
+            return str(self.end - self.begin)
         last = self.tensor.annotation.dims[-1]
         return last.factors[1] if self.group is not None else last.factors[0] if self.member is not None else last.spelled
 

@@ -361,6 +361,18 @@ def index_of_extreme(x: Floats, largest: bool) -> Ints:
     return Ints(beyond.argmax(axis=-1).astype(np.int64), ~points.all(axis=-1))
 
 
+def greatest(x: Floats, at: int) -> tuple[Floats, Ints]:
+    """The element of the last axis that comes at a place of the order, the greatest first, and its index; NaN before all
+    numbers, and equals in the order of their indices. Anything of rows that are not all points."""
+    lo, hi, nan = x.bounds()
+    points = ((lo > hi) | (lo == hi) & ~nan).all(axis=-1)
+    size = np.where(nan, np.inf, lo)
+    index = np.lexsort((np.broadcast_to(np.arange(size.shape[-1]), size.shape), -size, ~nan), axis=-1)[..., at]
+    value = np.take_along_axis(np.where(nan, np.nan, lo + 0.0), index[..., None], -1)[..., 0]
+    found = select(Bools(points), Floats(value), Floats.anything(value.shape))
+    return found, Ints(index.astype(np.int64), ~points)
+
+
 def from_int(x: Ints) -> Floats:
     value = x.v.astype(np.float32).astype(np.float64)
     if x.unknown is None or not x.unknown.any():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from generate_loads import Loads, may_be_constant
-from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, is_bounded, lit, name, row
+from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, is_bounded, lit, name, parse_dim, row
 
 from mlafix.dsl.functions import NAMES
 
@@ -157,7 +157,7 @@ class Expressions(Loads):
         if type.kind == "row":
             options["splat"] = 0.5
         elif self.row_dims and not self.pure and not self.in_where:
-            options |= {"reduce": 2.0, "lse_of": 0.2}
+            options |= {"reduce": 2.0, "lse_of": 0.2, "top": 0.3}
         if type.kind == "row" and not self.pure and not self.in_where:
             options |= {"scan": 0.8} | ({} if is_bounded(type.dim) else {"payload": 0.3}) | ({"swap": 0.8} if self.blocks(type.dim) else {})
         options |= self.of_groups(type, 2.5)
@@ -183,7 +183,11 @@ class Expressions(Loads):
         if how == "reduce":
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
         if how == "along":
+            if self.chance(0.15):
+                return self.top(type, "f32", 0, depth)
             return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
+        if how == "top":
+            return self.top(type, "f32", 0, depth)
         if how == "scan":
             return self.scan(type, depth)
         if how == "swap":
@@ -204,6 +208,15 @@ class Expressions(Loads):
         along = self.product[1:-1].split()[1]
         return Node("reduce", type, [self.full(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
+    def top(self, type: Type, dtype: str, which: int, depth: int) -> Node:
+        """An element that top_k finds, or its index: of a row, or of each group."""
+        dim = self.product if type.kind == "row" else self.pick(self.state_dims)
+        sizes = [int(text) if text.isdigit() else parse_dim(text)[1] or self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
+        most = min(4, sizes[-1] if type.kind == "row" else math.prod(sizes))
+        count = self.rng.randint(1, most)
+        along = {"along": factors(dim)[1]} if type.kind == "row" else {}
+        return Node("top", type, [self.full(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
+
     def scan(self, type: Type, depth: int) -> Node:
         """Of a row along a product also of each group."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
@@ -223,9 +236,10 @@ class Expressions(Loads):
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
                    "min": 0.8, "max": 0.8, "neg": 0.6, "abs": 0.5, "choice": 1, "convert": 1.5, "load": 2}  # fmt: skip
-        if type == I32 and self.row_dims and not self.pure and not self.in_where:
+        if type in (I32, I64) and self.row_dims and not self.pure and not self.in_where:
             options["reduce"] = 0.8
-            options["index"] = 0.6
+        if type == I32 and self.row_dims and not self.pure and not self.in_where:
+            options |= {"index": 0.6, "top": 0.4}
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
             options["iota"] = 0.8
             options |= {} if self.in_where else {"scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
@@ -236,11 +250,16 @@ class Expressions(Loads):
         if how == "choice":
             return self.choice(type, depth)
         if how == "reduce":
-            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), "i32"), depth)], {"kind": self.pick(["add", "max", "min"])})
+            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), type.dtype), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "top":
+            which = self.rng.randrange(2)
+            return self.top(type, self.pick(["f32", "i32"]) if which else "i32", which, depth)
         if how == "index":
             of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
             return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
         if how == "along":
+            if self.chance(0.15):
+                return self.top(type, "i32", self.rng.randrange(2), depth)
             if self.chance(0.5):
                 return self.reduce_groups(type, self.pick(["f32", "i32"]), ["argmax", "argmin"], depth)
             return self.reduce_groups(type, "i32", ["add", "max", "min"], depth)
@@ -283,7 +302,14 @@ class Expressions(Loads):
         options = {"float": 2.5, "int": 3, "chain": 1, "logic": 2, "not": 1, "bits": 1, "load": 1, "choice": 0.5, "convert": 0.5, "bool": 0.3}
         if not self.pure and any(t.optional for t in self.tensors):
             options["present"] = 1
+        if type.kind == "scalar" and self.row_dims and not self.pure and not self.in_where:
+            options["reduce"] = 0.5
+        options |= self.of_groups(type, 1.0)
         how = self.weighted(options)
+        if how == "reduce":
+            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), "bool"), depth)], {"kind": self.pick(["any", "all"])})
+        if how == "along":
+            return self.reduce_groups(type, "bool", ["any", "all"], depth)
         if how == "present" and type.kind == "scalar":
             tensor = self.pick([t for t in self.tensors if t.optional])
             return Node("present", type, [], {"tensor": tensor.name, "style": self.pick(["present", "is None", "is not None"])})

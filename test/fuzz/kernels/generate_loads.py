@@ -283,9 +283,17 @@ class Loads:
         size = bound_of(type.dim) if is_bounded(type.dim) else size
         first = self.pick([0, size // 2, max(size - 8, 0), self.rng.randint(0, size)])
         attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
+        if not is_bounded(tensor.dims[-1]) and self.chance(0.5):
+            attrs["slice"] = self.slice(self.fixed_sizes.get(tensor.dims[-1], 1))
         if guard is None:
             return Node("load", type, nodes, attrs)
         return Node("load", type, [*nodes, guard], {**attrs, "where": True})
+
+    def slice(self, size: int, count: int = 0) -> tuple[int, int]:
+        """Elements of a row of so many: so many of them, or any number."""
+        count = count or self.rng.randint(1, size)
+        begin = self.pick([0, size - count, self.rng.randint(0, size - count), self.rng.randint(0, size - count) // 8 * 8])
+        return begin, begin + count
 
     def own_load(self, type: Type) -> Node | None:
         """The elements that this row has, or may have, written itself."""

@@ -170,7 +170,22 @@ class Statements(Expressions):
         value = self.operand(type, depth) if row_dim else self.expression(type, depth)
         if row_dim and row_dim != self.product and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool") and dtype != FP4:
             return self.element_loop(target, nodes, row_dim, element)
+        if row_dim and not factors(row_dim) and "=" not in row_dim and not self.is_each(row_dim) and access == "InOut" and dtype != FP4 and self.chance(0.2):
+            return self.write_slice(target, list(nodes), type, where)
         return Store(target, list(nodes), value, where)
+
+    def is_each(self, dim: str) -> bool:
+        """True if rows along `dim` have an element for each group of others."""
+        return bool(self.product) and dim == "G"
+
+    def write_slice(self, target: str, nodes: list[Node], type: Type, where: Node | None) -> Statement:
+        """A slice of a row: a number, or a row along a dim of its size."""
+        size = self.fixed_sizes.get(type.dim, 1)
+        shorter = [dim for dim in self.row_dims if not factors(dim) and "=" not in dim and not self.is_each(dim) and self.fixed_sizes.get(dim, 1) <= size]
+        if shorter and self.chance(0.7):
+            dim = self.pick(shorter)
+            return Store(target, nodes, self.full(row(dim, type.dtype), 2), where, slice=self.slice(size, self.fixed_sizes.get(dim, 1)))
+        return Store(target, nodes, self.expression(type.scalar(), 2), where, slice=self.slice(size))
 
     def write_parts(self, target: str, nodes: list[Node], element: str, access: str, where: Node | None) -> Statement:
         """Groups, members or elements of a row: all of them, in a loop or one by one, or of an updated tensor one."""

@@ -111,7 +111,23 @@ def index_of_extreme(x: Ints, largest: bool) -> Ints:
     return Ints((x.v.argmax(axis=-1) if largest else x.v.argmin(axis=-1)).astype(np.int64), unknown)
 
 
+def greatest(x: Ints, at: int) -> tuple[Ints, Ints]:
+    """The element of the last axis that comes at a place of the order, the greatest first, and its index; equals in the
+    order of their indices."""
+    unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
+    index = np.argsort(-x.v.astype(np.int64), axis=-1, kind="stable")[..., at]
+    value = np.take_along_axis(x.v, index[..., None], -1)[..., 0]
+    return Ints(value, unknown), Ints(index.astype(np.int64), unknown)
+
+
 # -- Booleans --------------------------------------------------------------------------------------------------------------
+
+
+def any_or_all(kind: str, x: Bools) -> Bools:
+    """Along the last axis."""
+    function = np.any if kind == "any" else np.all
+    surely, perhaps = function(x.surely, axis=-1), function(x.perhaps, axis=-1)
+    return Bools(surely, perhaps & ~surely)
 
 
 def logic(op: str, a: Bools, b: Bools) -> Bools:

@@ -118,7 +118,7 @@ class Interpreter(Expressions):
         """The rows that other ranks have stored are the tensor's contents already."""
 
     def do_Store(self, statement: Store) -> None:
-        tensor = self.parted(self.tensor_name(statement.tensor), statement.part)
+        tensor = self.parted(self.tensor_name(statement.tensor), statement.part or statement.slice or "")
         index, is_row = self.index(tensor, statement.indices)
         value, where = self.eval(statement.value), self.predicate(statement.where)
         with self.masked(where.surely, where.perhaps):

@@ -74,10 +74,15 @@ class Expressions:
         """A tensor's name: that of the one which a loop over a tuple calls so."""
         return self.env[name] if isinstance(self.env.get(name), str) else name
 
-    def parted(self, tensor: str, part: str) -> str:
-        """The name of the tensor whose rows are groups or members of another one's."""
+    def parted(self, tensor: str, part: str | tuple[int, int]) -> str:
+        """The name of the tensor whose rows are groups, members or slices of another one's."""
         if not part:
             return tensor
+        if isinstance(part, tuple):  # a slice
+            key = f"{tensor}:{part}"
+            if tensor in self.tensors and key not in self.tensors:
+                self.tensors[key] = self.tensors[tensor].sliced(*part)
+            return key
         key = f"{tensor}.{part}"
         if tensor in self.tensors and key not in self.tensors:
             group = self.size(factors(self.kernel.tensor(tensor).dims[-1])[1])
@@ -85,7 +90,7 @@ class Expressions:
         return key
 
     def index(self, tensor: str, nodes: list[Node]) -> tuple[tuple[Ints, ...], bool]:
-        name, _, part = tensor.partition(".")
+        name, _, part = tensor.partition(":")[0].partition(".")
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
@@ -193,7 +198,7 @@ class Expressions:
 
     def eval_load(self, node: Node) -> Value:
         nodes, where_node, other_node = node.access()
-        tensor = self.parted(self.tensor_name(node.attrs["tensor"]), node.attrs.get("part", ""))
+        tensor = self.parted(self.tensor_name(node.attrs["tensor"]), node.attrs.get("part") or node.attrs.get("slice", ""))
         where = self.predicate(where_node)
         if "into" in node.attrs:
             return self.load_into(node, tensor, nodes, where)
@@ -205,10 +210,12 @@ class Expressions:
 
     def load_into(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
         shorter = self.kernel.tensor(node.attrs["tensor"]).dims[-1]
-        of = Node("", Type("row", node.type.dtype, parse_dim(shorter)[0]))
+        begin, end = node.attrs.get("slice") or (0, self.size(parse_dim(shorter)[0]))
+        size = end - begin
+        of = Node("", Type("row", node.type.dtype, str(size)))
         row = self.choose(where, self.read(of, tensor, nodes, where), self.constant(0, of))
         shape, first = self.size_of(node), node.attrs["first"]
-        places, size = (np.arange(shape[1]) - first) // node.attrs["each"], self.size(parse_dim(shorter)[0])
+        places = (np.arange(shape[1]) - first) // node.attrs["each"]
         there = np.arange(shape[1]) >= first
         if is_bounded(shorter):  # not repeated
             there &= places < size
@@ -355,7 +362,7 @@ class Expressions:
             rows, groups = shape_of(value)[0], self.size(node.type.dim)
             each = self.reduce(node, map_parts(value, lambda part: part.reshape(rows * groups, -1)))
             return map_parts(each, lambda part: part.reshape(rows, groups))
-        if factors(dim) and not node.attrs["kind"].startswith("arg"):
+        if factors(dim) and node.attrs["kind"] in ("add", "max", "min"):
             groups = self.size(factors(dim)[0])
             value = self.reduce(node, map_parts(value, lambda part: part.reshape(len(part), groups, -1)))
         return self.reduce(node, value)
@@ -365,9 +372,21 @@ class Expressions:
         kind = node.attrs["kind"]
         if kind in ("argmax", "argmin"):
             return floats.index_of_extreme(value, kind == "argmax") if isinstance(value, Floats) else integers.index_of_extreme(value, kind == "argmax")
+        if isinstance(value, Bools):
+            return integers.any_or_all(kind, value)
         if isinstance(value, Floats):
             return floats.reduce(node.attrs["kind"], value)
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
+
+    def eval_top(self, node: Node) -> Value:
+        """One of the greatest elements, or its index, of the row or of each group."""
+        value = self.eval(node.args[0])
+        _, which, at = node.attrs["top"]
+        rows, size = shape_of(value)
+        groups = self.size(node.type.dim) if "along" in node.attrs else 1
+        each = map_parts(value, lambda part: part.reshape(rows * groups, size // groups))
+        found = (floats if isinstance(value, Floats) else integers).greatest(each, at)[which]
+        return map_parts(found, lambda part: part.reshape((rows, groups) if "along" in node.attrs else (rows,)))
 
     def eval_scan(self, node: Node) -> Value:
         value, dim = self.eval(node.args[0]), node.type.dim

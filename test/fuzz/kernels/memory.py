@@ -52,6 +52,15 @@ class Cells:
         made.shape = made.written.shape
         return made
 
+    def sliced(self, begin: int, end: int) -> Cells:
+        """The same cells, of each row those from `begin` up to `end`."""
+        made = copy.copy(self)
+        for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
+            if hasattr(self, name):
+                setattr(made, name, getattr(self, name)[..., begin:end])  # a view
+        made.shape = made.written.shape
+        return made
+
     # -- Access ------------------------------------------------------------------------------------------------------
 
     def read(self, index: tuple[np.ndarray, ...]) -> Floats | Ints | Bools:

@@ -32,7 +32,7 @@ def _more(node: Node) -> Node:
 
 
 def _other_reduction(node: Node) -> Node:
-    node.attrs["kind"] = {"add": "max", "max": "min", "min": "max", "argmax": "argmin", "argmin": "argmax"}[node.attrs["kind"]]
+    node.attrs["kind"] = {"add": "max", "max": "min", "min": "max", "argmax": "argmin", "argmin": "argmax", "any": "all", "all": "any"}[node.attrs["kind"]]
     return node
 
 
@@ -82,6 +82,7 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "where": (lambda node: node.op == "where", _swap_last),
     "reduce": (lambda node: node.op == "reduce", _other_reduction),
     "scan": (lambda node: node.op == "scan", _other_reduction),
+    "top": (lambda node: node.op == "top", _more),
     "swap": (lambda node: node.op == "swap", lambda node: node.args[0]),
     "iota": (lambda node: node.op == "iota", _more),
     "convert": (lambda node: node.op == "convert" and node.type.dtype in _NUMBER, _more),

@@ -67,12 +67,15 @@ def _operands(nodes: list[Node]) -> list[str]:
     return texts
 
 
-def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "") -> str:
+def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "", slice: tuple[int, int] | None = None) -> str:
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
     if part == "member":
         parts.insert(len(parts) - 1, ":")
     if tensor.startswith(("parts", "sent")):  # a list: the first index names one of its tensors
         tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
+    if slice:
+        begin, end = slice
+        return f"{tensor}[{', '.join([*parts, f'{begin or str()}:{end}'])}]"
     return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
 
 
@@ -118,7 +121,7 @@ def _present(node: Node) -> str:
 
 def _load(node: Node) -> str:
     nodes, where, other = node.access()
-    text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False), node.attrs.get("part", ""))
+    text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False), node.attrs.get("part", ""), node.attrs.get("slice"))
     if "into" in node.attrs:
         condition = f", where={_alone(where)}" if where is not None else ""
         return f'load({text}, into="{node.attrs["into"]}", first={node.attrs["first"]}, each={node.attrs["each"]}{condition})'
@@ -250,6 +253,11 @@ def _reduce(node: Node) -> str:
     return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])}{_along(node)})"
 
 
+def _top(node: Node) -> str:
+    count, which, at = node.attrs["top"]
+    return f"top_k({expression(node.args[0])}, {count}{_along(node)})[{which}][{at}]"
+
+
 def _scan(node: Node) -> str:
     kind = node.attrs["kind"]
     return f"cum{'sum' if kind == 'add' else kind}({expression(node.args[0])}{_along(node)})"
@@ -282,7 +290,7 @@ def _do_Assign(s: Assign) -> list[str]:
 
 def _do_Store(s: Store) -> list[str]:
     value = _literal(s.value) if s.value.op == "lit" else expression(s.value)
-    target = place(s.tensor, s.indices, part=s.part)
+    target = place(s.tensor, s.indices, part=s.part, slice=s.slice)
     return [f"{target} = {value}" if s.where is None else f"store({target}, {value}, where={_alone(s.where)})"]
 
 

@@ -106,6 +106,7 @@ class Store:
     value: Node
     where: Node | None = None
     part: str = ""  # of a row along a product: "group", "member" or "element", by one or two indices more
+    slice: tuple[int, int] | None = None  # of another row: the first element, and the one behind the last
 
 
 # How many indices name a part of a row, besides those of the row.

@@ -13,7 +13,7 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along swap load-into load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-any reduce-all reduce-along top top-along scan-add scan-max scan-min scan-along swap load-into load-slice load-group load-member load-part store-group store-member store-part store-slice payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim bounded-dim dtype-variable bound-dim dim-zero In Out InOut List Peers "
     + " ".join((*NAMES, *(f"dtype-{d}" for d in (*STORED, FP4))))
 ).split()
@@ -64,6 +64,7 @@ def _statements(kernel, found: set[str]) -> None:
         elif isinstance(s, Store):
             is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims) + bool(s.part)
             found |= {"store-part" if s.part == "element" else f"store-{s.part}"} if s.part else set()
+            found |= {"store-slice"} if s.slice else set()
             found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
             found |= {"move"} if s.value.type.dtype == "M" else set()
             found |= {"store-byte"} if kernel.tensor(s.tensor).dtype in ("i8", "u8") and s.value.type.dtype not in ("i8", "u8") else set()
@@ -89,6 +90,8 @@ def _node(node, kernel, found: set[str]) -> None:
     elif node.op == "reduce":
         found.add(f"reduce-{attrs['kind']}")
         found |= {"reduce-along"} if "along" in attrs else set()
+    elif node.op == "top":
+        found |= {"top", *(["top-along"] if "along" in attrs else [])}
     elif node.op == "scan":
         found.add(f"scan-{attrs['kind']}")
         found |= {"scan-along"} if "along" in attrs else set()
@@ -108,6 +111,7 @@ def _node(node, kernel, found: set[str]) -> None:
         found |= {"load-part" if attrs["part"] == "element" else f"load-{attrs['part']}"} if attrs.get("part") else set()
         found |= {"load-widen"} if attrs.get("widen") else set()
         found |= {"load-into"} if "into" in attrs else set()
+        found |= {"load-slice"} if "slice" in attrs else set()
         found |= {"load-row"} if node.type.kind == "row" else set()
         found |= {"load-table"} if any(inner.op == "load" for index in indices for inner in index.walk()) else set()
         known = [tensor for tensor in kernel.tensors if tensor.name == attrs["tensor"]]

@@ -669,8 +669,8 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
   mlafix.forall (%t, %h) in (%n, %n) {
     %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     %i = arith.cmpf oeq, %v, %v : tensor<?xf32, #mlafix.dim<"D">>
-    // expected-error @below {{expected a row of f32 or i32, got 'i1'}}
-    %r = mlafix.reduce max %i : tensor<?xi1, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row of f32, i32 or i64, or of i1 for max or min, got 'i1'}}
+    %r = mlafix.reduce add %i : tensor<?xi1, #mlafix.dim<"D">>
   }
 }
 

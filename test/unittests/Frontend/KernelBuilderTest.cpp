@@ -366,6 +366,26 @@ TEST(KernelBuilder, indices_of_elements) {
   EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(6)));
 }
 
+TEST(KernelBuilder, slices_and_greatest_elements) {
+  KernelBuilder b("slices", at(1));
+  Value x =
+      b.addTensor({"x", {"n", "D"}, "f32", "", "update", false, {}}, at(1));
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  KernelBuilder::Part slice = {{}, {}, 8, 24};
+  Value row = b.load({x, {t}, {}, slice}, at(3));
+  EXPECT_EQ(b.type(row).str(), "a row of f32 along 16");
+  EXPECT_TRUE(b.loadInto({x, {t}, {}, slice}, "E", 0, 1, at(3)));
+  EXPECT_TRUE(b.store(row, {x, {t}, {}, slice}, at(4)));
+  KernelBuilder::Values best = b.topK(row, 2, "", at(5));
+  ASSERT_EQ(best.size(), 4u);
+  EXPECT_EQ(b.type(best[1]).str(), "f32");
+  EXPECT_EQ(b.type(best[2]).str(), "i32");
+  EXPECT_TRUE(b.topK(best[0], 1, "", at(5)).empty());
+  EXPECT_TRUE(b.topK(row, 0, "", at(5)).empty());
+  EXPECT_TRUE(b.topK(row, 1, "K", at(5)).empty());
+  EXPECT_TRUE(b.endGrid(at(2)));
+}
+
 TEST(KernelBuilder, rows_of_groups) {
   KernelBuilder b("groups", at(1));
   Value x =

@@ -235,3 +235,52 @@ mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
     mlafix.store %i, %y[%t] : i32, !col
   }
 }
+
+// -----
+
+// The greatest elements: a reduction of keys for each, in which the element is above its index; those that were found are left out.
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xi32, strided<[1], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+// CHECK-LABEL: mlafix.kernel @best_two
+// CHECK: %[[ROW:.*]] = mlafix.load
+// CHECK: arith.cmpf uno, %[[ROW]], %[[ROW]]
+// CHECK: %[[IDS:.*]] = mlafix.iota
+// CHECK: %[[LOW:.*]] = arith.extui {{.*}} : tensor<?xi32, #mlafix.dim<"D">> to tensor<?xi64, #mlafix.dim<"D">>
+// CHECK: %[[KEYS:.*]] = arith.ori %{{.*}}, %[[LOW]]
+// CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[KEYS]]
+// CHECK: %[[ALL:.*]] = mlafix.splat %[[FIRST]]
+// CHECK: %[[HERE:.*]] = arith.cmpi eq, %[[KEYS]], %[[ALL]]
+// CHECK: %[[LEFT:.*]] = arith.select %[[HERE]], %{{.*}}, %[[KEYS]]
+// CHECK: mlafix.reduce max %[[LEFT]]
+// CHECK-NOT: mlafix.reduce
+mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %best:4 = mlafix.top_k %v : !tile -> f32, f32, i32, i32
+    mlafix.store %best#3, %y[%t] : i32, !col
+  }
+}
+
+// -----
+
+// Whether any element is true, or all are: the extreme of 0 and 1.
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xi1, strided<[1], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+// CHECK-LABEL: mlafix.kernel @all
+// CHECK: %[[ONES:.*]] = arith.extui %{{.*}} : tensor<?xi1, #mlafix.dim<"D">> to tensor<?xi32, #mlafix.dim<"D">>
+// CHECK: %[[MIN:.*]] = mlafix.reduce min %[[ONES]]
+// CHECK: arith.cmpi ne, %[[MIN]]
+mlafix.kernel @all(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %live = arith.cmpf oeq, %v, %v : !tile
+    %all = mlafix.reduce min %live : tensor<?xi1, #mlafix.dim<"D">>
+    mlafix.store %all, %y[%t] : i1, !col
+  }
+}

@@ -1,0 +1,192 @@
+"""top_k, any and all, and reductions of i64: of rows, and of the groups of rows along products; against numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, F32
+from sources import load, underlined
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+
+def best(k: int, dtype: str) -> str:
+    return f"""
+@mlafix.kernel
+def k(values: Out[{dtype}, "n K={k}"], found: Out[i32, "n K={k}"], x: In[{dtype}, "n D"]):
+    for t in grid("n"):
+        most, indices = top_k(x[t], {k})
+        for i in range({k}):
+            values[t, i] = most[i]
+            found[t, i] = indices[i]
+
+
+@mlafix.kernel
+def groups(values: Out[{dtype}, "n K={k} G"], found: Out[i32, "n K={k} G"], x: In[{dtype}, "n (G P)"]):
+    for t in grid("n"):
+        most, indices = top_k(x[t], {k}, along="P")
+        for i in range({k}):
+            values[t, i] = most[i]
+            found[t, i] = indices[i]
+"""
+
+
+def order(rows: np.ndarray) -> np.ndarray:
+    """The indices of the elements, the greatest first: NaN before all numbers, equals in the order of their indices."""
+    wide = rows.astype(np.float64)
+    beyond = np.where(np.isnan(wide), np.inf, wide)
+    return np.lexsort((np.broadcast_to(np.arange(rows.shape[-1]), rows.shape), -beyond, ~np.isnan(wide)), axis=-1)
+
+
+def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.ndarray:
+    """Many equals, zeros of both signs, both infinities, NaN and the ends of the integers."""
+    x = rng.integers(-4, 5, (rows, size)).astype(dtype)
+    if dtype == np.int32:
+        x[0], x[1], x[2, ::2] = -(2**31), 2**31 - 1, -(2**31)
+        return x
+    x *= rng.choice([1.0, -0.5, -0.0], x.shape).astype(F32)
+    special = rng.random(x.shape) < 2 / size
+    x = np.where(special, rng.choice([np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45], x.shape), x).astype(F32)
+    x[0], x[1], x[2] = -np.inf, np.nan, -0.0
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32"])
+@pytest.mark.parametrize(("k", "size"), [(1, 1), (2, 2), (3, 5), (4, 64), (8, 256), (2, 100), (8, 4112), (2, 70000)])
+def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, size: int) -> None:
+    x = numbers(rng, 6, size, F32 if dtype == "f32" else np.int32)
+    values, found = device.poisoned((6, k), x.dtype), device.poisoned((6, k), np.int32)
+    load(tmp_path, best(k, dtype)).k(values, found, device.put(x))
+    device.synchronize()
+    want = order(x)[:, :k]
+    np.testing.assert_array_equal(device.get(found), want)
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i32"])
+@pytest.mark.parametrize(("k", "groups", "size"), [(2, 8, 32), (2, 3, 5), (1, 4, 1), (4, 2, 96), (2, 16, 8)])
+def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, groups: int, size: int) -> None:
+    x = numbers(rng, 5, groups * size, F32 if dtype == "f32" else np.int32)
+    values, found = device.poisoned((5, k, groups), x.dtype), device.poisoned((5, k, groups), np.int32)
+    load(tmp_path, best(k, dtype)).groups(values, found, device.put(x))
+    device.synchronize()
+    wide = x.reshape(5, groups, size)
+    want = order(wide)[..., :k]
+    np.testing.assert_array_equal(device.get(found), want.transpose(0, 2, 1))
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(wide, want, 2).transpose(0, 2, 1))
+
+
+def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """The proofs know it: no bounds are checked, and a kernel that has them proved compiles."""
+    text = """
+@mlafix.kernel(bounds="prove")
+def k(y: Out[f32, "n"], x: In[f32, "n D"], table: In[f32, "D"]):
+    for t in grid("n"):
+        values, indices = top_k(x[t], 2)
+        y[t] = table[indices[0]] + table[indices[1]] + values[1]
+"""
+    x, table = rng.normal(0, 1, (4, 60)).astype(F32), rng.normal(0, 1, 60).astype(F32)
+    y = device.poisoned((4,), F32)
+    load(tmp_path, text).k(y, device.put(x), device.put(table))
+    device.synchronize()
+    first = order(x)[:, :2]
+    np.testing.assert_array_equal(device.get(y), table[first[:, 0]] + table[first[:, 1]] + np.take_along_axis(x, first, 1)[:, 1])
+
+
+LOGIC = """
+@mlafix.kernel
+def k(some: Out[bool_, "n"], every: Out[bool_, "n"], of_groups: Out[bool_, "n G"], all_of_groups: Out[bool_, "n G"], count: Out[i32, "n"],
+      x: In[T, "n (G P)"], flags: In[bool_, "n (G P)"]):
+    for t in grid("n"):
+        some[t] = any(flags[t])
+        every[t] = all(f32(x[t]) > 0.0)
+        of_groups[t] = any(flags[t], along="P")
+        all_of_groups[t] = all(f32(x[t]) > 0.0, along="P")
+        n = 0
+        if any(flags[t]) and not all(flags[t]):
+            n = 1
+        count[t] = n
+"""
+
+
+@pytest.mark.parametrize(("groups", "size"), [(1, 1), (3, 5), (4, 64), (16, 8), (4, 2056)])
+def test_any_and_all(tmp_path: Path, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
+    x = np.where(rng.random((40, groups * size)) < 0.5 / size, -1, 1).astype(BF16)
+    flags = rng.random(x.shape) < 0.5 / (groups * size)
+    flags[0], flags[1], flags[2, -1], flags[3, 0] = False, True, True, True
+    outputs = [device.put(np.zeros(shape, bool)) for shape in ((40,), (40,), (40, groups), (40, groups))]
+    count = device.poisoned((40,), np.int32)
+    load(tmp_path, LOGIC).k(*outputs, count, device.put(x), device.put(flags))
+    device.synchronize()
+    some, every, of_groups, all_of_groups = (np.asarray(device.get(o)) for o in outputs)
+    wide = flags.reshape(40, groups, size)
+    np.testing.assert_array_equal(some, flags.any(1))
+    np.testing.assert_array_equal(every, (x.astype(F32) > 0).all(1))
+    np.testing.assert_array_equal(of_groups, wide.any(2))
+    np.testing.assert_array_equal(all_of_groups, (x.astype(F32) > 0).reshape(wide.shape).all(2))
+    np.testing.assert_array_equal(device.get(count), flags.any(1) & ~flags.all(1))
+
+
+WIDE = """
+@mlafix.kernel
+def k(total: Out[i64, "n"], most: Out[i64, "n"], least: Out[i64, "n"], of_groups: Out[i64, "n G"], x: In[i64, "n (G P)"]):
+    for t in grid("n"):
+        total[t] = sum(x[t])
+        most[t] = max(x[t])
+        least[t] = min(x[t])
+        of_groups[t] = sum(x[t], along="P") + max(x[t], along="P")
+"""
+
+
+@pytest.mark.parametrize(("groups", "size"), [(1, 1), (3, 5), (4, 64), (2, 1024), (4, 8224)])
+def test_reductions_of_i64(tmp_path: Path, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
+    """Sums wrap around."""
+    x = rng.integers(-(2**63), 2**63, (4, groups * size), np.int64)
+    x[0], x[1] = 2**31 - 1, 2**62
+    outputs = [device.poisoned(shape, np.int64) for shape in ((4,), (4,), (4,), (4, groups))]
+    load(tmp_path, WIDE).k(*outputs, device.put(x))
+    device.synchronize()
+    total, most, least, of_groups = (device.get(o) for o in outputs)
+    wide = x.reshape(4, groups, size)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(total, x.sum(1))
+        np.testing.assert_array_equal(of_groups, wide.sum(2) + wide.max(2))
+    np.testing.assert_array_equal(most, x.max(1))
+    np.testing.assert_array_equal(least, x.min(1))
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("size", [5, 256, 20000])
+def test_kernels_assemble_for_gpus(tmp_path: Path, chip: str, size: int) -> None:
+    assert load(tmp_path, best(4, "f32")).k.compile(chip, D=size).kernels[0].targets == [chip]
+
+
+@pytest.mark.parametrize(("wrong", "message", "place"), [
+    ("top_k(x[t], 0)", "expected a constant integer of 1 or more, got 0", "0"),
+    ("top_k(x[t], 17)", "expected 1 to 16 elements, got 17", "17"),
+    ("top_k(x[t], t)", "expected a constant integer of 1 or more, got index", "t"),
+    ("top_k(x[t])", "expected top_k(row, k, along=…), got no 'k'", "top_k(x[t])"),
+    ("top_k(1.0, 2)", "expected a row to reduce, got 1.0", "1.0"),
+    ("top_k(i64(x[t]), 2)", "expected a row of f32 or i32 to reduce, got a row of i64", "i64(x[t])"),
+    ('top_k(x[t], 2, along="P")', 'expected a row along a product, as "(G K)", or none, to reduce along, got "P"', 'top_k(x[t], 2, along="P")'),
+    ("any(x[t])", "expected a row of bool to reduce, got a row of f32 along D; compare it, as in any(row > 0)", "x[t]"),
+    ("all(x[t] > 0, 2)", 'expected all(row) or all(row, along="K"), got 2 arguments', "all(x[t] > 0, 2)"),
+    ("any(True)", "expected a row to reduce, got True", "True"),
+    ("sum(x[t] > 0)", "expected a row of f32, i32 or i64 to reduce, got a row of bool along D; write sum(where(…, 1, 0))", "x[t] > 0"),
+])  # fmt: skip
+def test_what_is_refused(tmp_path: Path, wrong: str, message: str, place: str) -> None:
+    text = f'@mlafix.kernel\ndef k(y: Out[f32, "n"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        v = {wrong}\n        y[t] = 0.0\n'
+    with pytest.raises(mlafix.CompileError) as caught:
+        load(tmp_path, text).k.source  # noqa: B018
+    assert message in str(caught.value)
+    assert underlined(str(caught.value)) == place
+
+
+def test_more_elements_than_a_row_has(tmp_path: Path) -> None:
+    with pytest.raises(mlafix.CompileError, match="expected a row of at least 8 elements, got 7"):
+        load(tmp_path, best(8, "f32")).k.ptx("sm_90", D=7)
