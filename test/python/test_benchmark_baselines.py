@@ -270,6 +270,11 @@ def test_rotary_embedding_is_measured_on_a_cpu(tmp_path: Path) -> None:
     assert [case["dim"] for case in cases] == [64, 128] and all(set(case["us"]) == {"halves", "pairs", "copy", "rows"} for case in cases)
 
 
+def test_a_fixup_in_a_merge_is_measured_on_a_cpu(tmp_path: Path) -> None:
+    cases = results_of("fixup_merge.py", tmp_path)["cases"]
+    assert [case["empty"] for case in cases] == [0, 2] and all(set(case["us"]) == {"one", "two", "merge", "copy"} for case in cases)
+
+
 def test_a_chain_is_measured_on_a_cpu(tmp_path: Path) -> None:
     [case] = results_of("chain.py", tmp_path)["cases"]
     assert set(case["us"]) == {"static", "static, two", "static, three", "groups", "groups, three"}
