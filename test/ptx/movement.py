@@ -50,7 +50,9 @@ def _generic(threads: Threads, one: Instruction) -> None:
 @operation("cvt")
 def _convert(threads: Threads, one: Instruction) -> None:
     target, source = one.parts[-2:]
-    if target.endswith("x2"):
+    if "pack" in one.parts:
+        _pack_bytes(threads, one)
+    elif target.endswith("x2"):
         _convert_pair(threads, one, target[:-2], source)
     elif source in _FLOATS and target in _FLOATS:
         value = threads.get(one.operands[1], source)
@@ -86,6 +88,16 @@ def _convert(threads: Threads, one: Instruction) -> None:
 def _rounded(value: int, kind: str) -> Any:
     """An integer as a 16-bit float, rounded once: what f64 cannot hold is far beyond where it matters."""
     return np.array(float(value)).astype(TYPES[kind])[()]
+
+
+def _pack_bytes(threads: Threads, one: Instruction) -> None:
+    """Two s32 as bytes that saturate, the second one lowest, below the lower half of the third operand."""
+    narrow = one.parts[one.parts.index("sat") + 1]
+    if narrow not in ("s8", "u8") or one.parts[-2:] != ["s32", "b32"]:
+        raise PtxError("a packing that is not known")
+    info = np.iinfo(TYPES[narrow])
+    high, low = (np.clip(threads.get(operand, "s32"), int(info.min), int(info.max)).astype(np.uint32) & np.uint32(0xFF) for operand in one.operands[1:3])
+    threads.put(one.operands[0], "b32", low | high << np.uint32(8) | threads.get(one.operands[3], "b32") << np.uint32(16))
 
 
 def _convert_pair(threads: Threads, one: Instruction, target: str, source: str) -> None:

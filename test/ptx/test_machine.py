@@ -152,6 +152,19 @@ def test_shuffles_and_votes() -> None:
     assert found.tolist() == [max(i - 1, 0) + (i ^ 4) + 7 for i in range(32)]
 
 
+def test_bytes_are_packed_and_saturate() -> None:
+    body = """
+	cvt.u32.u32 %r1, %r0;
+	sub.s32 %r1, 1, %r1;
+	cvt.pack.sat.s8.s32.b32 %r3, 1000, %r1, 0x12345678;
+	cvt.pack.sat.u8.s32.b32 %r4, %r1, -1000, %r3;
+	mad.lo.s32 %r5, %r3, 3, %r4;
+	st.global.u32 [%out], %r5;"""
+    packed = [0x56787F00 | (1 - t & 0xFF) for t in range(64)]
+    want = [(3 * word + (word << 16 | max(1 - t, 0) << 8)) & 0xFFFFFFFF for t, word in enumerate(packed)]
+    assert execute(body, 64).tolist() == want
+
+
 def test_scopes_of_inline_assembly_have_registers_of_their_own() -> None:
     body = """
 	{

@@ -158,6 +158,142 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
   return arith::AndIOp::create(b, loc, b.clone(*op)->getResult(0), isOrdered);
 }
 
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A byte that saturates: of the integer nearest to an f32, NaN being 0, or of
+/// an i32.
+struct SaturatedByte {
+  Value source;
+  bool isUnsigned;
+};
+} // namespace
+
+/// `value` before it was bounded by a byte's least and largest number; null if
+/// it was not.
+template <typename LeastOp, typename MostOp>
+static SaturatedByte dropByteBounds(Value value) {
+  auto upper = value.getDefiningOp<LeastOp>();
+  auto lower =
+      upper ? upper.getLhs().template getDefiningOp<MostOp>() : MostOp();
+  if (!lower)
+    return {};
+  auto isBound = [](Value bound, int64_t number) {
+    APFloat real(0.0f);
+    APInt integer;
+    if (matchPattern(bound, m_ConstantFloat(&real)))
+      return real.convertToDouble() == static_cast<double>(number);
+    return matchPattern(bound, m_ConstantInt(&integer)) &&
+           integer.getSExtValue() == number;
+  };
+  bool isUnsigned = isBound(upper.getRhs(), 0);
+  return isBound(upper.getRhs(), isUnsigned ? 0 : -128) &&
+                 isBound(lower.getRhs(), isUnsigned ? 255 : 127)
+             ? SaturatedByte{lower.getLhs(), isUnsigned}
+             : SaturatedByte();
+}
+
+/// What `narrow` (RowAccess.cpp) makes a byte of f32 of; null for others.
+static SaturatedByte getRounded(arith::FPToSIOp op) {
+  auto isUnit = [](Value value) {
+    APFloat number(0.0f);
+    return matchPattern(value, m_ConstantFloat(&number)) &&
+           number.convertToDouble() == 12582912.0;
+  };
+  auto rounded = op.getIn().getDefiningOp<arith::SubFOp>();
+  auto sum = rounded ? rounded.getLhs().getDefiningOp<arith::AddFOp>()
+                     : arith::AddFOp();
+  if (!sum || !isUnit(sum.getRhs()) || !isUnit(rounded.getRhs()))
+    return {};
+  SaturatedByte byte =
+      dropByteBounds<arith::MaxNumFOp, arith::MinNumFOp>(sum.getLhs());
+  auto number = byte.source ? byte.source.getDefiningOp<arith::SelectOp>()
+                            : arith::SelectOp();
+  auto isNaN = number
+                   ? number.getCondition().getDefiningOp<arith::CmpFOp>()
+                   : arith::CmpFOp();
+  Value x = number ? number.getFalseValue() : Value();
+  if (!isNaN || isNaN.getPredicate() != arith::CmpFPredicate::UNO ||
+      isNaN.getLhs() != x || isNaN.getRhs() != x ||
+      !matchPattern(number.getTrueValue(), m_AnyZeroFloat()))
+    return {};
+  return {x, byte.isUnsigned};
+}
+
+/// Two i32, each saturated to a byte, below the lower half of `above`.
+static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
+                       Value above, bool isUnsigned) {
+  std::string text = std::string("cvt.pack.sat.") + (isUnsigned ? "u8" : "s8") +
+                     ".s32.b32 $0, $2, $1, $3;";
+  return LLVM::InlineAsmOp::create(
+             b, loc, b.getI32Type(), ValueRange{low, high, above}, text,
+             "=r,r,r,r", /*has_side_effects=*/false, /*is_align_stack=*/false,
+             LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+             ArrayAttr())
+      .getResult(0);
+}
+
+/// The bytes at the beginning of `words` that `op` has: less than a word, or
+/// words and a half.
+static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
+  Location loc = op.getLoc();
+  auto type = dyn_cast<VectorType>(op.getType());
+  if (!type)
+    return arith::TruncIOp::create(b, loc, op.getType(), words.front());
+  auto bytes = VectorType::get({int64_t(words.size()) * 4}, b.getI8Type());
+  auto whole = vector::FromElementsOp::create(
+      b, loc, VectorType::get({int64_t(words.size())}, b.getI32Type()), words);
+  Value all = vector::BitCastOp::create(b, loc, bytes, whole);
+  return vector::ExtractStridedSliceOp::create(
+      b, loc, all, /*offsets=*/{0}, type.getShape(), /*strides=*/{1});
+}
+
+/// Bytes that saturate, packed by an instruction for two of them. ptxas makes
+/// one of it and the two roundings before it.
+static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
+  if (!getElementTypeOrSelf(op.getType()).isInteger(8) ||
+      !getElementTypeOrSelf(op.getIn()).isInteger(32))
+    return {};
+  auto conversion = op.getIn().getDefiningOp<arith::FPToSIOp>();
+  SaturatedByte byte =
+      conversion
+          ? getRounded(conversion)
+          : dropByteBounds<arith::MaxSIOp, arith::MinSIOp>(op.getIn());
+  auto type = dyn_cast<VectorType>(op.getType());
+  int64_t count = type ? type.getNumElements() : 1;
+  if (!byte.source || (count > 1 && count % 2 != 0))
+    return {};
+  Location loc = op.getLoc();
+  Value zero = arith::ConstantIntOp::create(b, loc, 0, 32);
+  auto get = [&](int64_t i) -> Value {
+    if (i >= count)
+      return zero;
+    Value x = type ? vector::ExtractOp::create(b, loc, byte.source, i)
+                   : Value(byte.source);
+    if (!conversion)
+      return x;
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, b.getI32Type(), b.getStringAttr("llvm.nvvm.f2i.rn"),
+               ValueRange{x})
+        .getResults();
+  };
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < count; i += 4) {
+    Value upper = i + 2 < count ? packBytes(b, loc, get(i + 2), get(i + 3),
+                                            zero, byte.isUnsigned)
+                                : zero;
+    words.push_back(
+        packBytes(b, loc, get(i), get(i + 1), upper, byte.isUnsigned));
+  }
+  if (count % 4 != 0) // 1 or 2 in a word of their own
+    return lowerFew(b, op, words);
+  Value whole = vector::FromElementsOp::create(
+      b, loc, VectorType::get({count / 4}, b.getI32Type()), words);
+  return vector::BitCastOp::create(b, loc, type, whole);
+}
+
 namespace {
 class MathToNVVMPass : public mlafix::impl::MathToNVVMPassBase<MathToNVVMPass> {
 public:
@@ -182,6 +318,8 @@ LogicalResult MathToNVVMPass::run(LLVM::LLVMFuncOp function) {
       result = lowerDivision(b, division);
     else if (auto comparison = dyn_cast<arith::CmpFOp>(op))
       result = lowerComparison(b, comparison);
+    else if (auto truncation = dyn_cast<arith::TruncIOp>(op))
+      result = lowerTruncation(b, truncation);
     else if (isa_and_nonnull<math::MathDialect>(op->getDialect()))
       result = lowerMath(b, op);
     if (result) {

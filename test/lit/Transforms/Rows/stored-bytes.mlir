@@ -1,4 +1,5 @@
-// Bytes are stored from any number, saturating: f32 is rounded to nearest even by an addition, NaN is 0.
+// Bytes are stored from any number, saturating: f32 is rounded to nearest even by an addition, NaN is 0. GPUs have
+// instructions for both, and for packing two of them.
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=distributed -o - | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 !i8s = memref<?x16xi8, strided<[?, 1], offset: ?>>
@@ -9,12 +10,17 @@
 // CHECK-DAG: %[[LOW:.*]] = arith.constant dense<-1.280000e+02> : vector<16xf32>
 // CHECK-DAG: %[[HIGH:.*]] = arith.constant dense<1.270000e+02> : vector<16xf32>
 // CHECK-DAG: %[[MOST:.*]] = arith.constant dense<255> : vector<16xi32>
-// PTX: setp.num.f32
-// The sum's low byte has the integer, too, but ptxas does not take it for that.
-// PTX: add.rn.f32 {{.*}}, 0f4B400000
-// PTX: cvt.rzi.s32.f32
-// PTX: st.global.b32
-// PTX: min.s32
+// PTX-LABEL: .entry k_dense
+// PTX: ld.global.v4.b32 {%[[A:r[0-9]+]], %[[B:r[0-9]+]], %[[C:r[0-9]+]], %[[D:r[0-9]+]]}
+// PTX-DAG: cvt.rni.s32.f32 %[[RD:r[0-9]+]], %[[D]];
+// PTX-DAG: cvt.rni.s32.f32 %[[RC:r[0-9]+]], %[[C]];
+// PTX: cvt.pack.sat.s8.s32.b32 %[[UPPER:r[0-9]+]], %[[RD]], %[[RC]], %r
+// PTX-DAG: cvt.rni.s32.f32 %[[RB:r[0-9]+]], %[[B]];
+// PTX-DAG: cvt.rni.s32.f32 %[[RA:r[0-9]+]], %[[A]];
+// PTX: cvt.pack.sat.s8.s32.b32 %[[WORD:r[0-9]+]], %[[RB]], %[[RA]], %[[UPPER]];
+// PTX: st.global.b32 {{.*}}, %[[WORD]];
+// PTX-NOT: {{min|max}}.s32
+// PTX-COUNT-2: cvt.pack.sat.u8.s32.b32
 // PTX: st.global.b32
 mlafix.kernel @k(%a: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %b: !u8s {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                  %x: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %i: !i32s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
