@@ -32,6 +32,21 @@ Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
   return s.fma(power, rest, power);
 }
 
+Value mlafix::buildReciprocal(ShapedBuilder s, Value x, Value near) {
+  Value rest = s.fma(x, near, s.f(-1.0f));
+  return s.fma(near, arith::NegFOp::create(s.b, s.loc, rest), near);
+}
+
+/// The signs of the rest and of the reciprocal are such that a quotient of 0
+/// keeps its own.
+Value mlafix::buildQuotient(ShapedBuilder s, Value x, Value divisor,
+                            Value reciprocal) {
+  Value near = s.op<arith::MulFOp>(x, reciprocal);
+  Value minusX = arith::NegFOp::create(s.b, s.loc, x);
+  Value rest = s.fma(near, divisor, minusX);
+  return s.fma(rest, arith::NegFOp::create(s.b, s.loc, reciprocal), near);
+}
+
 /// With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m +
 /// 1), log(m) = 2 atanh(t), the series up to t^11 (|t| < 0.172: relative error
 /// 5e-9 before rounding). log2(1) is exactly 0.

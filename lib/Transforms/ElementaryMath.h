@@ -19,6 +19,16 @@ using BinaryFn = llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>;
 /// for all x: what rounding takes from the exponent is put back.
 mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 
+/// 1 / x rounded to nearest, of x in [2^-64, 2^64]; `near` is off by 1 unit in
+/// the last place at most.
+mlir::Value buildReciprocal(ShapedBuilder s, mlir::Value x, mlir::Value near);
+
+/// x / divisor rounded to nearest, by the reciprocal of the divisor that
+/// buildReciprocal gives: of |x| up to 2^62 whose quotient is 0, or 2^-26 and
+/// more. Smaller ones come out below 2^-25, with their sign.
+mlir::Value buildQuotient(ShapedBuilder s, mlir::Value x, mlir::Value divisor,
+                          mlir::Value reciprocal);
+
 /// log2(x), with an error of a few units in the last place for all x, those
 /// near 1 included; log2(1) is exactly 0. `divide` is called with divisors in
 /// [1.7, 2.5] alone.

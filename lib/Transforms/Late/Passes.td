@@ -73,14 +73,18 @@ def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
 }
 
 def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {
-  let summary = "divisions by powers of two and by constants become products";
+  let summary = "divisions by numbers that are known, or nearly so, become products";
   let description = [{
     A division by a power of two that was f8E8M0FNU becomes a product with its inverse. The inverse is a power of two as
     well, so the product is exact for all numbers.
 
     A division by a constant above 1 with at most 20 significant bits becomes a product with the constant's inverse in
     two parts. It takes two operations instead of a dozen, has no branch, and is correctly rounded (N10). The dividend
-    must have a lower bound that a maximum ensures, as that of a scale does: 2^-114 for 448. For GPUs.
+    must have a lower bound that a maximum ensures, as that of a scale does: 2^-114 for 448.
+
+    A division by a number that is known to be within 2^-20 and 2^20, as that of a hyperbolic tangent by 1 + e^-2|x|,
+    becomes a product with the number's reciprocal and a correction by the remainder, which is correctly rounded too. The
+    dividend must be a sum with a constant, so that no remainder is too small for f32. For GPUs.
 
     ```mlir
     // Before
@@ -91,17 +95,19 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
     %scale = math.fma %most, %high, %less : f32
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
-    A pack that is divided by one number and stored as fp8 is multiplied by the number's reciprocal, and each quotient
-    is corrected by the remainder of its dividend. That takes three operations per element instead of a dozen, and gives
-    the same bits. Packs of a block share one branch, and one reciprocal if they have one divisor. If the divisor is in
-    [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can tell from 0 are correctly rounded (N10) before
-    they are narrowed. Otherwise elements are divided one by one. For GPUs: a CPU divides a vector at once.
+    A pack that is divided by one number and stored as fp8, made integers or added to a constant of at least 1 is
+    multiplied by the number's reciprocal, and each quotient is corrected by the remainder of its dividend. That takes
+    three operations per element instead of a dozen, and gives the same bits. Packs of a block share one branch, and one
+    reciprocal if they have one divisor. If the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that
+    the result can tell from 0 are correctly rounded (N10). Otherwise elements are divided one by one. For GPUs: a CPU
+    divides a vector at once.
 
     ```mlir
     // Before

@@ -25,10 +25,16 @@
 // rounded multiplication by arbitrary precision constants", IEEE Trans. Comput.
 // 57, 2008, have other constants.)
 //
+// By a number whose bounds its operations tell, as those of tanh do: the
+// product with its reciprocal and a correction, which ShareReciprocals.cpp
+// explains. Neither range needs a check.
+//
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/ElementaryMath.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/ShapedBuilder.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -36,6 +42,7 @@
 #include "llvm/Support/DebugLog.h"
 
 #include <cmath>
+#include <limits>
 
 #define DEBUG_TYPE "mlafix-replace-divisions"
 
@@ -133,6 +140,94 @@ static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
 }
 
 namespace {
+/// Where a value lies unless it is NaN.
+struct Interval {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+
+  bool isWithin(double least, double most) const {
+    return low >= least && high <= most;
+  }
+};
+} // namespace
+
+static Interval getInterval(Value value);
+
+/// Of what grows with its operands, or falls: the results at the ends. An end
+/// that is no number, as 0 * inf, tells nothing.
+static Interval getBetween(std::initializer_list<double> ends) {
+  if (llvm::any_of(ends, [](double end) { return std::isnan(end); }))
+    return {};
+  return {std::min(ends), std::max(ends)};
+}
+
+static Interval getIntervalOfBinary(Operation *op) {
+  Interval x = getInterval(op->getOperand(0)), y = getInterval(op->getOperand(1));
+  if (isa<arith::AddFOp>(op))
+    return getBetween({x.low + y.low, x.high + y.high});
+  if (isa<arith::SubFOp>(op))
+    return getBetween({x.low - y.high, x.high - y.low});
+  return getBetween(
+      {x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high});
+}
+
+/// What the operations of `value` tell, with room for their rounding: the power
+/// of a number that is not above 0 is at most 2.
+static Interval getInterval(Value value) {
+  Operation *op = value.getDefiningOp();
+  APFloat number(0.0f);
+  if (!op)
+    return {};
+  if (matchPattern(value, m_ConstantFloat(&number)))
+    return number.isNaN() ? Interval()
+                          : Interval{number.convertToDouble(),
+                                  number.convertToDouble()};
+  if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
+    return getIntervalOfBinary(op);
+  Interval all;
+  if (isa<math::AbsFOp>(op))
+    all.low = 0.0;
+  if (isa<math::ExpOp, math::Exp2Op>(op)) {
+    all.low = 0.0;
+    if (getInterval(op->getOperand(0)).high <= 0.0)
+      all.high = 2.0;
+  }
+  return all;
+}
+
+/// True if `value` is 0, NaN or at least 2^-60 in magnitude: a sum with a
+/// constant c, which is at least 2^-25 of c.
+static bool isCoarse(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op))
+    return std::abs(getConstant(value)) >= 0x1p-60f;
+  return llvm::any_of(op->getOperands(), [](Value operand) {
+    return std::abs(getConstant(operand)) >= 0x1p-35f;
+  });
+}
+
+/// x / y by the reciprocal of y, if their ranges allow it; else null.
+static Value buildInRange(OpBuilder &b, arith::DivFOp op) {
+  Value x = op.getLhs(), y = op.getRhs();
+  if (!getInterval(y).isWithin(0x1p-20, 0x1p20) ||
+      !getInterval(x).isWithin(-0x1p60, 0x1p60) || !isCoarse(x))
+    return Value();
+  Location loc = op.getLoc();
+  Value near = y;
+  if (auto vector = dyn_cast<VectorType>(y.getType())) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      elements.push_back(buildNearReciprocal(
+          b, loc, vector::ExtractOp::create(b, loc, y, i)));
+    near = vector::FromElementsOp::create(b, loc, vector, elements);
+  } else {
+    near = buildNearReciprocal(b, loc, y);
+  }
+  ShapedBuilder s(b, loc, y.getType());
+  return buildQuotient(s, x, y, buildReciprocal(s, y, near));
+}
+
+namespace {
 class ReplaceDivisionsPass
     : public mlafix::impl::ReplaceDivisionsPassBase<ReplaceDivisionsPass> {
 public:
@@ -164,7 +259,7 @@ private:
     float divisor = getConstant(op.getRhs());
     return isReplaceable(divisor, getLeast(op.getLhs()))
                ? buildByConstant(b, loc, op.getLhs(), divisor)
-               : Value();
+               : buildInRange(b, op);
   }
 };
 } // namespace

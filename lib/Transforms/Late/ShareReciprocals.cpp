@@ -17,10 +17,12 @@
 // System/6000 processor", IBM J. Res. Dev. 34, 1990, proves it of a q within
 // one unit.) Nothing overflows where s is in [2^-64, 2^64] and |x| up to 2^62;
 // and rest is exact where |x / s| is 2^-26 or more. Smaller quotients come out
-// below 2^-25, with their sign, which fp8 narrows to 0 of that sign.
+// below 2^-25, with their sign: fp8 narrows them to 0 of that sign, an integer
+// is 0, and they are lost in a sum with a number of at least 1.
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/ElementaryMath.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/ShapedBuilder.h"
@@ -46,22 +48,41 @@ using namespace mlafix;
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
 
-/// True if nothing is left of `value` but fp8, which has no number between 0
-/// and 2^-17 but 0; bounds may come before.
+/// True if `user` gives the same for all of its operand `value` that have one
+/// sign and a magnitude below 2^-25: a sum with a number of at least 1, or an
+/// integer.
+static bool hidesSmall(Operation *user, Value value) {
+  if (isa<arith::AddFOp, arith::SubFOp>(user)) {
+    APFloat number(0.0f);
+    bool isLeft = user->getOperand(0) == value;
+    return matchPattern(user->getOperand(isLeft ? 1 : 0),
+                        m_ConstantFloat(&number)) &&
+           abs(number) >= APFloat(1.0f);
+  }
+  // Whether it is NaN.
+  if (auto comparison = dyn_cast<arith::CmpFOp>(user))
+    return comparison.getLhs() == comparison.getRhs();
+  return isa<math::RoundEvenOp, arith::FPToSIOp, arith::FPToUIOp>(user);
+}
+
+/// True if nothing is left of `value` but what has no number between 0 and
+/// 2^-25 but 0: fp8, or what hidesSmall; bounds may come before.
 static bool isNarrowed(Value value) {
-  return llvm::all_of(value.getUsers(), [](Operation *user) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<arith::TruncFOp>(user))
       return isa<Float8E4M3FNType, Float8E5M2Type>(
           getElementTypeOrSelf(user->getResult(0)));
-    return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
-               arith::MinNumFOp>(user) &&
-           matchPattern(user->getOperand(1), m_Constant()) &&
-           isNarrowed(user->getResult(0));
+    if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+            arith::MinNumFOp>(user))
+      return matchPattern(user->getOperand(1), m_Constant()) &&
+             isNarrowed(user->getResult(0));
+    return isa<arith::SelectOp>(user) ? isNarrowed(user->getResult(0))
+                                      : hidesSmall(user, value);
   });
 }
 
 /// The number that the elements of a pack are all divided by; null where they
-/// are not, or where the quotients are used for more than fp8.
+/// are not, or where more than isNarrowed is left of the quotients.
 static Value getSharedDivisor(arith::DivFOp op) {
   auto type = dyn_cast<VectorType>(op.getType());
   auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
@@ -86,15 +107,6 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
     partials.push_back(reduceTree(b, loc, ReduceKind::max, std::move(values)));
   }
   return reduceTree(b, loc, ReduceKind::max, std::move(partials));
-}
-
-/// 1 / s, rounded to nearest, of a normal number: the two steps that ptxas has
-/// for `rcp.rn.f32` of such, without a look at whether it is one.
-static Value buildReciprocal(OpBuilder &b, Location loc, Value divisor) {
-  ShapedBuilder s(b, loc, divisor.getType());
-  Value near = buildNearReciprocal(b, loc, divisor);
-  Value rest = s.fma(divisor, near, s.f(-1.0f));
-  return s.fma(near, arith::NegFOp::create(b, loc, rest), near);
 }
 
 namespace {
@@ -142,26 +154,21 @@ Value SharedDivisions::buildInRange(OpBuilder &b, Location loc) {
   return holds;
 }
 
-/// The signs of the rest and of the reciprocal are such that a quotient of 0
-/// keeps its own.
 SmallVector<Value> SharedDivisions::buildQuotients(OpBuilder &b, Location loc) {
   llvm::DenseMap<Value, Value> reciprocals;
   SmallVector<Value> quotients;
   for (auto [op, divisor] : llvm::zip(ops, divisors)) {
     Value &reciprocal = reciprocals[divisor];
     if (!reciprocal)
-      reciprocal = buildReciprocal(b, loc, divisor);
-    Type row = op.getType();
-    ShapedBuilder s(b, loc, row);
-    auto broadcast = [&](Value x) -> Value {
-      return vector::BroadcastOp::create(b, loc, row, x);
+      reciprocal =
+          buildReciprocal(ShapedBuilder(b, loc, divisor.getType()), divisor,
+                          buildNearReciprocal(b, loc, divisor));
+    auto broadcast = [&, type = op.getType()](Value x) -> Value {
+      return vector::BroadcastOp::create(b, loc, type, x);
     };
-    Value factors = broadcast(reciprocal);
-    Value near = s.op<arith::MulFOp>(op.getLhs(), factors);
-    Value minusX = arith::NegFOp::create(b, loc, op.getLhs());
-    Value rest = s.fma(near, broadcast(divisor), minusX);
-    quotients.push_back(
-        s.fma(rest, arith::NegFOp::create(b, loc, factors), near));
+    Value factors = broadcast(reciprocal), all = broadcast(divisor);
+    quotients.push_back(buildQuotient(ShapedBuilder(b, loc, op.getType()),
+                                      op.getLhs(), all, factors));
   }
   return quotients;
 }

@@ -1,5 +1,5 @@
 // A division by a power of two from f8E8M0FNU is a product with its inverse; a division by a constant of few bits one with the constant's inverse in
-// two parts. Others stay divisions.
+// two parts. Divisors within known bounds are multiplied by their reciprocals. Others stay divisions.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-replace-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scales --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=POWERS
@@ -111,5 +111,61 @@ mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"
     %cd = arith.addf %c, %d : f32
     %abcd = arith.addf %ab, %cd : f32
     mlafix.store %abcd, %y[%t] : f32, !numbers
+  }
+}
+
+// 1 + e^-2|x| is known to be within 1 and 3, and 1 less that power to be 0 or at least 2^-24: no range is checked.
+// CHECK-LABEL: mlafix.kernel @bounded_any
+// CHECK: %[[LESS:.*]] = arith.subf %{{.*}}, %[[POWER:.*]] : vector<1xf32>
+// CHECK: %[[MORE:.*]] = arith.addf %[[POWER]]
+// CHECK-NOT: arith.divf
+// CHECK: nvvm.rcp.approx.ftz.f
+// CHECK-NEXT: %[[ABOUT:.*]] = vector.{{broadcast|from_elements}}
+// CHECK: %[[OFF:.*]] = math.fma %[[MORE]], %[[ABOUT]]
+// CHECK: %[[MINUS_OFF:.*]] = arith.negf %[[OFF]]
+// CHECK: %[[R:.*]] = math.fma %[[ABOUT]], %[[MINUS_OFF]], %[[ABOUT]]
+// CHECK: %[[NEAR:.*]] = arith.mulf %[[LESS]], %[[R]]
+// CHECK: %[[MINUS:.*]] = arith.negf %[[LESS]]
+// CHECK: %[[REST:.*]] = math.fma %[[NEAR]], %[[MORE]], %[[MINUS]]
+// CHECK: %[[MINUS_R:.*]] = arith.negf %[[R]]
+// CHECK: math.fma %[[REST]], %[[MINUS_R]], %[[NEAR]]
+mlafix.kernel @bounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : !tile
+  %minus2 = arith.constant dense<-2.0> : !tile
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %size = math.absf %v : !tile
+    %exponent = arith.mulf %size, %minus2 : !tile
+    %power = math.exp %exponent : !tile
+    %less = arith.subf %one, %power : !tile
+    %more = arith.addf %one, %power : !tile
+    %q = arith.divf %less, %more : !tile
+    mlafix.store %q, %y[%t] : !tile, !rows
+  }
+}
+
+// The power of any number may be infinite, and a row that is divided may be too small for its remainder.
+// CHECK-LABEL: mlafix.kernel @unbounded_any
+// CHECK-COUNT-2: arith.divf
+mlafix.kernel @unbounded(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                         %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant dense<1.0> : !tile
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %power = math.exp %v : !tile
+    %more = arith.addf %one, %power : !tile
+    %less = arith.subf %one, %power : !tile
+    %q = arith.divf %less, %more : !tile
+    mlafix.store %q, %y[%t] : !tile, !rows
+    %size = math.absf %v : !tile
+    %minus = arith.negf %size : !tile
+    %small = math.exp %minus : !tile
+    %above1 = arith.addf %one, %small : !tile
+    %r = arith.divf %v, %above1 : !tile
+    mlafix.store %r, %z[%t] : !tile, !rows
   }
 }

@@ -5,6 +5,7 @@
 
 !e4m3 = memref<?x4xf8E4M3FN, strided<[?, 1], offset: ?>>
 !e5m2 = memref<?x4xf8E5M2, strided<[?, 1], offset: ?>>
+!i8s = memref<?x4xi8, strided<[?, 1], offset: ?>>
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 !numbers = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<4xf32, #mlafix.dim<4>>
@@ -23,9 +24,9 @@
 // CHECK: %[[LESS:.*]] = arith.negf %[[OFF]]
 // CHECK: %[[R:.*]] = math.fma %[[ABOUT]], %[[LESS]], %[[ABOUT]] : f32
 // CHECK: %[[RS:.*]] = vector.broadcast %[[R]]
+// CHECK: %[[D:.*]] = vector.broadcast %[[S]]
 // CHECK: %[[NEAR:.*]] = arith.mulf %[[X:.*]], %[[RS]]
 // CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
-// CHECK: %[[D:.*]] = vector.broadcast %[[S]]
 // CHECK: %[[REST:.*]] = math.fma %[[NEAR]], %[[D]], %[[MINUS]]
 // CHECK: %[[NEGATIVE:.*]] = arith.negf %[[RS]]
 // CHECK: math.fma %[[REST]], %[[NEGATIVE]], %[[NEAR]]
@@ -98,6 +99,53 @@ mlafix.kernel @pair(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "writ
     %q = arith.divf %w, %row : !tile
     mlafix.store %p, %out[%t] : !tile, !e4m3
     mlafix.store %q, %other[%t] : !tile, !e4m3
+  }
+}
+
+// An integer tells a small quotient as little from 0, nor does a sum with a number of at least 1.
+// CHECK-LABEL: mlafix.kernel @bytes_fast
+// CHECK: %[[Q:.*]]:2 = scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
+// CHECK: } else {
+// CHECK-COUNT-2: arith.divf
+// CHECK-DAG: arith.cmpf uno, %[[Q]]#0, %[[Q]]#0
+// CHECK-DAG: arith.subf %[[Q]]#1
+// CHECK-LABEL: mlafix.kernel @bytes_any
+mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                     %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                     %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                     %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                     %s: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant dense<1.0> : !tile
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %w = mlafix.load %y[%t] : !rows -> !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %p = arith.divf %v, %row : !tile
+    %q = arith.divf %w, %row : !tile
+    %less = arith.subf %q, %c1 : !tile
+    mlafix.store %p, %out[%t] : !tile, !i8s
+    mlafix.store %less, %z[%t] : !tile, !rows
+  }
+}
+
+// In a sum with a smaller number it shows.
+// CHECK-LABEL: mlafix.kernel @small_sum_fast
+// CHECK-NOT: scf.if %{{.*}} -> (vector
+// CHECK: arith.divf
+mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                         %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                         %s: f32) {
+  %c0 = arith.constant 0 : index
+  %half = arith.constant dense<0.5> : !tile
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %v, %row : !tile
+    %more = arith.addf %q, %half : !tile
+    mlafix.store %more, %z[%t] : !tile, !rows
   }
 }
 
