@@ -211,9 +211,8 @@ static SaturatedByte getRounded(arith::FPToSIOp op) {
       dropByteBounds<arith::MaxNumFOp, arith::MinNumFOp>(sum.getLhs());
   auto number = byte.source ? byte.source.getDefiningOp<arith::SelectOp>()
                             : arith::SelectOp();
-  auto isNaN = number
-                   ? number.getCondition().getDefiningOp<arith::CmpFOp>()
-                   : arith::CmpFOp();
+  auto isNaN = number ? number.getCondition().getDefiningOp<arith::CmpFOp>()
+                      : arith::CmpFOp();
   Value x = number ? number.getFalseValue() : Value();
   if (!isNaN || isNaN.getPredicate() != arith::CmpFPredicate::UNO ||
       isNaN.getLhs() != x || isNaN.getRhs() != x ||
@@ -258,9 +257,8 @@ static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
     return {};
   auto conversion = op.getIn().getDefiningOp<arith::FPToSIOp>();
   SaturatedByte byte =
-      conversion
-          ? getRounded(conversion)
-          : dropByteBounds<arith::MaxSIOp, arith::MinSIOp>(op.getIn());
+      conversion ? getRounded(conversion)
+                 : dropByteBounds<arith::MaxSIOp, arith::MinSIOp>(op.getIn());
   auto type = dyn_cast<VectorType>(op.getType());
   int64_t count = type ? type.getNumElements() : 1;
   if (!byte.source || (count > 1 && count % 2 != 0))
@@ -274,9 +272,9 @@ static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
                    : Value(byte.source);
     if (!conversion)
       return x;
-    return LLVM::CallIntrinsicOp::create(
-               b, loc, b.getI32Type(), b.getStringAttr("llvm.nvvm.f2i.rn"),
-               ValueRange{x})
+    return LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(),
+                                         b.getStringAttr("llvm.nvvm.f2i.rn"),
+                                         ValueRange{x})
         .getResults();
   };
   SmallVector<Value> words;

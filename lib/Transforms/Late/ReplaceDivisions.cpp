@@ -162,7 +162,8 @@ static Interval getBetween(std::initializer_list<double> ends) {
 }
 
 static Interval getIntervalOfBinary(Operation *op) {
-  Interval x = getInterval(op->getOperand(0)), y = getInterval(op->getOperand(1));
+  Interval x = getInterval(op->getOperand(0)),
+           y = getInterval(op->getOperand(1));
   if (isa<arith::AddFOp>(op))
     return getBetween({x.low + y.low, x.high + y.high});
   if (isa<arith::SubFOp>(op))
@@ -179,9 +180,9 @@ static Interval getInterval(Value value) {
   if (!op)
     return {};
   if (matchPattern(value, m_ConstantFloat(&number)))
-    return number.isNaN() ? Interval()
-                          : Interval{number.convertToDouble(),
-                                  number.convertToDouble()};
+    return number.isNaN()
+               ? Interval()
+               : Interval{number.convertToDouble(), number.convertToDouble()};
   if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(op))
     return getIntervalOfBinary(op);
   Interval all;
@@ -217,8 +218,8 @@ static Value buildInRange(OpBuilder &b, arith::DivFOp op) {
   if (auto vector = dyn_cast<VectorType>(y.getType())) {
     SmallVector<Value> elements;
     for (int64_t i = 0; i < vector.getNumElements(); ++i)
-      elements.push_back(buildNearReciprocal(
-          b, loc, vector::ExtractOp::create(b, loc, y, i)));
+      elements.push_back(
+          buildNearReciprocal(b, loc, vector::ExtractOp::create(b, loc, y, i)));
     near = vector::FromElementsOp::create(b, loc, vector, elements);
   } else {
     near = buildNearReciprocal(b, loc, y);

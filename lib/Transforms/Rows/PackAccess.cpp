@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -358,6 +359,41 @@ static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   return arith::AddIOp::create(b, loc, firsts, step);
 }
 
+/// The constant in all elements of a row.
+static std::optional<int64_t> getConstantOfRow(Value row) {
+  if (auto splat = row.getDefiningOp<SplatOp>())
+    row = splat->getOperand(0);
+  APInt constant;
+  if (!matchPattern(row, m_ConstantInt(&constant)))
+    return std::nullopt;
+  return constant.getSExtValue();
+}
+
+/// Whether the indices of a pack are below a constant, or not, where the
+/// constant is between packs: what its first index tells of all of them. Null
+/// for other comparisons.
+static Value compareIndices(OpBuilder &b, VectorType type, arith::CmpIOp op,
+                            ValueRange operands) {
+  using P = arith::CmpIPredicate;
+  std::optional<int64_t> bound = getConstantOfRow(op.getRhs());
+  if (!op.getLhs().getDefiningOp<IotaOp>() || !bound)
+    return Value();
+  P predicate = op.getPredicate();
+  if (llvm::is_contained({P::sle, P::ule, P::sgt, P::ugt}, predicate))
+    ++*bound;
+  else if (!llvm::is_contained({P::slt, P::ult, P::sge, P::uge}, predicate))
+    return Value();
+  if (*bound % type.getNumElements() != 0)
+    return Value();
+  Location loc = op.getLoc();
+  auto getFirst = [&](Value pack) -> Value {
+    return vector::ExtractOp::create(b, loc, pack, 0);
+  };
+  Value holds = arith::CmpIOp::create(b, loc, predicate, getFirst(operands[0]),
+                                      getFirst(operands[1]));
+  return vector::BroadcastOp::create(b, loc, type, holds);
+}
+
 Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
                        ValueRange operands, PackPositionFn positionIn) {
   Location loc = op->getLoc();
@@ -385,6 +421,9 @@ Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
     return arith::ConstantOp::create(
         b, loc, DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
   }
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+    if (Value holds = compareIndices(b, type, comparison, operands))
+      return holds;
   OperationState state(loc, op->getName(), operands, {type}, op->getAttrs());
   return b.create(state)->getResult(0);
 }

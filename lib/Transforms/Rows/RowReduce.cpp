@@ -96,18 +96,111 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
   return shared;
 }
 
+//===----------------------------------------------------------------------===//
+// Spread partials
+//===----------------------------------------------------------------------===//
+//
+// A lane's partials of several packs are spread over the lanes while they are
+// exchanged: in each exchange a lane keeps half of its partials, by a bit of
+// its number, and gives the others to the lane that keeps those. Both add the
+// same two numbers that an exchange of all partials would, so that a sum's tree
+// is the same, with one exchange a pack less and an addition for two.
+
+/// The lane, of `packs`, that the partial of pack `pack` is left with: the bits
+/// of its number in reverse.
+static int64_t getKeeper(int64_t pack, int64_t packs) {
+  int64_t keeper = 0;
+  for (int64_t bit = 1, half = packs / 2; half > 0; bit *= 2, half /= 2)
+    keeper |= (pack & half) ? bit : 0;
+  return keeper;
+}
+
+/// True if partials of `packs` packs can be spread over lanes of `bits`.
+static bool areSpread(LaneBits bits, int64_t packs) {
+  return packs > 1 && llvm::isPowerOf2_64(packs) && bits.first == 1 &&
+         packs <= std::min(bits.end, kWarpThreads);
+}
+
+/// `partials` reduced across `lanes` lanes, each in the lanes whose numbers
+/// have its keeper's low bits.
+static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
+                               Value lane, Value mask, int64_t lanes,
+                               SmallVector<Value> partials) {
+  IndexBuilder x(b, loc);
+  for (int64_t distance = 1; distance < lanes; distance *= 2) {
+    size_t kept = std::max<size_t>(1, partials.size() / 2);
+    Value isUpper;
+    if (partials.size() > 1)
+      isUpper = x.compare(arith::CmpIPredicate::ne,
+                          x.band(lane, x.constant(distance)), x.constant(0));
+    for (size_t p = 0; p < kept; ++p) {
+      Value mine = partials[p], other = mine;
+      if (isUpper) {
+        Value lower = mine, upper = partials[p + kept];
+        mine = arith::SelectOp::create(b, loc, isUpper, upper, lower);
+        other = arith::SelectOp::create(b, loc, isUpper, lower, upper);
+      }
+      partials[p] = combine(b, loc, kind, mine,
+                            buildShuffleXor(b, loc, mask, other, distance));
+    }
+    partials.resize(kept);
+  }
+  return partials.front();
+}
+
+/// The tree of the partials that `packs` lanes keep.
+static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
+                      int64_t packs, Value partial) {
+  for (int64_t distance = packs / 2; distance > 0; distance /= 2)
+    partial = combine(b, loc, kind, partial,
+                      buildShuffleXor(b, loc, mask, partial, distance));
+  return partial;
+}
+
+/// The same as shareAcrossWarps, of the partial of `packs` that each lane
+/// keeps.
+static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
+                       int64_t packs, Value partial) {
+  IndexBuilder x(b, loc);
+  int64_t warps = layout.layout.getLanes() / kWarpThreads;
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto type =
+      MemRefType::get({warps * packs}, partial.getType(), AffineMap(), space);
+  Value shared = memref::AllocaOp::create(b, loc, type);
+  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value inWarp = x.rem(layout.lane, x.constant(kWarpThreads));
+  Value isKeeper =
+      x.compare(arith::CmpIPredicate::ult, inWarp, x.constant(packs));
+  writeIf(b, loc, isKeeper, [&](OpBuilder &then) {
+    IndexBuilder y(then, loc);
+    Value index = y.add(y.mul(warp, y.constant(packs)), inWarp);
+    memref::StoreOp::create(then, loc, partial, shared, ValueRange{index});
+  });
+  buildBarrier(b, loc);
+  return shared;
+}
+
+//===----------------------------------------------------------------------===//
+// Across warps and lanes
+//===----------------------------------------------------------------------===//
+
 /// The partials of the warps that a thread's own meets, `step` apart from the
 /// first of `met` on, reduced in each pack: by a thread that reads all of them
 /// while they are few, else by the lanes of every warp, each of which reads
-/// those of one warp. Both add them in the order of one tree.
+/// those of one warp. Both add them in the order of one tree. `kept`: whether
+/// lanes keep partials of `packs` packs, which are one here afterwards where
+/// lanes read them.
 static void reduceAcrossWarps(OpBuilder &b, Location loc,
                               const RowLayout &layout, ReduceKind kind,
-                              LaneBits bits, SmallVector<Value> &partials) {
-  constexpr size_t kMostRead = 16;
+                              LaneBits bits, int64_t packs,
+                              SmallVector<Value> &partials) {
+  constexpr int64_t kMostRead = 16;
   IndexBuilder x(b, loc);
-  int64_t warps = layout.layout.getLanes() / kWarpThreads,
-          packs = partials.size();
-  Value shared = shareAcrossWarps(b, loc, layout, partials);
+  int64_t warps = layout.layout.getLanes() / kWarpThreads;
+  bool areKept = packs > int64_t(partials.size());
+  Value shared = areKept ? shareKept(b, loc, layout, packs, partials.front())
+                         : shareAcrossWarps(b, loc, layout, partials);
   int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads),
           met = bits.end / kWarpThreads;
   Value base; // of this group's warps
@@ -115,24 +208,32 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
     Value warp = x.div(layout.lane, x.constant(kWarpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
   }
-  bool areShared = size_t(met / step * packs) > kMostRead;
+  bool areShared = met / step * packs > kMostRead;
   if (areShared) {
     Value mine = x.mul(x.band(layout.lane, x.constant((met - 1) & -step)),
                        x.constant(packs));
     base = base ? x.add(base, mine) : mine;
   }
   Value all = areShared ? x.i32(-1) : Value();
-  for (auto [p, partial] : llvm::enumerate(partials)) {
+  partials.clear();
+  for (int64_t p = 0; p < packs; ++p) {
     SmallVector<Value> values;
     for (int64_t w = 0; w < (areShared ? 1 : met); w += step) {
-      Value index = x.constant(w * packs + p);
+      Value index = x.constant(w * packs + (areKept ? getKeeper(p, packs) : p));
       values.push_back(memref::LoadOp::create(
           b, loc, shared, ValueRange{base ? x.add(base, index) : index}));
     }
-    partial = reduceTree(b, loc, kind, values);
-    for (int64_t half = step; areShared && half < met; half *= 2)
-      partial = combine(b, loc, kind, partial,
-                        buildShuffleXor(b, loc, all, partial, half));
+    partials.push_back(reduceTree(b, loc, kind, values));
+  }
+  if (areShared && areKept && packs <= met) {
+    Value partial = spreadAcrossLanes(b, loc, kind, layout.lane, all, met,
+                                      std::move(partials));
+    partials = {joinKept(b, loc, kind, all, packs, partial)};
+  } else if (areShared) {
+    for (Value &partial : partials)
+      for (int64_t half = step; half < met; half *= 2)
+        partial = combine(b, loc, kind, partial,
+                          buildShuffleXor(b, loc, all, partial, half));
   }
   buildBarrier(b, loc); // a loop may come back to this memory
 }
@@ -156,16 +257,29 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   if (op.getInLane())
     return;
   Location loc = op.getLoc();
-  LaneBits bits = bitsOf(layout, getTileDim(op.getSource().getType()),
-                         /*inGroups=*/isRowTile(op.getType()));
+  bool inGroups = isRowTile(op.getType());
+  LaneBits bits =
+      bitsOf(layout, getTileDim(op.getSource().getType()), inGroups);
   Value mask = layout.maskAt(b, op);
-  for (Value &partial : partials)
-    for (int64_t distance = bits.first;
-         distance < std::min(bits.end, kWarpThreads); distance *= 2)
-      partial = combine(b, loc, op.getKind(), partial,
-                        buildShuffleXor(b, loc, mask, partial, distance));
-  if (bits.end > kWarpThreads && bits.first < bits.end)
-    reduceAcrossWarps(b, loc, layout, op.getKind(), bits, partials);
+  auto packs = static_cast<int64_t>(partials.size());
+  bool isSpread = !inGroups && areSpread(bits, packs);
+  bool acrossWarps = bits.end > kWarpThreads && bits.first < bits.end;
+  if (isSpread) {
+    Value partial =
+        spreadAcrossLanes(b, loc, op.getKind(), layout.lane, mask,
+                          std::min(bits.end, kWarpThreads), partials);
+    if (!acrossWarps)
+      partial = joinKept(b, loc, op.getKind(), mask, packs, partial);
+    partials = {partial};
+  } else {
+    for (Value &partial : partials)
+      for (int64_t distance = bits.first;
+           distance < std::min(bits.end, kWarpThreads); distance *= 2)
+        partial = combine(b, loc, op.getKind(), partial,
+                          buildShuffleXor(b, loc, mask, partial, distance));
+  }
+  if (acrossWarps)
+    reduceAcrossWarps(b, loc, layout, op.getKind(), bits, packs, partials);
 }
 
 SmallVector<Value> mlafix::reduceAcrossPacks(OpBuilder &b,

@@ -55,7 +55,8 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
 
 // The order of a sum is that of its packs, lanes first.
 // CHECK-LABEL: @sum_fast
-// CHECK-COUNT-10: nvvm.shfl.sync bfly
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
 // CHECK-DAG: memref.alloca() : memref<16xi32, #gpu.address_space<workgroup>>
 // CHECK-COUNT-16: memref.load
 // CHECK-LABEL: @sum_any

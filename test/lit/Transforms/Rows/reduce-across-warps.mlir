@@ -11,7 +11,9 @@
 // MANY: bar.sync
 // MANY: ld.shared
 // MANY-NOT: ld.shared
-// MANY-COUNT-20: shfl.sync.bfly
+// Five exchanges of a lane's last pack, and of four packs three more; two for the tree of the packs.
+// MANY-COUNT-8: shfl.sync.bfly
+// MANY-NOT: shfl.sync
 // MANY: bar.sync
 // MANY-NOT: ld.shared
 mlafix.kernel @many(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !many {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {

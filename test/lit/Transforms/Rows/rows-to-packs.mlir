@@ -16,9 +16,14 @@ module attributes {mlafix.target = "sm_80"} {
       %v = mlafix.load %x[%t] if %p : !rows -> !tile
       // CHECK-COUNT-2: arith.addf %{{.*}} : vector<4xf32>
       %w = arith.addf %v, %v : !tile
-      // Four exchanges of each pack, then one sum of both.
-      // CHECK-COUNT-8: nvvm.shfl.sync bfly %[[MASK]]
-      // CHECK-NEXT: arith.addf
+      // The first exchange leaves each lane one of two packs, three more the pack's sum, and the last one that of both.
+      // CHECK: %[[BIT:.*]] = arith.cmpi ne
+      // CHECK: %[[MINE:.*]] = arith.select %[[BIT]], %[[UPPER:.*]], %[[LOWER:.*]] : f32
+      // CHECK: %[[OTHER:.*]] = arith.select %[[BIT]], %[[LOWER]], %[[UPPER]] : f32
+      // CHECK: %[[GOT:.*]] = nvvm.shfl.sync bfly %[[MASK]], %[[OTHER]], %c1_i32
+      // CHECK-NEXT: arith.addf %[[MINE]], %[[GOT]]
+      // CHECK-COUNT-3: nvvm.shfl.sync bfly %[[MASK]]
+      // CHECK: nvvm.shfl.sync bfly %[[MASK]], %{{.*}}, %c1_i32
       // CHECK-NEXT: arith.addf
       // CHECK-NOT: nvvm.shfl
       %s = mlafix.reduce add %w : !tile
@@ -92,6 +97,41 @@ module attributes {mlafix.target = "sm_80"} {
       %i = mlafix.iota : !tile
       // CHECK-COUNT-2: vector.store
       mlafix.store %i, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// Where the bound of a comparison lies between packs, a pack's first index tells for all of its elements.
+!rows = memref<?x128xi32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xi32, #mlafix.dim<128>>
+!bits = tensor<128xi1, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @bounds
+  mlafix.kernel @bounds(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c100 = arith.constant 100 : i32
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %i = mlafix.iota : !tile
+      %below = mlafix.splat %c100 : i32 -> !tile
+      %last = arith.constant dense<63> : !tile
+      %within = arith.constant dense<66> : !tile
+      // CHECK: %[[ONE:.*]] = arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+      // CHECK-NEXT: %[[A:.*]] = vector.broadcast %[[ONE]] : i1 to vector<4xi1>
+      %a = arith.cmpi slt, %i, %below : !tile
+      // CHECK: %[[OTHER:.*]] = arith.cmpi sgt, %{{.*}}, %{{.*}} : i32
+      // CHECK-NEXT: %[[B:.*]] = vector.broadcast %[[OTHER]] : i1 to vector<4xi1>
+      %b = arith.cmpi sgt, %i, %last : !tile
+      // CHECK: arith.cmpi slt, %{{.*}}, %{{.*}} : vector<4xi32>
+      %c = arith.cmpi slt, %i, %within : !tile
+      %ab = arith.andi %a, %b : !bits
+      %abc = arith.andi %ab, %c : !bits
+      %zero = arith.constant dense<0> : !tile
+      %v = arith.select %abc, %i, %zero : !bits, !tile
+      mlafix.store %v, %x[%t] : !tile, !rows
     }
   }
 }
