@@ -144,9 +144,10 @@ LogicalResult SwapOp::verify() {
            << "expected a row that meets no groups, got one along "
            << dim.str();
   if (dim.isBounded())
-    return emitOpError() << "expected a row whose size is known when the kernel "
-                            "is compiled, got one along "
-                         << dim.str();
+    return emitOpError()
+           << "expected a row whose size is known when the kernel "
+              "is compiled, got one along "
+           << dim.str();
   if (!dim.isBound())
     return success();
   bool isWhole =

@@ -240,9 +240,9 @@ LogicalResult KernelOp::verifyRegions() {
     return failure();
   WalkResult walk =
       this->walk([](memref::DimOp dim) { return WalkResult(verifyDim(dim)); });
-  if (walk.wasInterrupted() || this->walk([](Operation *op) {
-                                      return WalkResult(verifyStates(op));
-                                    }).wasInterrupted())
+  if (walk.wasInterrupted() ||
+      this->walk([](Operation *op) { return WalkResult(verifyStates(op)); })
+          .wasInterrupted())
     return failure();
   // Once distributed, the body is a thread's program.
   if (getGeometry())

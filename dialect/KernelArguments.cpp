@@ -339,10 +339,9 @@ static LogicalResult verifyMost(KernelOp kernel,
     StringRef name = entry.getName();
     auto most = dyn_cast<IntegerAttr>(entry.getValue());
     if (!most || most.getInt() < 1 || most.getInt() > INT32_MAX)
-      return kernel.emitOpError()
-             << "expected a number from 1 to " << INT32_MAX
-             << " as the bound of dim '" << name << "', got "
-             << entry.getValue();
+      return kernel.emitOpError() << "expected a number from 1 to " << INT32_MAX
+                                  << " as the bound of dim '" << name
+                                  << "', got " << entry.getValue();
     if (isConstantName(name) || !givenDims.contains(name))
       return kernel.emitOpError()
              << "expected 'most' to bound lower-case dims of tensors that are "

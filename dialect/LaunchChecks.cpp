@@ -223,9 +223,8 @@ StepBuilder::Step StepBuilder::build(Value value) {
 }
 
 StepBuilder::Step StepBuilder::getSize(unsigned argument, unsigned dim) {
-  return add("size",
-             {b.getNamedAttr("arg", b.getI64IntegerAttr(argument)),
-              b.getNamedAttr("dim", b.getI64IntegerAttr(dim))});
+  return add("size", {b.getNamedAttr("arg", b.getI64IntegerAttr(argument)),
+                      b.getNamedAttr("dim", b.getI64IntegerAttr(dim))});
 }
 
 void StepBuilder::checkAtMost(unsigned argument, unsigned dim, int64_t most) {

@@ -68,9 +68,12 @@ size_t SmallLaunches::addNamed(StringRef name) {
   auto [it, isNew] = named.insert({name, choices.size()});
   // Names in upper case are bound, to 1 at least.
   if (isNew)
-    choices.push_back(
-        {Choice::Size, llvm::isUpper(name[0]) ? 1 : 0,
-         std::min(most, kernel.getMostOf(name).value_or(most)), {}, "", name});
+    choices.push_back({Choice::Size,
+                       llvm::isUpper(name[0]) ? 1 : 0,
+                       std::min(most, kernel.getMostOf(name).value_or(most)),
+                       {},
+                       "",
+                       name});
   return it->second;
 }
 

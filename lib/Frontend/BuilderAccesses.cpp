@@ -49,6 +49,27 @@ DimAttr Impl::dimOf(std::string_view name) {
   return DimAttr::get(context.get(), llvm::StringRef(name));
 }
 
+bool Impl::setBounds(const TensorArgument &argument,
+                     const SourceLocation &location) {
+  Builder b(context.get());
+  NamedAttrList bounds(kernel.getMost().value_or(b.getDictionaryAttr({})));
+  for (auto [dim, bound] : llvm::zip(argument.dims, argument.bounds)) {
+    if (bound == 0)
+      continue;
+    std::optional<int64_t> known = kernel.getMostOf(dim);
+    if (known && *known != bound) {
+      fail(location) << "expected one bound of dim '" << dim
+                     << "' in all arguments, got " << *known << " and "
+                     << bound;
+      return false;
+    }
+    bounds.set(dim, b.getI64IntegerAttr(bound));
+  }
+  if (!bounds.empty())
+    kernel.setMostAttr(bounds.getDictionary(b.getContext()));
+  return true;
+}
+
 static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
                          const SourceLocation &location) {
   if (!impl.checkVisible(indices, "indices", location))

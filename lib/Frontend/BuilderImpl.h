@@ -70,8 +70,8 @@ struct KernelBuilder::Impl {
                    << "', got " << spell(value);
     return {};
   }
-  /// Adds the bounds of an argument's dims to the kernel's; false, and an error,
-  /// where another argument gives one of them another bound.
+  /// Adds the bounds of an argument's dims to the kernel's; false, and an
+  /// error, where another argument gives one of them another bound.
   bool setBounds(const TensorArgument &argument,
                  const SourceLocation &location);
   /// True if `name` is one that an argument may have: an error if not.

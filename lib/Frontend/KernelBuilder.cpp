@@ -325,27 +325,6 @@ static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
   return attributes;
 }
 
-bool KernelBuilder::Impl::setBounds(const TensorArgument &argument,
-                                    const SourceLocation &location) {
-  Builder b(context.get());
-  NamedAttrList bounds(kernel.getMost().value_or(b.getDictionaryAttr({})));
-  for (auto [dim, bound] : llvm::zip(argument.dims, argument.bounds)) {
-    if (bound == 0)
-      continue;
-    std::optional<int64_t> known = kernel.getMostOf(dim);
-    if (known && *known != bound) {
-      fail(location) << "expected one bound of dim '" << dim
-                     << "' in all arguments, got " << *known << " and "
-                     << bound;
-      return false;
-    }
-    bounds.set(dim, b.getI64IntegerAttr(bound));
-  }
-  if (!bounds.empty())
-    kernel.setMostAttr(bounds.getDictionary(b.getContext()));
-  return true;
-}
-
 bool KernelBuilder::Impl::checkName(const std::string &name,
                                     const SourceLocation &location) {
   if (isName(name))

@@ -26,8 +26,8 @@ mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
-/// The number of elements that rows along `dim`, which has a bound, have in this
-/// launch, index: the size of that dim of a tensor that is always given.
+/// The number of elements that rows along `dim`, which has a bound, have in
+/// this launch, index: the size of that dim of a tensor that is always given.
 mlir::Value buildRowSize(mlir::OpBuilder &b, mlir::Location loc,
                          KernelOp kernel, DimAttr dim);
 

@@ -84,9 +84,8 @@ void bindArguments(nb::class_<Builder> &builder) {
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
              bool peers, std::int64_t most, std::string tiles,
              std::vector<std::int64_t> bounds, const Loc &at) {
-            TensorArgument made{name,     dims,  dtype, dtypeName,
-                                access,   optional, sizes, fill,
-                                peers,    most,  tiles, bounds};
+            TensorArgument made{name,  dims, dtype, dtypeName, access, optional,
+                                sizes, fill, peers, most,      tiles,  bounds};
             return checked(b, b.addTensor(made, at));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,

@@ -312,8 +312,10 @@ static Value buildSum(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   TotalBuilder t(b, loc, op.getType());
   Value size = buildRowSize(b, loc, op->getParentOfType<KernelOp>(), dim);
-  Value isEmpty = t.compare(P::eq, size, TotalBuilder(b, loc, b.getIndexType()).i(0));
-  Value sum = ReduceOp::create(b, loc, op.getType(), op.getKind(), op.getSource());
+  Value isEmpty =
+      t.compare(P::eq, size, TotalBuilder(b, loc, b.getIndexType()).i(0));
+  Value sum =
+      ReduceOp::create(b, loc, op.getType(), op.getKind(), op.getSource());
   return t.select(isEmpty, t.f(APFloat(0.0f)), sum);
 }
 

@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace mlafix;
 
 RowLayout::RowLayout(KernelOp kernel)
-    : kernel(kernel), layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
-      isGPU(mlafix::isGPU(getTarget(kernel))) {
+    : kernel(kernel), layout(kernel.getLayoutAttr()),
+      guards(kernel.getGuardsAttr()), isGPU(mlafix::isGPU(getTarget(kernel))) {
   kernel.walk([&](RowOp row) {
     lane = row.getLane();
     mask = row.getMask();

@@ -1,0 +1,49 @@
+// The packs of a row along a dim with a bound are single elements, which exist up to the dim's size: they alone are read, written and reduced.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!ints = memref<?xi32, strided<[1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<40xf32, #mlafix.dim<"b" most 40>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @sum
+  mlafix.kernel @sum(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 2, pack = 4, rows = 8>, most = {b = 40}} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK: %[[B:.*]] = memref.dim %x, %{{c1.*}}
+      // CHECK: %[[IS:.*]] = arith.cmpi ult, %{{.*}}, %[[B]] : index
+      // CHECK: %[[MASK:.*]] = vector.broadcast %[[IS]] : i1 to vector<1xi1>
+      // CHECK: vector.maskedload %x[%{{.*}}], %[[MASK]]
+      // CHECK: vector.maskedload %x
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      // CHECK-COUNT-2: arith.select %{{.*}} : f32
+      // CHECK: nvvm.shfl.sync
+      %s = mlafix.reduce add %v : !tile
+      // CHECK: %[[B:.*]] = memref.dim %x, %{{c1.*}}
+      // CHECK: %[[IS:.*]] = arith.cmpi ult, %{{.*}}, %[[B]] : index
+      // CHECK: scf.if %[[IS]] {
+      // CHECK-NEXT: vector.store %{{.*}}, %x{{.*}} vector<1xf32>
+      mlafix.store %v, %x[%t] : !tile, !rows
+      mlafix.store %s, %y[%t] : f32, !col
+    }
+  }
+
+  // A row that is read into another one ends where its own dim does, and does not begin again.
+  // CHECK-LABEL: mlafix.kernel @cumulate
+  mlafix.kernel @cumulate(%c: !ints {mlafix.dims = ["c"], mlafix.access = "write"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 2, pack = 4, rows = 1>, most = {b = 40, c = 41}} {
+    %c1 = arith.constant 1 : index
+    mlafix.forall (%t) in (%c1) {
+      // CHECK: %[[E:.*]] = arith.subi
+      // CHECK-NOT: arith.rem
+      // CHECK: %[[B:.*]] = memref.dim %lens
+      // CHECK: arith.cmpi ult, %[[E]], %[[B]] : index
+      // CHECK: vector.maskedload %lens
+      %v = mlafix.load_into %lens[] from 1 : !ints -> tensor<41xi32, #mlafix.dim<"c" most 41>>
+      %s = mlafix.scan add %v : tensor<41xi32, #mlafix.dim<"c" most 41>>
+      mlafix.store %s, %c[] : tensor<41xi32, #mlafix.dim<"c" most 41>>, !ints
+    }
+  }
+}
