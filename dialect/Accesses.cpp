@@ -48,10 +48,9 @@ template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
 static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
                                  RowSlice slice, Type element) {
   if (!last || last.isProduct())
-    return op->emitOpError()
-           << "expected the last dim of '" << name
-           << "' to be no product to take a slice of it, got "
-           << (last ? last.str() : "a dim without a name");
+    return op->emitOpError() << "expected the last dim of '" << name
+                             << "' to be no product to take a slice of it, got "
+                             << (last ? last.str() : "a dim without a name");
   if (slice.begin < 0 || slice.end <= slice.begin ||
       (last.isBound() && slice.end > last.getSize())) {
     InFlightDiagnostic error = op->emitOpError()
@@ -75,11 +74,10 @@ static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
   int64_t count = slice.end - slice.begin;
   if (dim && (!dim.isBound() || dim.getSize() == count))
     return success();
-  InFlightDiagnostic error = op->emitOpError()
-                             << "expected a row of " << count
-                             << " elements for the slice " << slice.begin
-                             << " to " << slice.end << " of '" << name
-                             << "', got ";
+  InFlightDiagnostic error =
+      op->emitOpError() << "expected a row of " << count
+                        << " elements for the slice " << slice.begin << " to "
+                        << slice.end << " of '" << name << "', got ";
   return dim ? error << "one of " << dim.getSize() : error << "an element";
 }
 
@@ -183,17 +181,17 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
   int64_t expected = type.getRank() - (isOfRow ? 1 : 0);
   if (static_cast<int64_t>(indices) != expected)
     return op->emitOpError() << "expected " << expected << " indices for "
-                             << (isOfRow ? "a row" : "an element")
-                             << " of '" << name << "', got " << indices;
+                             << (isOfRow ? "a row" : "an element") << " of '"
+                             << name << "', got " << indices;
   if (failed(verifyHalves(op, name, dim, part, type.getElementType())) ||
       failed(verifySwizzled(op, memref, name, dim, part)))
     return failure();
   if (!isOfRow)
     return success();
   DimAttr last = getArgumentDim(memref, type.getRank() - 1);
-  if (part.slice &&
-      (failed(verifySlice(op, name, last, *part.slice, type.getElementType())) ||
-       failed(verifyOfSlice(op, name, dim, *part.slice))))
+  if (part.slice && (failed(verifySlice(op, name, last, *part.slice,
+                                        type.getElementType())) ||
+                     failed(verifyOfSlice(op, name, dim, *part.slice))))
     return failure();
   if (part.isAny() && failed(verifyPart(op, name, last, dim, part)))
     return failure();
@@ -432,8 +430,8 @@ DimAttr MemoryAccess::getRowDim() const {
 
 bool MemoryAccess::isPartAs(const MemoryAccess &other) const {
   // Of a slice, rows along several dims are read.
-  bool isSameSlice = slice == other.slice &&
-                     (!slice || getRowDim() == other.getRowDim());
+  bool isSameSlice =
+      slice == other.slice && (!slice || getRowDim() == other.getRowDim());
   return !isShifted && !other.isShifted && isSameSlice &&
          !group == !other.group &&
          (member || allMembers) == (other.member || other.allMembers);

@@ -96,8 +96,8 @@ static ParseResult parseTopKTypes(OpAsmParser &parser,
   return success();
 }
 
-static void printTopKTypes(OpAsmPrinter &printer, Operation *,
-                           TypeRange values, TypeRange indices) {
+static void printTopKTypes(OpAsmPrinter &printer, Operation *, TypeRange values,
+                           TypeRange indices) {
   printer << values << ", " << indices;
 }
 

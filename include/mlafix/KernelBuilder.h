@@ -255,9 +255,9 @@ public:
   /// where the predicate is false.
   Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  /// A row along `dim` that has the row, or the slice, at `place` from element `first` on,
-  /// each element `each` times, and again from its beginning where it ends;
-  /// zeros before `first`.
+  /// A row along `dim` that has the row, or the slice, at `place` from element
+  /// `first` on, each element `each` times, and again from its beginning where
+  /// it ends; zeros before `first`.
   Value loadInto(const Access &place, std::string_view dim, std::int64_t first,
                  std::int64_t each, const SourceLocation &location);
   Value load(const Access &place, const SourceLocation &location) {

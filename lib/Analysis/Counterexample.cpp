@@ -119,7 +119,8 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
     return *chosen;
   auto best = value.getDefiningOp<TopKOp>();
   if (value.getDefiningOp<ArgReduceOp>() ||
-      (best && llvm::is_contained(best.getIndices(), value))) // below the length of its row
+      (best && llvm::is_contained(best.getIndices(),
+                                  value))) // below the length of its row
     return find(*model.getValue(value).getVar(), row).value_or(0);
   if (value.getDefiningOp<TurnOp>())
     return other & 1;

@@ -120,8 +120,8 @@ Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
   // A member is of all groups there are, and a slice of elements that the row
   // has: the verifier knows its size where the kernel is compiled.
-  bool isInside = (access.access.member && !access.access.group) ||
-                  access.access.slice;
+  bool isInside =
+      (access.access.member && !access.access.group) || access.access.slice;
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
     if (isInside && dim == access.access.indices.size())
       continue;

@@ -506,14 +506,16 @@ Var RowModel::getSliceIndex(RowSlice slice) {
   auto [it, isNew] = sliceIndices.try_emplace({slice.begin, slice.end}, Var());
   if (!isNew)
     return it->second;
-  Var var = addDerived(Value(), {slice.begin, slice.end - 1}, [&](Var var) -> std::optional<Condition> {
-    Linear above = Linear::of(var);
-    above.constant -= slice.begin;
-    std::optional<Linear> below =
-        add(Linear::of(slice.end - 1), Linear::of(var), -1);
-    return below ? both(Condition::of(above), Condition::of(*below))
-                 : std::nullopt;
-  });
+  Var var = addDerived(
+      Value(), {slice.begin, slice.end - 1},
+      [&](Var var) -> std::optional<Condition> {
+        Linear above = Linear::of(var);
+        above.constant -= slice.begin;
+        std::optional<Linear> below =
+            add(Linear::of(slice.end - 1), Linear::of(var), -1);
+        return below ? both(Condition::of(above), Condition::of(*below))
+                     : std::nullopt;
+      });
   variables[var].kind = Variable::Loop;
   variables[var].isLaunch = false;
   variables[var].name = "element";

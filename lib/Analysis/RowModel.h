@@ -188,8 +188,9 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
-  /// Adds the indices of a part of a row, or of a slice of it. A member is a loop over the groups:
-  /// one variable for all of a dim, since no condition depends on it.
+  /// Adds the indices of a part of a row, or of a slice of it. A member is a
+  /// loop over the groups: one variable for all of a dim, since no condition
+  /// depends on it.
   Var getGroupIndex(DimAttr product, unsigned argument);
   /// Likewise for the elements of a slice.
   Var getSliceIndex(RowSlice slice);

@@ -179,8 +179,7 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   auto load = impl->make<LoadOp>(
       location, type, impl->get(place.tensor), impl->getAll(place.indices),
       impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
-      impl->get(place.part.member),
-      endOf(*impl, place.part, place.part.begin),
+      impl->get(place.part.member), endOf(*impl, place.part, place.part.begin),
       endOf(*impl, place.part, place.part.end));
   bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
                     getElementTypeOrSelf(type).isInteger(8);
@@ -245,8 +244,7 @@ bool KernelBuilder::store(Value value, const Access &place,
   return static_cast<bool>(impl->make<StoreOp>(
       location, stored, impl->get(place.tensor), impl->getAll(place.indices),
       impl->get(place.predicate), impl->get(place.part.group),
-      impl->get(place.part.member),
-      endOf(*impl, place.part, place.part.begin),
+      impl->get(place.part.member), endOf(*impl, place.part, place.part.begin),
       endOf(*impl, place.part, place.part.end)));
 }
 

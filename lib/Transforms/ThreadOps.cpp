@@ -71,8 +71,7 @@ Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
     low = arith::ExtUIOp::create(b, loc, value.getType(),
                                  buildShuffleXor(b, loc, mask, low, distance));
     high = arith::ExtUIOp::create(
-        b, loc, value.getType(),
-        buildShuffleXor(b, loc, mask, high, distance));
+        b, loc, value.getType(), buildShuffleXor(b, loc, mask, high, distance));
     return arith::OrIOp::create(
         b, loc, arith::ShLIOp::create(b, loc, high, width), low);
   }

@@ -262,9 +262,8 @@ Value ShiftedReader::readAt(Value start, Type type) {
     element = x.add(element, x.constant(firstOf(access)));
   SmallVector<Value> indices(access.indices);
   indices.push_back(element);
-  Value value =
-      readMemory(b, loc, layout, predicate, type, access.memref, indices,
-                 firstOf(access));
+  Value value = readMemory(b, loc, layout, predicate, type, access.memref,
+                           indices, firstOf(access));
   return widen(b, loc, access.memref, load.getType(), value, predicate);
 }
 

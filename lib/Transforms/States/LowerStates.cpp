@@ -157,18 +157,18 @@ Value KeyBuilder::keys(bool inGroups) {
     Value zero = SplatOp::create(
         b, loc, row.getType(),
         arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
-    Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row,
-                                        row);
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
     Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
     order = turnNegative(
         arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
-    order = arith::SelectOp::create(b, loc, isNaN,
-                                    constant(row, INT32_MAX, 32), order);
+    order = arith::SelectOp::create(b, loc, isNaN, constant(row, INT32_MAX, 32),
+                                    order);
   }
   Value index = IotaOp::create(b, loc, typed(row, i32));
   if (inGroups) { // where each group begins is 0
-    Value first = ReduceOp::create(
-        b, loc, getRowTileType(dim.getGroups(), i32), ReduceKind::min, index);
+    Value first = ReduceOp::create(b, loc, getRowTileType(dim.getGroups(), i32),
+                                   ReduceKind::min, index);
     first = BroadcastOp::create(b, loc, index.getType(), first);
     index = arith::SubIOp::create(b, loc, index, first);
   }
@@ -181,12 +181,10 @@ Value KeyBuilder::keys(bool inGroups) {
 }
 
 Value KeyBuilder::value(Value key) {
-  Value order =
-      arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
+  Value order = arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
   order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
-  return isFloat ? Value(arith::BitcastOp::create(b, loc,
-                                                  typed(key, b.getF32Type()),
-                                                  turnNegative(order)))
+  return isFloat ? Value(arith::BitcastOp::create(
+                       b, loc, typed(key, b.getF32Type()), turnNegative(order)))
                  : order;
 }
 
@@ -201,8 +199,8 @@ Value KeyBuilder::without(Value keys, Value key) {
                   : Value(SplatOp::create(b, loc, keys.getType(), key));
   Value isHere =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
-  return arith::SelectOp::create(b, loc, isHere,
-                                 constant(keys, INT64_MIN, 64), keys);
+  return arith::SelectOp::create(b, loc, isHere, constant(keys, INT64_MIN, 64),
+                                 keys);
 }
 
 namespace {
@@ -222,8 +220,7 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
     Value keys = builder.keys(/*inGroups=*/isRowTile(result));
     SmallVector<Value> values, indices;
     for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
-      Value best =
-          ReduceOp::create(rewriter, loc, key, ReduceKind::max, keys);
+      Value best = ReduceOp::create(rewriter, loc, key, ReduceKind::max, keys);
       values.push_back(builder.value(best));
       indices.push_back(builder.index(best));
       if (i + 1 < count)
@@ -247,7 +244,8 @@ struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
     bool isOfGroups = isRowTile(op.getType());
     Type result =
         isOfGroups ? getRowTileType(getTileDim(op.getType()), i32) : i32;
-    Value numbers = arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
+    Value numbers =
+        arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
     Value reduced =
         ReduceOp::create(rewriter, loc, result, op.getKind(), numbers);
     Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);

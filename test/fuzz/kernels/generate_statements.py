@@ -26,6 +26,7 @@ from syntax import (
     StoreState,
     Tensor,
     Type,
+    factors,
     lit,
     name,
     parse_dim,
