@@ -1,0 +1,111 @@
+//===- RowParts.cpp - the elements of parts and slices of rows ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Where a kernel accesses parts of rows along a product, an element has an
+// index for each factor: then all is linear, whether sizes are known or not. A
+// slice has an index for its elements.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/RowModel.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+unsigned RowModel::getRank(unsigned argument) {
+  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+  DimAttr last = type.getRank() ? getArgumentDim(kernel.getArgument(argument),
+                                                 type.getRank() - 1)
+                                : DimAttr();
+  return type.getRank() + (last && parted.contains(last) ? 1 : 0);
+}
+
+Linear RowModel::getSize(unsigned argument, unsigned dim) {
+  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+  unsigned last = type.getRank() - 1;
+  if (dim >= last && getRank(argument) > type.getRank()) {
+    DimAttr product = getArgumentDim(kernel.getArgument(argument), last);
+    DimAttr factor = dim == last ? product.getGroups() : product.getGroup();
+    return factor.isBound() ? Linear::of(factor.getSize())
+                            : Linear::of(getNamedSize(factor.getName()));
+  }
+  if (!type.isDynamicDim(dim))
+    return Linear::of(type.getDimSize(dim));
+  StringRef name =
+      cast<StringAttr>(kernel.getArgDims(argument)[dim]).getValue();
+  if (!name.empty())
+    return Linear::of(getNamedSize(name));
+  auto it = otherSizes.find({argument, dim});
+  if (it != otherSizes.end())
+    return Linear::of(it->second);
+  Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
+                    /*isBound=*/false, kMaxSize);
+  otherSizes[{argument, dim}] = var;
+  return Linear::of(var);
+}
+
+Var RowModel::getGroupIndex(DimAttr product, unsigned argument) {
+  auto it = groupIndices.find(product);
+  if (it != groupIndices.end())
+    return it->second;
+  Linear groups = getSize(argument, getRank(argument) - 2);
+  Interval most = getRange(groups);
+  Var var = addDerived(
+      Value(), {0, std::max<__int128>(most.high - 1, 0)},
+      [&](Var var) -> std::optional<Condition> {
+        std::optional<Linear> room = add(groups, Linear::of(var), -1);
+        if (!room)
+          return std::nullopt;
+        room->constant -= 1;
+        return both(Condition::of(Linear::of(var)), Condition::of(*room));
+      });
+  variables[var].kind = Variable::Loop;
+  variables[var].isLaunch = false;
+  variables[var].name = "group";
+  return groupIndices[product] = var;
+}
+
+Var RowModel::getSliceIndex(RowSlice slice) {
+  auto [it, isNew] = sliceIndices.try_emplace({slice.begin, slice.end}, Var());
+  if (!isNew)
+    return it->second;
+  Var var = addDerived(
+      Value(), {slice.begin, slice.end - 1},
+      [&](Var var) -> std::optional<Condition> {
+        Linear above = Linear::of(var);
+        above.constant -= slice.begin;
+        std::optional<Linear> below =
+            add(Linear::of(slice.end - 1), Linear::of(var), -1);
+        return below ? both(Condition::of(above), Condition::of(*below))
+                     : std::nullopt;
+      });
+  variables[var].kind = Variable::Loop;
+  variables[var].isLaunch = false;
+  variables[var].name = "element";
+  return sliceIndices[{slice.begin, slice.end}] = var;
+}
+
+void RowModel::addPart(RowAccess &row) {
+  const MemoryAccess &access = row.access;
+  if (access.slice) {
+    Var var = getSliceIndex(*access.slice);
+    row.loops.push_back(var);
+    row.indices.push_back(Linear::of(var));
+    return;
+  }
+  if (!access.isPart())
+    return;
+  if (access.group) {
+    row.indices.push_back(getValue(access.group));
+  } else {
+    Var var = getGroupIndex(access.getProduct(), access.getArgNumber());
+    row.loops.push_back(var);
+    row.indices.push_back(Linear::of(var));
+  }
+  if (access.member)
+    row.indices.push_back(getValue(access.member));
+}
