@@ -35,7 +35,7 @@ from mlafix.dsl import (
     splat,
     store_state,
 )
-from mlafix.kernels.scaling import Scaling, grouped, joined_rows, result, scaled, store_states, turned
+from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_states, turned
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -466,29 +466,22 @@ def row_beside_sink(state, h, sinks):
 
 @inline
 def store_split(merged, i, j, p, heads, to, out_lse, sinks):
-    """The rows of one head, or of those that share a group, with their scales, and their lses, which are without the sinks."""
+    """As `store_rows` of `scaling`, with two indices of a token, and their lses, which are without the sinks."""
     rows = [row_beside_sink(merged[k], heads[k], sinks) for k in range(to.how.joined)]
     if to.how.turned > 0:
         position = to.positions[i, j]
         rows = [turned(row, position, to) for row in rows]
-    if to.how.is_plain:
-        to.out[i, j, p] = rows[0]
-    elif to.how.is_static:
-        to.out[i, j, p] = rows[0] * (1.0 / to.out_scales[0])
-    elif to.how.joined > 1:
-        scale, elements = joined_rows(rows, to.how)
+    scale, elements = as_stored(rows, to)
+    if to.how.joined > 1:
         to.out_scales[i, j, p, 0, 0] = scale
-        for k in range(to.how.joined):
-            to.out[i, j, heads[k]] = elements[k]
-    else:
-        scale, elements = grouped(rows[0], to)
-        if to.how.tile_rows > 0:
-            to.out_scales[to.first_row + i * shape("l") + j, p] = scale
-        elif to.how.by_head:
-            to.out_scales[i, j, p, 0] = scale
-        else:
-            to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
-        to.out[i, j, p] = elements
+    elif to.how.tile_rows > 0:
+        to.out_scales[to.first_row + i * shape("l") + j, p] = scale
+    elif to.how.by_head:
+        to.out_scales[i, j, p, 0] = scale
+    elif not (to.how.is_plain or to.how.is_static):
+        to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
+    for k in range(to.how.joined):
+        to.out[i, j, heads[k]] = elements[k]
     if to.how.pads:
         if p == shape("H") - 1:
             for other in range(p % shape("Q") + 1, shape("Q")):

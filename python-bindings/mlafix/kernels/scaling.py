@@ -246,28 +246,6 @@ def grouped(row, to):
 
 
 @inline
-def store_groups(row, t, h, to):
-    """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
-    if to.how.is_plain:
-        to.out[t, h] = row
-    elif to.how.is_static:
-        to.out[t, h] = row * (1.0 / to.out_scales[0])
-    else:
-        scale, elements = grouped(row, to)
-        if to.how.tile_rows > 0:
-            to.out_scales[to.first_row + t, h] = scale
-        elif to.how.by_head:
-            to.out_scales[t, h, 0] = scale
-        else:
-            to.out_scales[t, h // shape("Q"), h % shape("Q")] = scale
-        to.out[t, h] = elements
-    if to.how.pads:
-        if h == shape("H") - 1:
-            for other in range(h % shape("Q") + 1, shape("Q")):
-                to.out_scales[t, h // shape("Q"), other] = 0.0
-
-
-@inline
 def joined_rows(rows, how):
     """The scale of rows that share a group, and their elements as they are stored."""
     rounded = [how.rounding(row) for row in rows]
@@ -279,18 +257,42 @@ def joined_rows(rows, how):
 
 
 @inline
+def as_stored(rows, to):
+    """The scales and the elements of one head's row, or of rows that share a group, as they are stored; no scales where there are none."""
+    if to.how.is_plain:
+        scale, elements = 0.0, rows
+    elif to.how.is_static:
+        scale, elements = 0.0, [rows[0] * (1.0 / to.out_scales[0])]
+    elif to.how.joined > 1:
+        scale, elements = joined_rows(rows, to.how)
+    else:
+        scale, one = grouped(rows[0], to)
+        elements = [one]
+    return scale, elements
+
+
+@inline
 def store_rows(rows, t, p, to):
-    """The rows of one head, or of those that share a group, with their scales."""
+    """The rows of one head, or of those that share a group, with their scales; the last head clears what is left of its word of
+    scales; nothing clears the padding of tiles."""
     if to.how.turned > 0:
         position = to.positions[t]
         rows = [turned(row, position, to) for row in rows]
-    if to.how.joined == 1:
-        store_groups(rows[0], t, p, to)
-    else:
-        scale, elements = joined_rows(rows, to.how)
+    scale, elements = as_stored(rows, to)
+    if to.how.joined > 1:
         to.out_scales[t, p, 0, 0] = scale
-        for j in range(to.how.joined):
-            to.out[t, p * to.how.joined + j] = elements[j]
+    elif to.how.tile_rows > 0:
+        to.out_scales[to.first_row + t, p] = scale
+    elif to.how.by_head:
+        to.out_scales[t, p, 0] = scale
+    elif not (to.how.is_plain or to.how.is_static):
+        to.out_scales[t, p // shape("Q"), p % shape("Q")] = scale
+    for j in range(to.how.joined):
+        to.out[t, p * to.how.joined + j] = elements[j]
+    if to.how.pads:
+        if p == shape("H") - 1:
+            for other in range(p % shape("Q") + 1, shape("Q")):
+                to.out_scales[t, p // shape("Q"), other] = 0.0
 
 
 @inline
