@@ -134,7 +134,7 @@ class Tensor:
 
     def __init__(self, array: Array, device: Device) -> None:
         self.array, self.owner = array, device
-        self.shape, self.dtype, self.device = array.shape, array.dtype, "cuda:0"
+        self.shape, self.dtype, self.strides, self.device = array.shape, array.dtype, array.strides, "cuda:0"
         item = array.dtype.itemsize
         shape, strides = (ctypes.c_int64 * array.ndim)(*array.shape), (ctypes.c_int64 * array.ndim)(*(step // item for step in array.strides))
         code = _CODES.get(array.dtype.name, _KINDS.get(array.dtype.kind, 0))
@@ -149,6 +149,9 @@ class Tensor:
 
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.array.reshape(shape), self.owner)
+
+    def view(self, dtype: Any) -> Tensor:
+        return Tensor(self.array.view(dtype), self.owner)
 
     @property
     def T(self) -> Tensor:  # noqa: N802 (numpy's name)

@@ -163,8 +163,6 @@ def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Gen
 
 @pytest.mark.parametrize("form", ["static", "groups"])
 def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, device: Device, rng: np.random.Generator) -> None:
-    if form == "groups" and device.name == "ptx":
-        pytest.skip("formats with scales take arrays of numpy's or torch's")
     parts = Parts(rng, [4, 2, 0, 1])
     arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima, parts.sums)]
     how = dict(partial_sum=arrays[2], seq_lens=device.put(parts.counts.astype(np.int32)), split_len=1, base="2", out_base="e")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Tuple, Union
 import numpy
 
 from .._arguments import wrong
+from .._arrays import is_torch
 
 TILE_COLUMNS = 4
 _TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}
@@ -41,21 +42,21 @@ class Groups(NamedTuple):
 
 
 def kind_of(scales: Any, owner: str) -> str:
-    """The name of the dtype. Raises ArgumentError for what is no array of numpy's or torch's."""
-    if not isinstance(scales, numpy.ndarray) and not hasattr(type(scales), "__torch_function__"):
+    """The name of the dtype. Raises ArgumentError for what is no array of numpy's or torch's, or with views as numpy's have."""
+    if not hasattr(scales, "__dlpack__") or not hasattr(scales, "view"):
         raise wrong(f"{owner}.scales", "an array of numpy's or torch's", type(scales).__qualname__)
     return str(scales.dtype).removeprefix("torch.")
 
 
 def _bytes_as(scales: Any, dtype: str) -> Any:
     """Bytes, or words of four, over the same memory as another dtype of a byte."""
-    if isinstance(scales, numpy.ndarray):
-        if dtype == "uint8":
-            return scales.view(numpy.uint8)
-        import ml_dtypes
+    if is_torch(scales):
+        return scales.view(getattr(sys.modules["torch"], dtype))
+    if dtype == "uint8":
+        return scales.view(numpy.uint8)
+    import ml_dtypes
 
-        return scales.view(numpy.dtype(getattr(ml_dtypes, dtype)))
-    return scales.view(getattr(sys.modules["torch"], dtype))
+    return scales.view(numpy.dtype(getattr(ml_dtypes, dtype)))
 
 
 def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any:
@@ -99,7 +100,7 @@ def _contiguous_words(scales: Any, owner: str) -> Any:
     """Words whose rows can be seen as bytes: a view of another size needs a last dim that is contiguous."""
     if scales.shape[1] == 1:  # Of any stride, and a dim that is added is contiguous.
         return scales[:, 0, None]
-    step = scales.strides[1] // _BYTES_A_WORD if isinstance(scales, numpy.ndarray) else scales.stride(1)
+    step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
     if step != 1:
         raise wrong(f"{owner}.scales", "words next to each other in a row, in tiles", f"stride {step}")
     return scales
