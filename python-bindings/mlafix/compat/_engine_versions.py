@@ -25,7 +25,8 @@ ENGINE_VERSIONS: dict[str, str] = {
     "sglang.merge_state": "sgl-project/sglang of 2026-08-22: python/sglang/kernels/ops/attention/merge_state.py",
     "sglang.fixup_zero_kv_rows": "sgl-project/sglang 18cc4ad4b060: python/sglang/kernels/ops/attention/fixup_zero_kv.py",
     "sglang.attn_res_fused_tma": "sgl-project/sglang cb18e9384eb3: python/sglang/kernels/ops/attention/attn_res.py",
-    **dict.fromkeys(("sglang.cp_lse_ag_out_rs_mha", "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "sglang.dcp_pack_a2a_send"), _SGLANG_DCP),
+    **dict.fromkeys(("sglang.cp_lse_ag_out_rs_mha", "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce"), _SGLANG_DCP),
+    "sglang.dcp_pack_a2a_send": "sgl-project/sglang 049ec55a714e: test/registered/kernels/test_dcp_lse_combine.py",
     "sglang.correct_attn_out": _SGLANG_DCP,
     "sglang.dcp_lse_combine_triton": "sgl-project/sglang a8f6ef558efd: python/sglang/kernels/ops/attention/dcp_kernels.py",
     "sglang.dcp_mla_reduce": "sgl-project/sglang e72fea36bc59: python/sglang/kernels/ops/attention/dcp_mla_reduce.py",
@@ -38,12 +39,13 @@ ENGINE_VERSIONS: dict[str, str] = {
                                      "varlen_batch_idx and output_scale: vllm-project/flash-attention 617264c1",
     "flash_mla.flash_mla_combine": "deepseek-ai/FlashMLA of 2026-04-29: csrc",
     "aiter.mla_reduce_v1": "ROCm/aiter of 2026-08-22: aiter/ops/attention.py",
-    "cache_dit.fused_merge_attn_states": "vipshop/cache-dit of 2026-08-21: src/cache_dit/kernels/cutedsl",
+    "cache_dit.fused_merge_attn_states": "vipshop/cache-dit f86744af7daa: src/cache_dit/kernels/cutedsl",
     "tokenspeed.merge_state": "lightseekorg/tokenspeed of 2026-08-22",
     "tokenspeed.attn_merge_state": "lightseekorg/tokenspeed of 2026-08-22",
     "ring_attention.update_out_and_lse": "zhuzilin/ring-flash-attention 55ed8fe0be0d: ring_flash_attn/utils.py",
-    "tensorrt_llm.helix_post_process": "NVIDIA/TensorRT-LLM of 2026-09: torch.ops.trtllm",
-    "tensorrt_llm.helix_post_process_native": "NVIDIA/TensorRT-LLM of 2026-09: torch.ops.trtllm",
+    **dict.fromkeys(
+        ("tensorrt_llm.helix_post_process", "tensorrt_llm.helix_post_process_native"),
+        "NVIDIA/TensorRT-LLM 3105370ba2f2: tests/unittest/_torch/thop/parallel_hw_agnostic/test_helix_postprocess.py"),
 }  # fmt: skip
 """For each function and class of `mlafix.compat`, "vllm.merge_attn_states", the version of its engine whose signature it has: the
 repository, its commit or the day of the version, and the file there, or the pull request that has it."""

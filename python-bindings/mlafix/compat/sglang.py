@@ -270,18 +270,24 @@ def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e
 def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, send_output: Array, send_lse: Array) -> None:
     """The heads that each rank receives, packed for an exchange in one launch: rows and lses bit for bit.
 
-    `send_output` and `send_lse` may be two views of one buffer whose rows hold D elements and the lse behind them.
+    `send_output` and `send_lse` may be two views of one buffer whose rows hold D elements and the lse behind them, and may
+    have room for more than B tokens, as buffers of CUDA graphs have: the room behind the B tokens stays as it is.
 
     Args:
         cp_attn_out: `[B, N * H, D]` of any dtype of 1, 2, 4 or 8 bytes that kernels have.
         cp_attn_lse: `[B, N * H] f32`, any strides.
-        send_output: `[N, B, H, D]`; written; the last dim is contiguous.
-        send_lse: `[N, B, H] f32`, any strides; written.
+        send_output: `[N, B or more, H, D]`; its first B tokens are written; the last dim is contiguous.
+        send_lse: `[N, B or more, H] f32`, any strides; likewise.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    _packed(send_output, send_lse, cp_attn_out, cp_attn_lse)
+    rows: Any = send_output
+    lses: Any = send_lse
+    tokens = rows_of(cp_attn_out, "cp_attn_out", ("B", "N * H", "D"))[0]
+    rows_of(rows, "send_output", ("N", "B or more", "H", "D"))
+    rows_of(lses, "send_lse", ("N", "B or more", "H"))
+    _packed(rows[:, :tokens], lses[:, :tokens], cp_attn_out, cp_attn_lse)
 
 
 @of_segments
