@@ -1,6 +1,7 @@
 """Runs the engines' own tests over `mlafix.compat`.
 
-    python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR [--json FILE] [--markdown FILE]
+    python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR --cache-dit DIR --tensorrt-llm DIR
+                      [--json FILE] [--markdown FILE]
     python test/peers --from FILE --markdown FILE      the table of an earlier run, or of several: --from FILE --from FILE
 
 Each DIR is a checkout of the engine, of which only Python files are read; nothing is built, and an engine that is not given
@@ -70,12 +71,13 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
     inherited = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = [HERE, *(checkout / folder for folder in suite.path), checkout, *inherited]
     environment = {**os.environ, "PEER_SHIM": suite.shim, "PEER_CHECKOUT": str(checkout), "PEER_SHARE": share, "PEER_RECORD": str(record),
-                   "PEER_FAULTS": json.dumps(dict(suite.faults)),
+                   "PEER_FAULTS": json.dumps(dict(suite.faults)), "PEER_ERRORS": json.dumps(dict(suite.errors)),
                    "PYTHONPATH": os.pathsep.join(map(str, folders))}
     if options.on_cpu:
         environment.update(PEER_ON_CPU="1", TRITON_INTERPRET="1")
+    # The file's own folder as the root: pytest imports the packages between a root and a test, those of an engine.
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "peer_plugin", "--noconftest", "-c", os.devnull,
-               "--rootdir", str(checkout), "--import-mode=importlib", "--tb=short", "-rN", *selected]
+               "--rootdir", str(file.parent), "--import-mode=importlib", "--tb=short", "-rN", *selected]
     try:
         done = subprocess.run(command, env=environment, cwd=checkout, timeout=options.timeout, text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
@@ -122,7 +124,7 @@ def machine(on_cpu: bool) -> dict[str, str]:
             "triton": triton.__version__}
 
 
-def run(options: argparse.Namespace) -> dict[str, Any]:
+def run(options: argparse.Namespace) -> list[dict[str, Any]]:
     suites = []
     for suite in SUITES:
         for checkout in getattr(options, suite.engine.replace("-", "_")):
@@ -139,16 +141,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
                 print(f"  not collected: {error}", flush=True)
     if not suites:
         raise SystemExit("expected checkouts with tests to run, got none")
-    return {"machine": machine(options.on_cpu), "suites": suites}
+    return [{"machine": machine(options.on_cpu), "suites": suites}]
 
 
-def joined(files: list[Path]) -> dict[str, Any]:
-    """The results of several runs on one machine as those of one."""
-    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    for other in runs[1:]:
-        if other["machine"] != runs[0]["machine"]:
-            raise SystemExit(f"expected runs on one machine, got {runs[0]['machine']} and {other['machine']}")
-    return {"machine": runs[0]["machine"], "suites": [suite for part in runs for suite in part["suites"]]}
+def joined(files: list[Path]) -> list[dict[str, Any]]:
+    """The results of several runs, those of a machine together."""
+    machines: list[dict[str, Any]] = []
+    for other in [run for file in files for run in json.loads(file.read_text(encoding="utf-8"))]:
+        same = [one for one in machines if one["machine"] == other["machine"]]
+        if same:
+            same[0]["suites"] += other["suites"]
+        else:
+            machines.append(other)
+    return machines
 
 
 def main() -> int:
@@ -160,7 +165,8 @@ def main() -> int:
         options.markdown.write_text(fill(options.markdown.read_text(encoding="utf-8"), results), encoding="utf-8")
     else:
         print(table(results))
-    return int(any(suite["outcomes"]["failed"] > suite["outcomes"]["faults"] or suite["collection_errors"] for suite in results["suites"]))
+    suites = [suite for run in results for suite in run["suites"]]
+    return int(any(suite["outcomes"]["failed"] > suite["outcomes"]["faults"] or suite["collection_errors"] for suite in suites))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ interpreter (TRITON_INTERPRET=1).
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -56,8 +57,13 @@ def install() -> None:
     for owner, names in ((torch.cuda, ("synchronize", "empty_cache")), (torch.accelerator, ("synchronize",))):
         for name in names:
             setattr(owner, name, nothing)
+    torch.accelerator.device_count = lambda: 1
+    torch.cuda.device = lambda *unused: nullcontext()  # type: ignore[misc,assignment]
     torch.cuda.is_available = lambda: True
+    torch.cuda.is_bf16_supported = lambda *unused: True
     torch.cuda.get_device_name = lambda *unused: "CPU"
     torch.cuda.get_device_capability = lambda *unused: (9, 0)
-    torch.Event = _Event  # type: ignore[misc,assignment]
+    torch.Event = torch.cuda.Event = _Event  # type: ignore[misc,assignment]
     torch.Generator = _Generator  # type: ignore[misc]
+    register = torch.library.impl
+    torch.library.impl = lambda name, types, *rest, **options: register(name, "CPU" if types == "CUDA" else types, *rest, **options)

@@ -1,8 +1,8 @@
 """The pytest plugin of one run: installs an engine's stand-in, takes its share of the cases, and records what came of them.
 
 Told by environment variables, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
-PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine's fails whatever it is run over), PEER_RECORD (the
-file to write), PEER_ON_CPU.
+PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine's fails whatever it is run over), PEER_ERRORS (JSON:
+what is so here in place of the errors that a test asks for), PEER_RECORD (the file to write), PEER_ON_CPU.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _outcomes: Counter[str] = Counter()
 _reasons: dict[str, Counter[str]] = {"failed": Counter(), "skipped": Counter()}
 _collection: list[str] = []
 _faults = json.loads(os.environ.get("PEER_FAULTS", "{}"))
+_errors = json.loads(os.environ.get("PEER_ERRORS", "{}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -35,6 +36,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept = items[index::count]
     config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % count != index])
     items[:] = kept
+    for item in items:
+        if instead := _named(_errors, item.name):
+            item.add_marker(pytest.mark.skip(reason=f"asks for an error of the engine's own: here {instead}"))
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -43,8 +47,9 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    # A test is one outcome: its call, or what kept it from being called, or a teardown that went wrong.
-    if report.when == "call" or report.failed or report.skipped:
+    # A test is one outcome: its call, or what kept it from being called, or a teardown that went wrong. Of subtests, which
+    # have a context, those that failed.
+    if report.when == "call" and not (hasattr(report, "context") and report.passed) or report.failed or report.skipped:
         if report.when == "teardown":
             _outcomes["passed"] -= 1
         _outcomes[report.outcome] += 1
@@ -65,7 +70,13 @@ def _reason(report: pytest.TestReport) -> str:
 
 def _fault(report: pytest.TestReport) -> str:
     """Why this test fails whatever it is run over; nothing where it need not."""
-    return str(_faults.get(report.nodeid.rpartition("::")[2].partition("[")[0], ""))
+    return _named(_faults, report.nodeid.rpartition("::")[2])
+
+
+def _named(reasons: dict[str, str], case: str) -> str:
+    """What is said of a test, of each of its cases: "test[16]" of pytest's, "test_3_name" of parameterized's."""
+    test = case.partition("[")[0]
+    return reasons.get(test, "") or next((why for name, why in reasons.items() if test.startswith(name) and test[len(name):][1:2].isdigit()), "")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -7,13 +7,17 @@ from typing import Any
 BEGIN, END = "<!-- test/peers: begin -->", "<!-- test/peers: end -->"
 
 
-def table(results: dict[str, Any]) -> str:
-    """The tests that ran, one line a test file, and beneath it why tests failed or were skipped."""
-    machine = results["machine"]
+def table(results: list[dict[str, Any]]) -> str:
+    """A table for each machine: one line a test file, and beneath it why tests failed or were skipped."""
+    return "\n".join(map(_table_of_machine, results))
+
+
+def _table_of_machine(run: dict[str, Any]) -> str:
+    machine = run["machine"]
     lines = [f"On {machine['device']}, torch {machine['torch']}, Triton {machine['triton']}.", "",
              "| engine | version | test file | cases | passed | failed | skipped |", "|---|---|---|---|---|---|---|"]
     notes: list[str] = []
-    for suite in results["suites"]:
+    for suite in run["suites"]:
         mark = ""
         why = [f"{count} {outcome}: {_quoted(reason)}" for outcome in ("failed", "skipped")
                for reason, count in sorted(suite["reasons"][outcome].items())]
@@ -36,8 +40,8 @@ def _quoted(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").rstrip(".")
 
 
-def fill(page: str, results: dict[str, Any]) -> str:
-    """A page with the table between its two marks."""
+def fill(page: str, results: list[dict[str, Any]]) -> str:
+    """A page with the tables between its two marks."""
     before, found, rest = page.partition(BEGIN)
     _, closed, after = rest.partition(END)
     if not found or not closed:

@@ -53,6 +53,31 @@ def test_combine():
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
 
+HELIX = """
+import unittest
+
+import pytest
+import tensorrt_llm
+import torch
+from parameterized import parameterized
+
+class TestHelix(unittest.TestCase):
+    def setUp(self):
+        tensorrt_llm.logger.set_level("warning")
+
+    @parameterized.expand([(2, 2.0), (3, 1.0)])
+    def test_merges(self, ranks, scale):
+        rows, stats = torch.ones(ranks, 2, 8, dtype=torch.float16, device="cuda"), torch.ones(ranks, 2, 1, 2, device="cuda")
+        with self.subTest(ranks=ranks):
+            assert (torch.ops.trtllm.helix_post_process(rows, stats, scale) == scale).all()
+        with pytest.raises(RuntimeError):
+            torch.ops.trtllm.helix_post_process(rows, stats[:1], scale)
+
+    @parameterized.expand([("nccl",)])
+    def test_helix_postprocess_alignment_requirements(self, layout):
+        assert False
+"""
+
 
 def peers(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(PEERS), *map(str, arguments)], capture_output=True, text=True, timeout=300)
@@ -71,7 +96,7 @@ def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
     vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
     made = peers("--sglang", sglang, "--vllm", vllm, "--on-cpu", "--jobs", 2, "--json", tmp_path / "results.json")
     assert made.returncode == 1, made.stdout + made.stderr
-    first, second = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["suites"]
+    ((first, second),) = [run["suites"] for run in json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))]
     assert first["outcomes"] == {"passed": 1, "failed": 1, "skipped": 0, "faults": 1} and first["version"] == "made here"
     assert "over the engine's own function too" in next(iter(first["reasons"]["failed"]))
     assert second["outcomes"] == {"passed": 4, "failed": 1, "skipped": 1, "faults": 0}
@@ -84,6 +109,18 @@ def test_a_fault_of_the_engine_alone_is_no_failure_and_cases_can_be_a_part(tmp_p
     vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
     made = peers("--vllm", vllm, "--on-cpu", "--every", 2, "--jobs", 1)
     assert made.returncode == 0 and "| 1 (one in 2) | 0 | 1 | 0 |" in made.stdout, made.stdout + made.stderr
+
+
+def test_an_error_of_the_engines_own_is_skipped_and_machines_have_tables(tmp_path: Path) -> None:
+    helix = checkout(tmp_path / "helix", "tests/unittest/_torch/thop/parallel/test_helix_postprocess.py", HELIX)
+    made = peers("--tensorrt-llm", helix, "--on-cpu", "--jobs", 1, "--json", tmp_path / "one.json")
+    assert made.returncode == 0 and "(1) | 3 | 2 | 0 | 1 |" in made.stdout, made.stdout + made.stderr
+    assert "1 skipped: asks for an error of the engine's own: here a head dim of 4 is merged." in made.stdout
+    other = (tmp_path / "one.json").read_text(encoding="utf-8").replace("the CPU", "a GPU")
+    (tmp_path / "two.json").write_text(other, encoding="utf-8")
+    told = peers("--from", tmp_path / "one.json", "--from", tmp_path / "two.json", "--from", tmp_path / "one.json").stdout
+    assert [line.partition(",")[0] for line in told.splitlines() if line.startswith("On ")] == ["On the CPU", "On a GPU"]
+    assert told.count("| tensorrt-llm | made here |") == 3
 
 
 def test_a_file_that_is_not_collected_is_a_failure(tmp_path: Path) -> None:

@@ -81,11 +81,3 @@ def _place(name: str, made: ModuleType) -> ModuleType:
             module(parent)
         setattr(sys.modules[parent], child, made)
     return made
-
-
-def merge_ranks(outputs: Any, lses: Any, *, base: str, return_lse: bool) -> Any:
-    """Partial results of ranks, `[R, B, H, D]` and `[R, B, H]`, as one: what combines after an exchange over ranks do."""
-    from mlafix import ops
-
-    out, lse = ops.merge_states(outputs.transpose(0, 1), lses.transpose(0, 1), base=base, return_lse=return_lse)  # type: ignore[arg-type]
-    return out, lse

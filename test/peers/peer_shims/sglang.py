@@ -1,22 +1,16 @@
-"""SGLang: `sgl_kernel.merge_state*`, `fixup_zero_kv_rows`, and the combine behind its exchange over ranks."""
+"""SGLang: `sgl_kernel.merge_state*`, `fixup_zero_kv_rows`, attention residuals, and the parts of its exchange over ranks."""
 
 from __future__ import annotations
 
 import importlib.util
 import unittest
 from pathlib import Path
-from typing import Any
 
 from mlafix.compat import sglang as ours
 
-from . import checkout_module, merge_ranks, module, package
+from . import checkout_module, module, package
 
 _DCP = "sglang.kernels.ops.attention.dcp_kernels"
-
-
-def combine(recv_output: Any, recv_lse: Any, is_lse_base_on_e: bool = True, return_lse: bool = False) -> Any:
-    """SGLang's signature over `mlafix.ops.merge_states`."""
-    return merge_ranks(recv_output, recv_lse, base="e" if is_lse_base_on_e else "2", return_lse=return_lse)
 
 
 def install(checkout: Path) -> None:
@@ -33,13 +27,19 @@ def install(checkout: Path) -> None:
     for name in ("sglang.kernels.ops.attention.fixup_zero_kv", "sglang.jit_kernel.fixup_zero_kv"):
         module(name, fixup_zero_kv_rows=ours.fixup_zero_kv_rows)
     module("sglang.srt.models.deepseek_common.attention_forward_methods.forward_mla")
+    module("sglang.srt.utils", get_device_sm=lambda: 100)  # Their residuals need it, ours no certain GPU.
+    module("sglang.kernels.ops.kimi_k3")
+    module("sglang.kernels.ops.kimi_k3.attn_res", attn_res_fused_tma=ours.attn_res_fused_tma)
+    for name in ("attention.fla.kda_replayssm_spec_decode", "kimi_k3.kda_decode_mtp", "kimi_k3.mla_output_gate", "moe.moe_front",
+                 "moe.moe_fused_gate"):  # Imported beside the test that is run here, not by it.
+        module(f"sglang.kernels.ops.{name}")
     if (root / "kernels" / "ops" / "attention" / "dcp_kernels.py").is_file():
         _install_dcp(root)
 
 
 def _install_dcp(root: Path) -> None:
-    """The exchange over ranks from the checkout, the combine behind it ours."""
-    checkout_module(_DCP, dcp_lse_combine_triton=combine)
+    """The exchange over ranks from the checkout, its parts ours."""
+    checkout_module(_DCP, **{name: getattr(ours, name) for name in ("correct_attn_out", "dcp_lse_combine_triton", "dcp_pack_a2a_send")})
     module("sglang.srt.distributed.device_communicators.pynccl_allocator")
     module("sglang.srt.distributed.parallel_state")
     module("sglang.srt.runtime_context")

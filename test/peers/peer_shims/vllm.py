@@ -1,15 +1,19 @@
-"""vLLM: `vllm._custom_ops.merge_attn_states`, the masks of empty contexts, and the merges behind its exchanges over ranks."""
+"""vLLM: `vllm._custom_ops.merge_attn_states`, masks of empty contexts, padded rows, and the parts of its exchanges over ranks."""
 
 from __future__ import annotations
 
+import multiprocessing
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from mlafix.compat import sglang
 from mlafix.compat import vllm as ours
 
-from . import Elsewhere, checkout_module, merge_ranks, module, package
+from . import Elsewhere, checkout_module, module, package
 
 
 class _Platform:
@@ -37,9 +41,27 @@ def scaled_fp8_quant(tensor: torch.Tensor, scale: torch.Tensor) -> tuple[torch.T
 
 
 def combine(outputs: torch.Tensor, lses: torch.Tensor, return_lse: bool = False, is_lse_base_on_e: bool = True) -> Any:
-    """vLLM's signature over `mlafix.ops.merge_states`."""
-    out, lse = merge_ranks(outputs, lses, base="e" if is_lse_base_on_e else "2", return_lse=return_lse)
+    """vLLM's signature over the combine of ranks that SGLang has, too."""
+    out, lse = sglang.dcp_lse_combine_triton(outputs, lses, is_lse_base_on_e, return_lse)
     return (out, lse) if return_lse else out
+
+
+def lse_lanes(dtype: torch.dtype) -> int:
+    """Elements of a payload that one lse in f32 takes, behind its row in a packed buffer."""
+    return 4 // dtype.itemsize
+
+
+def pack(out: torch.Tensor, lse: torch.Tensor, send: torch.Tensor, ranks: int, heads: int, dim: int, lanes: int,
+         seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None) -> None:
+    """vLLM's signature over its mask of empty shards and the packing that SGLang has, too."""
+    lse = lse.to(torch.float32, copy=True)
+    ours.mask_dcp_empty_shards_(lse, seq_lens, query_start_loc)
+    sglang.dcp_pack_a2a_send(out, lse, send[..., :dim], send.view(torch.float32)[..., dim // lanes])
+
+
+def unpack(received: torch.Tensor, dim: int, lanes: int, return_lse: bool, is_lse_base_on_e: bool) -> Any:
+    """The way back of `pack`, merged."""
+    return combine(received[..., :dim], received.view(torch.float32)[..., dim // lanes], return_lse, is_lse_base_on_e)
 
 
 def install(checkout: Path) -> None:
@@ -49,6 +71,10 @@ def install(checkout: Path) -> None:
     module("vllm._custom_ops", merge_attn_states=ours.merge_attn_states, scaled_fp8_quant=scaled_fp8_quant)
     module("vllm.logger", init_logger=lambda name: Elsewhere("vllm.logger"))
     module("vllm.config.parallel")
+    for name in ("envs", "utils.network_utils", "utils.system_utils"):
+        module(f"vllm.{name}")
+    if find_spec("multiprocess") is None:  # The same but for what it pickles.
+        sys.modules["multiprocess"] = multiprocessing
     triton = __import__("triton")
     module("vllm.triton_utils", triton=triton, tl=__import__("triton.language").language)
     package("vllm.v1", root / "v1")
@@ -60,4 +86,7 @@ def install(checkout: Path) -> None:
         checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     else:
         module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
-    module("vllm.v1.attention.ops.dcp_alltoall", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine)
+    module("vllm.v1.attention.ops.common", pack_seq_triton=ours.pack_seq_triton, unpack_seq_triton=ours.unpack_seq_triton)
+    for name in ("dcp", "dcp_alltoall"):  # Its names since 2026-08 and before.
+        module(f"vllm.v1.attention.ops.{name}", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine,
+               _dcp_a2a_lse_pack_dim=lse_lanes, _dcp_a2a_pack_send=pack, _dcp_a2a_unpack_combine=unpack)
