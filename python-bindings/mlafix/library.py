@@ -113,7 +113,7 @@ def check_dtypes(name: str, bound: Mapping[str, str], stored: Sequence[str] = ()
 @functools.lru_cache(maxsize=None)
 def variants(name: str) -> cache.Variants:
     """The compiled specialisations of a kernel."""
-    return cache.Variants(name, source(name), str(path(name)))
+    return cache.Variants(name, source(name), str(path(name))) if name in _files() else _python_kernel(name).variants
 
 
 def dispatcher(

@@ -273,7 +273,7 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
 // CHECK-LABEL: mlafix.kernel @all
 // CHECK: %[[ONES:.*]] = arith.extui %{{.*}} : tensor<?xi1, #mlafix.dim<"D">> to tensor<?xi32, #mlafix.dim<"D">>
 // CHECK: %[[MIN:.*]] = mlafix.reduce min %[[ONES]]
-// CHECK: arith.cmpi ne, %[[MIN]]
+// CHECK: arith.cmpi sgt, %[[MIN]]
 mlafix.kernel @all(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !col
