@@ -30,42 +30,39 @@ namespace {
 class LaneSeparation {
 public:
   LaneSeparation(KernelOp kernel, RowOp row)
-      : kernel(kernel), row(row), layout(kernel) {}
+      : kernel(kernel), row(row), layout(kernel),
+        kinds([this](const MemoryAccess &a, const MemoryAccess &b) {
+          return meet(a, b);
+        }) {}
+  LaneSeparation(const LaneSeparation &) = delete;
+  LaneSeparation &operator=(const LaneSeparation &) = delete;
 
   void run() {
-    SmallVector<MemoryAccess> open;
+    collectKinds(row);
+    KindSet open(kinds.size());
     separate(row.getBody().front(), open);
   }
 
 private:
+  /// Of kinds of accesses.
+  using KindSet = llvm::BitVector;
+
+  std::optional<unsigned> getKind(Operation &op);
+  KindSet collectKinds(Operation *op);
   /// `open`: the accesses since the last barrier.
-  void separate(Block &block, SmallVector<MemoryAccess> &open);
+  void separate(Block &block, KindSet &open);
   bool meet(const MemoryAccess &a, const MemoryAccess &b);
-  void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
-                  SmallVector<MemoryAccess> &open);
-  void buildBarrier(OpBuilder &b, Operation *op) {
-    if (layout.layout.getLanes() > kWarpThreads)
-      mlafix::buildBarrier(b, op->getLoc());
-    else
-      buildWarpBarrier(b, op->getLoc(), layout.maskAt(b, op));
-  }
+  void meetBefore(Operation *op, unsigned kind, KindSet &open);
+  void meetBefore(Operation *op, const KindSet &accesses, KindSet &open);
+  void buildBarrierBefore(Operation *op, KindSet &open);
 
   KernelOp kernel;
   RowOp row;
   RowLayout layout;
+  AccessKinds kinds;
+  llvm::DenseMap<Operation *, KindSet> inLoops; // of each loop
 };
 } // namespace
-
-/// Adds the accesses that `open` lacks. Equal accesses are kept once, or every
-/// branch would double the list.
-static void addAccesses(SmallVector<MemoryAccess> &open,
-                        ArrayRef<MemoryAccess> accesses) {
-  for (const MemoryAccess &access : accesses)
-    if (llvm::none_of(open, [&](const MemoryAccess &other) {
-          return conflictAlike(access, other);
-        }))
-      open.push_back(access);
-}
 
 /// No call makes one tensor of arguments whose dims differ, as those of an
 /// element a group and of an lse do. Kernels without groups keep the barriers
@@ -77,39 +74,71 @@ bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   return isOneShape && mayConflict(kernel, a, b);
 }
 
-void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
-                                SmallVector<MemoryAccess> &open) {
-  bool conflicts = llvm::any_of(accesses, [&](const MemoryAccess &a) {
-    return llvm::any_of(open,
-                        [&](const MemoryAccess &b) { return meet(a, b); });
-  });
-  if (!conflicts)
-    return;
-  LDBG() << "lanes synchronise before " << *op;
-  OpBuilder b(op);
-  buildBarrier(b, op);
-  open.clear();
+/// Of the access that `op` itself makes.
+std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
+  std::optional<MemoryAccess> access = getSingleAccess(&op);
+  if (!access)
+    return std::nullopt;
+  return kinds.getKind(*access);
 }
 
-void LaneSeparation::separate(Block &block, SmallVector<MemoryAccess> &open) {
+/// The accesses of `op` and all ops in it. Keeps those of loops.
+LaneSeparation::KindSet LaneSeparation::collectKinds(Operation *op) {
+  KindSet inside;
+  auto add = [&](const KindSet &more) { inside |= more; };
+  if (std::optional<unsigned> kind = getKind(*op)) {
+    inside.resize(kinds.size());
+    inside.set(*kind);
+  }
+  for (Region &region : op->getRegions())
+    for (Operation &nested : region.getOps())
+      add(collectKinds(&nested));
+  if (isa<LoopLikeOpInterface>(op))
+    inLoops[op] = inside;
+  return inside;
+}
+
+void LaneSeparation::buildBarrierBefore(Operation *op, KindSet &open) {
+  LDBG() << "lanes synchronise before " << *op;
+  OpBuilder b(op);
+  if (layout.layout.getLanes() > kWarpThreads)
+    mlafix::buildBarrier(b, op->getLoc());
+  else
+    buildWarpBarrier(b, op->getLoc(), layout.maskAt(b, op));
+  open.reset();
+}
+
+void LaneSeparation::meetBefore(Operation *op, unsigned kind, KindSet &open) {
+  if (open.anyCommon(kinds.getConflicts(kind)))
+    buildBarrierBefore(op, open);
+}
+
+void LaneSeparation::meetBefore(Operation *op, const KindSet &accesses,
+                                KindSet &open) {
+  bool conflicts = llvm::any_of(accesses.set_bits(), [&](unsigned kind) {
+    return open.anyCommon(kinds.getConflicts(kind));
+  });
+  if (conflicts)
+    buildBarrierBefore(op, open);
+}
+
+void LaneSeparation::separate(Block &block, KindSet &open) {
   for (Operation &op : block) {
-    SmallVector<MemoryAccess> inside;
-    if (isa<LoopLikeOpInterface>(op))
-      addAccesses(inside, collectAccesses(&op));
+    const KindSet inside = inLoops.lookup(&op);
     meetBefore(&op, inside, open);
     for (Region &region : op.getRegions()) {
-      SmallVector<MemoryAccess> before = open;
+      KindSet before = open;
       for (Block &nested : region) {
         separate(nested, open);
         // Accesses that are open at the end of an iteration conflict with the
         // next one.
         meetBefore(nested.getTerminator(), inside, open);
       }
-      addAccesses(open, before);
+      open |= before;
     }
-    if (std::optional<MemoryAccess> access = getSingleAccess(&op)) {
-      meetBefore(&op, *access, open);
-      addAccesses(open, *access);
+    if (std::optional<unsigned> kind = getKind(op)) {
+      meetBefore(&op, *kind, open);
+      open.set(*kind);
     }
   }
 }

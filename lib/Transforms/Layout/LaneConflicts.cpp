@@ -10,6 +10,8 @@
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/Target.h"
 
+#include "llvm/ADT/Sequence.h"
+
 using namespace mlir;
 using namespace mlafix;
 
@@ -36,16 +38,32 @@ bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
                              b.getArgNumber());
 }
 
-bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
-  return a.memref == b.memref && a.isRow == b.isRow && a.isWrite == b.isWrite &&
-         a.getRowDim() == b.getRowDim() && a.isPartAs(b);
+unsigned AccessKinds::getKind(const MemoryAccess &access) {
+  unsigned properties = 0;
+  for (bool property :
+       {access.isRow, access.isWrite, access.isShifted,
+        static_cast<bool>(access.group), access.member || access.allMembers})
+    properties = 2 * properties + property;
+  auto [found, isNew] = kinds.try_emplace(
+      Key(access.memref, access.getRowDim(), properties), examples.size());
+  if (isNew)
+    examples.push_back(access);
+  return found->second;
+}
+
+const llvm::BitVector &AccessKinds::getConflicts(unsigned kind) {
+  matrix.resize(examples.size());
+  llvm::BitVector &row = matrix[kind];
+  unsigned known = row.size();
+  row.resize(examples.size());
+  for (unsigned other = known; other < examples.size(); ++other)
+    row[other] = conflict(examples[kind], examples[other]);
+  return row;
 }
 
 /// True if the row is reduced, scanned or swapped, or two of its accesses
 /// conflict.
-static bool lanesSynchronise(
-    KernelOp kernel,
-    function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
+static bool lanesSynchronise(KernelOp kernel, AccessKinds kinds) {
   bool reduces =
       kernel
           .walk([](Operation *op) {
@@ -54,25 +72,28 @@ static bool lanesSynchronise(
             return meets ? WalkResult::interrupt() : WalkResult::advance();
           })
           .wasInterrupted();
-  SmallVector<MemoryAccess> accesses = collectAccesses(kernel);
-  return reduces || llvm::any_of(accesses, [&](const MemoryAccess &a) {
-           return llvm::any_of(
-               accesses, [&](const MemoryAccess &b) { return conflict(a, b); });
-         });
+  if (reduces)
+    return true;
+  for (const MemoryAccess &access : collectAccesses(kernel))
+    kinds.getKind(access);
+  return llvm::any_of(llvm::seq(kinds.size()), [&](unsigned kind) {
+    return kinds.getConflicts(kind).any();
+  });
 }
 
 bool mlafix::lanesSynchronise(KernelOp kernel) {
-  return ::lanesSynchronise(kernel,
-                            [&](const MemoryAccess &a, const MemoryAccess &b) {
-                              return mayConflict(kernel, a, b);
-                            });
+  return ::lanesSynchronise(
+      kernel, AccessKinds([=](const MemoryAccess &a, const MemoryAccess &b) {
+        return mayConflict(kernel, a, b);
+      }));
 }
 
 bool mlafix::lanesSynchronise(KernelOp kernel, ArrayAttr aliases) {
-  return ::lanesSynchronise(kernel, [&](const MemoryAccess &a,
-                                        const MemoryAccess &b) {
-    bool canBeOne = a.memref == b.memref ||
-                    isAliasPair(aliases, a.getArgNumber(), b.getArgNumber());
-    return canBeOne && mayConflict(kernel, a, b);
-  });
+  return ::lanesSynchronise(
+      kernel, AccessKinds([=](const MemoryAccess &a, const MemoryAccess &b) {
+        bool canBeOne =
+            a.memref == b.memref ||
+            isAliasPair(aliases, a.getArgNumber(), b.getArgNumber());
+        return canBeOne && mayConflict(kernel, a, b);
+      }));
 }

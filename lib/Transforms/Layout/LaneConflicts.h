@@ -10,6 +10,12 @@
 
 #include "dialect/Mlafix.h"
 
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
+
+#include <functional>
+#include <tuple>
+
 namespace mlafix {
 
 /// True if two accesses may be of the same memory, by different lanes, one of
@@ -19,8 +25,31 @@ namespace mlafix {
 /// be the same tensor (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
-/// True if two accesses conflict with the same accesses of other lanes.
-bool conflictAlike(const MemoryAccess &a, const MemoryAccess &b);
+/// Accesses of a kernel by kind. Two accesses of one kind conflict with the
+/// same accesses of other lanes. A kernel has few kinds for each argument,
+/// however many accesses, so each pair of kinds is compared once.
+class AccessKinds {
+public:
+  /// `conflict` is symmetric, and is mayConflict() or narrower.
+  explicit AccessKinds(
+      std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict)
+      : conflict(std::move(conflict)) {}
+
+  /// The number of the access's kind: 0, 1, … in the order of first calls.
+  unsigned getKind(const MemoryAccess &access);
+  /// The kinds, of those numbered so far, that conflict with `kind`.
+  const llvm::BitVector &getConflicts(unsigned kind);
+  unsigned size() const { return examples.size(); }
+
+private:
+  /// The tensor, the dim of the row, and a bit for each property.
+  using Key = std::tuple<mlir::Value, DimAttr, unsigned>;
+
+  std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict;
+  llvm::DenseMap<Key, unsigned> kinds;
+  llvm::SmallVector<MemoryAccess> examples;  ///< the first of each kind
+  llvm::SmallVector<llvm::BitVector> matrix; ///< a row for each kind
+};
 
 /// True if lanes of a row wait for each other or exchange values.
 bool lanesSynchronise(KernelOp kernel);

@@ -30,6 +30,9 @@
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <map>
+#include <tuple>
+
 #define DEBUG_TYPE "mlafix-loop-over-packs"
 
 namespace mlafix {
@@ -273,7 +276,6 @@ private:
   void allocPartials(ArrayRef<Operation *> ops);
   void finishReduction(OpBuilder &b, ReduceOp op);
   bool isMadeAgain(Value row, int64_t stage);
-  bool mustPrecede(Operation *earlier, Operation *later);
 
   KernelOp kernel;
   RowLayout layout;
@@ -298,18 +300,36 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   return producers;
 }
 
+namespace {
+/// What the order of two ops that access memory depends on.
+struct AccessClass {
+  bool isTile, writes;
+  std::optional<unsigned> kind; // of the access of an argument that it makes
+
+  auto asTuple() const { return std::tuple(isTile, writes, kind); }
+  bool operator<(const AccessClass &other) const {
+    return asTuple() < other.asTuple();
+  }
+};
+} // namespace
+
+static AccessClass classify(Operation *op, AccessKinds &kinds) {
+  AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
+  std::optional<MemoryAccess> access = getSingleAccess(op);
+  if (access && access->getArgument()) // a buffer has rows along one dim
+    result.kind = kinds.getKind(*access);
+  return result;
+}
+
 /// True if `later`, an access that must follow `earlier`, would come before it
 /// in one stage: scalars run before rows, and rows along one dim before those
 /// along another.
-bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
-  if (!isTileOp(earlier) || !isTileOp(later))
-    return isTileOp(earlier);
-  std::optional<MemoryAccess> a = getSingleAccess(earlier),
-                              b = getSingleAccess(later);
-  if (!a || !b || !a->getArgument() || !b->getArgument())
-    return false; // a buffer has rows along one dim
-  return (a->getRowDim() != b->getRowDim() || !a->isPartAs(*b)) &&
-         mayConflict(kernel, *a, *b);
+static bool mustPrecede(const AccessClass &earlier, const AccessClass &later,
+                        AccessKinds &kinds) {
+  if (!earlier.isTile || !later.isTile)
+    return earlier.isTile;
+  return earlier.kind && later.kind &&
+         kinds.getConflicts(*earlier.kind).test(*later.kind);
 }
 
 /// True if `op` takes packs of other steps of the walk.
@@ -321,18 +341,24 @@ bool LoopDistribution::isFarSwap(Operation *op) {
 /// An op's stage is the first in which all it uses is there: a reduction's
 /// result is from the next stage on, and so are all packs of a row.
 void LoopDistribution::assignStages() {
-  SmallVector<Operation *> accesses;
+  AccessKinds kinds([=](const MemoryAccess &a, const MemoryAccess &b) {
+    return (a.getRowDim() != b.getRowDim() || !a.isPartAs(b)) &&
+           mayConflict(kernel, a, b);
+  });
+  std::map<AccessClass, int64_t> latest; // stage of the ops so far
   for (Operation &op : block.without_terminator()) {
     int64_t stage = 0;
     for (Operation *producer : getProducers(&op, block))
       stage = std::max(stage, stages[producer] +
                                   (isa<ReduceOp>(producer) || isFarSwap(&op)));
     if (!isMemoryEffectFree(&op)) {
-      for (Operation *earlier : accesses)
-        if (areOrdered(earlier, &op))
-          stage = std::max(stage, stages[earlier] +
-                                      (mustPrecede(earlier, &op) ? 1 : 0));
-      accesses.push_back(&op);
+      AccessClass mine = classify(&op, kinds);
+      for (const auto &[earlier, last] : latest)
+        if (earlier.writes || mine.writes)
+          stage = std::max(stage,
+                           last + (mustPrecede(earlier, mine, kinds) ? 1 : 0));
+      int64_t &last = latest[mine];
+      last = std::max(last, stage);
     }
     stages[&op] = stage;
   }

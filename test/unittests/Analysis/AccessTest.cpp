@@ -8,6 +8,7 @@
 #include "Kernels.h"
 
 #include "lib/Analysis/Aliasing.h"
+#include "lib/Transforms/Layout/LaneConflicts.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -83,6 +84,53 @@ TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
   EXPECT_TRUE(mayBeOneTensor(*same, 0, 1));
   EXPECT_FALSE(mayBeOneTensor(*same, 1, 0));
   EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
+}
+
+/// Rows, elements, parts of rows and states of two tensors that may be one.
+const char *const everyKind = R"(
+      %row = mlafix.load %o[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+      %other = mlafix.load %q[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+      %v = mlafix.load %o[%t, %c0] : !rows -> f32
+      %w = mlafix.load %x[%t] : !vec -> f32
+      mlafix.store %row, %q[%t] : tensor<?xf32, #mlafix.dim<"D">>, !rows
+      mlafix.store %v, %x[%t] : f32, !vec
+      mlafix.store %w, %o[%t, %c1] : f32, !rows
+      mlafix.store %other, %o[%t] : tensor<?xf32, #mlafix.dim<"D">>, !rows
+)";
+
+TEST(Access, kinds_conflict_as_their_accesses_do) {
+  Kernel kernel(std::string(states) +
+                    R"(, %q: !rows {mlafix.dims = ["n", "D"],
+                                    mlafix.access = "update"})",
+                std::string(everyKind));
+  SmallVector<MemoryAccess> accesses = collectAccesses(*kernel);
+  ASSERT_EQ(accesses.size(), 8u);
+  AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
+    return mayConflict(*kernel, a, b);
+  });
+  // A kind that comes late conflicts with those before.
+  for (const MemoryAccess &a : accesses)
+    for (const MemoryAccess &b : accesses) {
+      unsigned kind = kinds.getKind(a), other = kinds.getKind(b);
+      EXPECT_EQ(kinds.getConflicts(kind).test(other),
+                mayConflict(*kernel, a, b));
+    }
+  EXPECT_EQ(kinds.size(), accesses.size());
+}
+
+TEST(Access, accesses_that_conflict_alike_are_of_one_kind) {
+  Kernel kernel(states, R"(
+      %v = mlafix.load %o[%t, %c0] : !rows -> f32
+      %w = mlafix.load %o[%t, %c1] : !rows -> f32
+      mlafix.store %w, %o[%t, %c0] : f32, !rows
+      mlafix.store %v, %o[%t, %c1] : f32, !rows
+  )");
+  AccessKinds kinds(
+      [](const MemoryAccess &, const MemoryAccess &) { return true; });
+  SmallVector<unsigned> found;
+  for (const MemoryAccess &access : collectAccesses(*kernel))
+    found.push_back(kinds.getKind(access));
+  EXPECT_EQ(found, SmallVector<unsigned>({0, 0, 1, 1}));
 }
 
 } // namespace

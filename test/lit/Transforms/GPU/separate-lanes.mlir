@@ -30,6 +30,70 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 
+  // What is open before a branch is open behind it, on either way; what one way has waited for, the other may not have.
+  // CHECK-LABEL: @branches
+  // CHECK: mlafix.store
+  // CHECK-NEXT: scf.if
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load
+  // CHECK: } else {
+  // CHECK-NOT: nvvm.bar
+  // CHECK: }
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load
+  // CHECK-NOT: nvvm.bar
+  mlafix.kernel @branches(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %ones = arith.constant dense<1.0> : !tile
+      %z = arith.constant 0.0 : f32
+      mlafix.store %ones, %x[%t] : !tile, !rows
+      %a = scf.if %p -> f32 {
+        %v = mlafix.load %x[%t, %c0] : !rows -> f32
+        scf.yield %v : f32
+      } else {
+        scf.yield %z : f32
+      }
+      %b = mlafix.load %x[%t, %c1] : !rows -> f32
+      %s = arith.addf %a, %b : f32
+    }
+  }
+
+  // An access of an inner loop conflicts with one behind it, in the outer loop's next iteration.
+  // CHECK-LABEL: @nested_loops
+  // CHECK: scf.for
+  // CHECK: scf.for
+  // CHECK-NOT: nvvm.bar
+  // CHECK: mlafix.load
+  // CHECK: }
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.store
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: scf.yield
+  mlafix.kernel @nested_loops(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %z = arith.constant 0.0 : f32
+      %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%a = %z) -> f32 {
+        %s = scf.for %j = %c0 to %c8 step %c1 iter_args(%b = %a) -> f32 {
+          %v = mlafix.load %x[%t, %j] : !rows -> f32
+          %w = arith.addf %b, %v : f32
+          scf.yield %w : f32
+        }
+        %tile = mlafix.splat %s : f32 -> !tile
+        mlafix.store %tile, %x[%t] : !tile, !rows
+        scf.yield %s : f32
+      }
+    }
+  }
+
   // CHECK-LABEL: @rows_alone
   // CHECK-NOT: nvvm.bar
   mlafix.kernel @rows_alone(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
