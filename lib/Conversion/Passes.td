@@ -182,4 +182,30 @@ def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp">
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
+//===----------------------------------------------------------------------===//
+// Functions to the LLVM dialect
+//===----------------------------------------------------------------------===//
+
+def RegionsToBranchesPass : Pass<"mlafix-regions-to-branches", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "structured control flow becomes branches between blocks";
+  let description = [{
+    Applies the patterns of `convert-scf-to-cf`, last op first. An op of a region splits its block, and the part behind it
+    moves. From the first to the last, as in that pass, the rest of a long block moves once for each of its branches.
+
+    ```mlir
+    // Before
+    scf.if %inside {
+      llvm.store %v, %p : f32, !llvm.ptr
+    }
+    // After
+    cf.cond_br %inside, ^bb1, ^bb2
+    ^bb1:
+      llvm.store %v, %p : f32, !llvm.ptr
+      cf.br ^bb2
+    ^bb2:
+    ```
+  }];
+  let dependentDialects = ["::mlir::cf::ControlFlowDialect"];
+}
+
 #endif // MLAFIX_CONVERSION_PASSES

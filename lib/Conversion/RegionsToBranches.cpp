@@ -1,0 +1,84 @@
+//===- RegionsToBranches.cpp - structured control flow to branches --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/Passes.h"
+
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
+#include "mlir/Rewrite/PatternApplicator.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_REGIONSTOBRANCHESPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Keeps the ops that patterns erase as long as it lives. The patterns are
+/// written for the driver of conversions, which does so too: they read operands
+/// of ops that they have replaced.
+class KeepingRewriter final : public PatternRewriter {
+public:
+  using PatternRewriter::PatternRewriter;
+  ~KeepingRewriter() override {
+    for (Operation *op : erased)
+      op->dropAllReferences();
+    for (Operation *op : erased)
+      op->destroy();
+  }
+  KeepingRewriter(const KeepingRewriter &) = delete;
+  KeepingRewriter &operator=(const KeepingRewriter &) = delete;
+
+  void eraseOp(Operation *op) override {
+    op->remove();
+    erased.push_back(op);
+  }
+
+private:
+  SmallVector<Operation *> erased;
+};
+
+class RegionsToBranchesPass
+    : public mlafix::impl::RegionsToBranchesPassBase<RegionsToBranchesPass> {
+public:
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet made(context);
+    populateSCFToControlFlowConversionPatterns(made);
+    patterns = FrozenRewritePatternSet(std::move(made));
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<scf::SCFDialect>(op->getDialect()) && op->getNumRegions() > 0)
+        ops.push_back(op);
+    });
+    PatternApplicator applicator(patterns);
+    applicator.applyDefaultCostModel();
+    KeepingRewriter rewriter(&getContext());
+    // The last one first, outer ones before inner ones: each moves the rest of
+    // its block, which then ends at the branch of the one behind it. The
+    // pattern of `scf.while` takes a region of one block.
+    for (Operation *op : llvm::reverse(ops)) {
+      rewriter.setInsertionPoint(op);
+      if (succeeded(applicator.matchAndRewrite(op, rewriter)))
+        continue;
+      op->emitError() << "expected control flow that can become branches, got '"
+                      << op->getName() << "'";
+      return signalPassFailure();
+    }
+  }
+
+private:
+  FrozenRewritePatternSet patterns;
+};
+} // namespace
