@@ -130,10 +130,9 @@ void AccessLog::checkCoverage() {
 void AccessLog::checkIndependence() {
   for (auto &[place, who] : readers)
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-      if (i != place.first && !mayBeOneTensor(kernel, i, place.first))
-        continue;
       auto writer = writers.find({i, place.second});
-      if (writer == writers.end())
+      if (writer == writers.end() ||
+          (i != place.first && !mayBeOneTensor(kernel, i, place.first)))
         continue;
       for (const Reader &reader : who)
         if (reader.row != writer->second.row)
