@@ -69,7 +69,10 @@ private:
   LogicalResult convert(KernelOp kernel) {
     constexpr unsigned kRange = 2; // begin and end
     StringRef target = getTarget(kernel);
-    if (!kernel.getGeometry() || isGPU(target))
+    if (!isa_and_present<CpuGeometryAttr>(kernel.getGeometryAttr()) ||
+        isGPU(target) || kernel.getNumArguments() < kRange ||
+        !llvm::all_of(kernel.getArgumentTypes().take_back(kRange),
+                      [](Type type) { return type.isIndex(); }))
       return kernel.emitError()
              << "expected a kernel distributed for a CPU, got one that is not";
     SmallVector<ParamAttr> params = collectParams(kernel, kRange);

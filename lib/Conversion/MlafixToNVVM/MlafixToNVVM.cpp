@@ -199,7 +199,8 @@ private:
   LogicalResult convert(KernelOp kernel) {
     constexpr unsigned kGlobal = 1;
     StringRef target = getTarget(kernel);
-    if (!kernel.getGeometry() || !isGPU(target))
+    if (!kernel.getGeometry() ||
+        isa<CpuGeometryAttr>(kernel.getGeometryAttr()) || !isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a GPU, got one that is not";
     SmallVector<ParamAttr> params = collectParams(kernel, /*last=*/0);

@@ -117,6 +117,8 @@ bool Output::isRowOf(const MemoryAccess &store, ForallOp grid) const {
 }
 
 LogicalResult Output::verify() {
+  if (!kernel.getGrid())
+    return fail(kernel) << "no grid";
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   if (!grid)
     return fail(kernel.getGrid())

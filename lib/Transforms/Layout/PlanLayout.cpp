@@ -427,6 +427,11 @@ void PlanLayoutPass::runOnOperation() {
                         ArrayRef<std::string>(machine))));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
+    if (!kernel.getGrid()) {
+      kernel.emitError() << "expected a kernel with a grid to plan layouts "
+                            "for, got a thread's program";
+      return signalPassFailure();
+    }
     // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
