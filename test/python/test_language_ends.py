@@ -62,6 +62,15 @@ def quotients(y: Out[f32, "n D"], a: In[f32, "n D"], b: In[f32, "n D"]):
 
 
 @mlafix.kernel
+def quotients_by_one(q: Out[i8, "n D"], u: Out[u8, "n D"], y: Out[f32, "n D"], a: In[f32, "n D"], b: In[f32, "n"]):
+    for t in grid("n"):
+        row = a[t] / b[t]
+        q[t] = row
+        u[t] = row
+        y[t] = row - 128.0
+
+
+@mlafix.kernel
 def narrowed(y: Out[U, "k=8 n D"], lse: Out[f32, "n"], a: In[T, "n D"], b: In[T, "n D"]):
     for t in grid("n"):
         y[0, t] = 2.0 / a[t]
@@ -199,6 +208,23 @@ def test_quotients_are_correctly_rounded(device: Device, made: dict[str, ModuleT
     same = (got.view(np.uint32) == want.view(np.uint32)) | np.isnan(got) & np.isnan(want)
     at = np.argwhere(~same)
     assert not len(at), f"{a[tuple(at[0])]!r} / {b[tuple(at[0])]!r}: expected {want[tuple(at[0])]!r}, got {got[tuple(at[0])]!r}"
+
+
+@pytest.mark.parametrize("size", [1, 6, 8, 100, 2048])
+def test_bytes_and_sums_of_quotients_are_those_of_rounded_quotients(device: Device, made: dict[str, ModuleType], size: int,
+                                                                    rng: np.random.Generator) -> None:
+    a, b = floats(rng, 256 * size).reshape(256, size), rng.permutation(floats(rng, 256))
+    with np.errstate(all="ignore"):
+        ties = (rng.integers(-300, 600, (128, size)) / 2).astype(np.float32)
+        a[:128], b[:128] = ties * 2.0 ** rng.integers(-70, 70), 2.0 ** rng.integers(-70, 70, 128).astype(np.float32)
+        a[:64] = ties[:64] * b[:64, None]
+        row = a / b[:, None]
+        want = row - np.float32(128)
+        number = np.where(np.isnan(row), 0, np.rint(row))
+    q, u, y = run(device, made["e"].quotients_by_one, [a.shape] * 3, a, b, dtypes=[np.int8, np.uint8, np.float32])
+    np.testing.assert_array_equal(q, np.clip(number, -128, 127))
+    np.testing.assert_array_equal(u, np.clip(number, 0, 255))
+    assert ((y.view(np.uint32) == want.view(np.uint32)) | np.isnan(y) & np.isnan(want)).all()
 
 
 @pytest.mark.parametrize("out", [BF16, F16], ids=str)
