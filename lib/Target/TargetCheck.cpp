@@ -143,19 +143,36 @@ static bool convertsFp8(mlir::Operation *op) {
          name.contains("e5m2x2");
 }
 
+/// As MathToNVVM.cpp writes it.
+static bool packsBytes(mlir::Operation *op) {
+  auto assembly = dyn_cast<mlir::LLVM::InlineAsmOp>(op);
+  return assembly && assembly.getAsmString().starts_with("cvt.pack");
+}
+
 unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
                                             const TargetSpec &target) {
   // LLVM's own choice for the chips left out here is already high enough.
-  bool wideNeedsMore = target.capability == 100 || target.capability == 120;
-  bool fp8NeedsMore = target.capability == 89;
-  if (!wideNeedsMore && !fp8NeedsMore)
+  bool (*needsMore)(mlir::Operation *) = nullptr;
+  unsigned version = 0;
+  switch (target.capability) {
+  case 75:
+    needsMore = packsBytes, version = 65;
+    break;
+  case 89:
+    needsMore = convertsFp8, version = 81;
+    break;
+  case 100:
+  case 120:
+    needsMore = isWide, version = 88;
+    break;
+  default:
     return 0;
+  }
   bool found = module
                    .walk([&](mlir::Operation *op) {
-                     return (wideNeedsMore ? isWide(op) : convertsFp8(op))
-                                ? mlir::WalkResult::interrupt()
-                                : mlir::WalkResult::advance();
+                     return needsMore(op) ? mlir::WalkResult::interrupt()
+                                          : mlir::WalkResult::advance();
                    })
                    .wasInterrupted();
-  return !found ? 0 : wideNeedsMore ? 88 : 81;
+  return found ? version : 0;
 }

@@ -2,6 +2,8 @@
 // instructions for both, and for packing two of them.
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=distributed -o - | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --target=sm_75 --emit=ptx -o - | FileCheck %s --check-prefix=SM75
+// SM75: .version 6.5
 !i8s = memref<?x16xi8, strided<[?, 1], offset: ?>>
 !u8s = memref<?x16xui8, strided<[?, 1], offset: ?>>
 !f32s = memref<?x16xf32, strided<[?, 1], offset: ?>>
