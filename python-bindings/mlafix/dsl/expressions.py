@@ -297,7 +297,8 @@ class Expressions:
         if number >= 0:
             return number
         if dim.size is None:
-            self.ctx.fail(node, f"expected both ends of a slice from the beginning of a row along {dim.spelled}, whose size is not in the tensor's type, got {ast.unparse(node)}")
+            of = f"a row along {dim.spelled}, whose size is not in the tensor's type"
+            self.ctx.fail(node, f"expected both ends of a slice from the beginning of {of}, got {ast.unparse(node)}")
         return number + dim.size
 
     def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:
