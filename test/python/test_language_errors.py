@@ -273,7 +273,7 @@ def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
 
 def test_pythons_own_words_are_among_those_of_the_language(tmp_path: Path) -> None:
     names = sorted(set(mlafix.dsl.__all__) & set(dir(builtins)))
-    assert names == ["abs", "len", "max", "min", "print", "range", "round", "sum"]
+    assert names == ["abs", "all", "any", "len", "max", "min", "print", "range", "round", "sum"]
     assert all(getattr(mlafix.dsl, name) is getattr(builtins, name) for name in names)
     header = f"import mlafix\nfrom mlafix.dsl import In, Out, f32, grid, {', '.join(names)}\n"
     module = load(tmp_path, """
