@@ -100,9 +100,10 @@ LogicalResult TopKOp::verify() {
         failed(verifyReduced(*this, row, number.getType(), index)))
       return failure();
   if (getTileDim(row).isBounded())
-    return emitOpError() << "expected a row whose size is known when the kernel "
-                            "is compiled, got one along "
-                         << getTileDim(row).str();
+    return emitOpError()
+           << "expected a row whose size is known when the kernel "
+              "is compiled, got one along "
+           << getTileDim(row).str();
   bool isOfGroups = isRowTile(getValues().front().getType());
   for (Type type : getResultTypes())
     if (isRowTile(type) != isOfGroups)

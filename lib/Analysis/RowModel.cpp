@@ -613,8 +613,8 @@ Linear RowModel::buildLoad(LoadOp load) {
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// At least 0, and below the length of the row; 0 where a row along a dim with a
-/// bound has no elements.
+/// At least 0, and below the length of the row; 0 where a row along a dim with
+/// a bound has no elements.
 Linear RowModel::buildElementIndex(Value index, Value row) {
   DimAttr dim = getTileDim(row.getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
@@ -629,8 +629,8 @@ Linear RowModel::buildElementIndex(Value index, Value row) {
             both(Condition::of(Linear::of(var)), Condition::of(*after));
         if (!isBelow || !dim.isBounded())
           return isBelow;
-        return either(*isBelow, {{Conjunct{{size, true},
-                                           {Linear::of(var), true}}}});
+        return either(*isBelow,
+                      {{Conjunct{{size, true}, {Linear::of(var), true}}}});
       });
   return Linear::of(var);
 }

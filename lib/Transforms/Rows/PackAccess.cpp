@@ -226,8 +226,7 @@ static bool isRepeated(const MemoryAccess &access) {
   unsigned argument = access.getArgNumber();
   auto kernel = cast<KernelOp>(access.getArgument().getOwner()->getParentOp());
   ArrayAttr dims = kernel.getArgDims(argument);
-  return !kernel.getMostOf(
-      cast<StringAttr>(dims[dims.size() - 1]).getValue());
+  return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
 
 /// An element, or the elements of a pack, for those from `start` on.
@@ -248,16 +247,15 @@ Value ShiftedReader::readAt(Value start, Type type) {
     element = x.div(element, x.constant(each));
   DimAttr dim = access.getRowDim();
   bool endsWithDim = dim.isBounded() && !access.slice;
-  bool isLonger = endsWithDim ||
-                  getTileDim(load.getType()).getSize() - first > size * each;
+  bool isLonger =
+      endsWithDim || getTileDim(load.getType()).getSize() - first > size * each;
   if (isLonger && isRepeated(access))
     element = x.rem(element, x.constant(size));
   else if (isLonger)
-    predicate =
-        both(b, loc, predicate,
-             x.ult(element, endsWithDim
-                                ? buildRowSize(b, loc, layout.kernel, dim)
-                                : x.constant(size)));
+    predicate = both(
+        b, loc, predicate,
+        x.ult(element, endsWithDim ? buildRowSize(b, loc, layout.kernel, dim)
+                                   : x.constant(size)));
   if (firstOf(access))
     element = x.add(element, x.constant(firstOf(access)));
   SmallVector<Value> indices(access.indices);
