@@ -11,7 +11,7 @@ SCALE = 128**-0.5
 
 
 @kernel
-def hadamard_128(x: InOut[T, "n H D=128"]) -> None:  # type: ignore[name-defined]
+def hadamard_128(x: InOut[T, "n H D=128"]) -> None:
     """x @ H / sqrt(128), with H of 1 and -1 in Sylvester's order. It is its own inverse, up to rounding."""
     for t, h in grid("n", "H"):
         row, i = f32(x[t, h]), iota("D")

@@ -87,7 +87,8 @@ class PythonKernel(Kernel):
     @property
     def _is_of_library(self) -> bool:
         """True for a kernel of `mlafix.kernels`, where nobody changes what names stand for; but not for one of a function that is no family."""
-        return self.function.__module__.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
+        module = self.function.__module__ or ""  # a function that is typed at a prompt may have none
+        return module.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
 
     @cached_property
     def _digest_of_library(self) -> str:
