@@ -235,5 +235,7 @@ Expected<std::string> mlafix::target::generateCode(Module &module,
   if (!errors.empty())
     return createStringError("LLVM's code generator for " +
                              machine.getTargetCPU() + " says: " + errors);
-  return std::string(buffer);
+  return assembly && machine.getTargetTriple().isNVPTX()
+             ? rewriteNegations(buffer)
+             : std::string(buffer);
 }

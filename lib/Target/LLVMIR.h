@@ -61,6 +61,10 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 /// compiles correctly.
 void avoidPtxasFaults(llvm::Module &module);
 
+/// PTX whose negations of 32 bits are written as ~x + 1: see
+/// avoidPtxasFaults().
+std::string rewriteNegations(llvm::StringRef ptx);
+
 /// For NVPTX: makes loads of 16 bytes with !nontemporal such that the caches
 /// drop first.
 void streamLoads(llvm::Module &module);

@@ -204,6 +204,26 @@ static void loadStoredPairs(Module &module) {
   }
 }
 
+// The code generator makes a product by a negative power of two, and a quotient
+// by one, a negation of 32 bits: no pass over the module has seen it.
+std::string mlafix::target::rewriteNegations(StringRef ptx) {
+  constexpr StringLiteral negation = "\tneg.s32 \t";
+  std::string result;
+  result.reserve(ptx.size());
+  for (size_t at = ptx.find(negation); at != StringRef::npos;
+       at = ptx.find(negation)) {
+    result += ptx.take_front(at);
+    auto [operands, rest] = ptx.drop_front(at + negation.size()).split(';');
+    StringRef to = operands.split(',').first;
+    result += ("\tnot.b32 \t" + operands + ";\n\tadd.s32 \t" + to + ", " + to +
+               ", 1;")
+                  .str();
+    ptx = rest;
+  }
+  result += ptx;
+  return result;
+}
+
 void mlafix::target::avoidPtxasFaults(Module &module) {
   hideNegations(module);
   passPairsAsWords(module);
