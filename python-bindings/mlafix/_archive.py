@@ -37,7 +37,7 @@ _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: l
 AND_LATER = "+"
 """Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
 def block_bytes(target: str) -> int:
-    """Units are compressed together up to this size. A call decompresses one block, 2 MiB in 5 to 7 ms; PTX takes its driver longer."""
+    """Units are compressed together up to this size. A call decompresses a block up to its unit; PTX takes its driver longer."""
     return 1 << 23 if target.endswith(AND_LATER) else 1 << 21
 
 
@@ -68,7 +68,8 @@ class Archive:
         self.declarations: dict[str, dict[str, Any]] = found["declarations"]
         self._targets: dict[str, list[int]] = found["targets"]
         self._table = functools.lru_cache(maxsize=None)(self._read_table)
-        self._block = functools.lru_cache(maxsize=2)(self._read_block)
+        # Of two blocks at most, how much was decompressed.
+        self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
         return list(self._targets)
@@ -87,7 +88,14 @@ class Archive:
     def read(self, target: str, place: tuple[int, int, int]) -> bytes:
         """The unit at a place that `find` has found."""
         block, begin, size = place
-        return self._block(target, block)[begin : begin + size]
+        held = self._blocks.get((target, block))
+        if held is None or len(held) < begin + size:
+            # A process that needs two units of a block may need more of them.
+            most = -1 if held is not None else begin + size
+            held = self._read_block(target, block, most)
+            others = [(key, data) for key, data in self._blocks.items() if key != (target, block)]
+            self._blocks = dict([*others[-1:], ((target, block), held)])
+        return held[begin : begin + size]
 
     def bound(self, kernel: str, name: str) -> set[str]:
         """What a name of a kernel is bound to in any unit."""
@@ -115,10 +123,12 @@ class Archive:
     def _read_table(self, target: str) -> dict[str, Any]:
         return _json(self._read(*self._targets[target]))
 
-    def _read_block(self, target: str, block: int) -> bytes:
+    def _read_block(self, target: str, block: int, most: int) -> bytes:
+        """A block, or so many bytes of it."""
         import lzma
 
-        return lzma.decompress(self._read(*self._table(target)["blocks"][block]), lzma.FORMAT_RAW, filters=filters(target))
+        unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters(target))
+        return unpacker.decompress(self._read(*self._table(target)["blocks"][block]), most)
 
 
 def archives(folders: Iterable[Path]) -> list[Archive]:
