@@ -44,8 +44,11 @@ unsigned AccessKinds::getKind(const MemoryAccess &access) {
        {access.isRow, access.isWrite, access.isShifted,
         static_cast<bool>(access.group), access.member || access.allMembers})
     properties = 2 * properties + property;
-  auto [found, isNew] = kinds.try_emplace(
-      Key(access.memref, access.getRowDim(), properties), examples.size());
+  RowSlice slice = access.slice.value_or(RowSlice()); // none is empty
+  auto [found, isNew] =
+      kinds.try_emplace(Key(access.memref, access.getRowDim(), properties,
+                            slice.begin, slice.end),
+                        examples.size());
   if (isNew)
     examples.push_back(access);
   return found->second;

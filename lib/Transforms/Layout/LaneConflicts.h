@@ -42,8 +42,8 @@ public:
   unsigned size() const { return examples.size(); }
 
 private:
-  /// The tensor, the dim of the row, and a bit for each property.
-  using Key = std::tuple<mlir::Value, DimAttr, unsigned>;
+  /// The tensor, the dim of the row, a bit for each property, and the slice.
+  using Key = std::tuple<mlir::Value, DimAttr, unsigned, int64_t, int64_t>;
 
   std::function<bool(const MemoryAccess &, const MemoryAccess &)> conflict;
   llvm::DenseMap<Key, unsigned> kinds;

@@ -86,7 +86,7 @@ TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
   EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
 }
 
-/// Rows, elements, parts of rows and states of two tensors that may be one.
+/// Rows, elements and slices of rows of two tensors that may be one.
 const char *const everyKind = R"(
       %row = mlafix.load %o[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
       %other = mlafix.load %q[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
@@ -96,6 +96,9 @@ const char *const everyKind = R"(
       mlafix.store %v, %x[%t] : f32, !vec
       mlafix.store %w, %o[%t, %c1] : f32, !rows
       mlafix.store %other, %o[%t] : tensor<?xf32, #mlafix.dim<"D">>, !rows
+      %a = mlafix.load %o[%t] slice 0 to 4 : !rows -> tensor<4xf32, #mlafix.dim<4>>
+      %b = mlafix.load %o[%t] slice 2 to 6 : !rows -> tensor<4xf32, #mlafix.dim<4>>
+      mlafix.store %a, %o[%t] slice 0 to 4 : tensor<4xf32, #mlafix.dim<4>>, !rows
 )";
 
 TEST(Access, kinds_conflict_as_their_accesses_do) {
@@ -104,7 +107,7 @@ TEST(Access, kinds_conflict_as_their_accesses_do) {
                                     mlafix.access = "update"})",
                 std::string(everyKind));
   SmallVector<MemoryAccess> accesses = collectAccesses(*kernel);
-  ASSERT_EQ(accesses.size(), 8u);
+  ASSERT_EQ(accesses.size(), 11u);
   AccessKinds kinds([&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(*kernel, a, b);
   });

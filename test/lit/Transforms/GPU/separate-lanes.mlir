@@ -206,3 +206,27 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// A slice is stored by the lanes that load it; another slice of as many elements, which shares some with it, is loaded by others.
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!half = tensor<64xf32, #mlafix.dim<64>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: @slices
+  // CHECK: mlafix.store
+  // CHECK-NEXT: mlafix.load %{{.*}} slice 0 to 64
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %{{.*}} slice 32 to 96
+  mlafix.kernel @slices(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %ones = arith.constant dense<1.0> : !half
+      mlafix.store %ones, %x[%t] slice 0 to 64 : !half, !rows
+      %a = mlafix.load %x[%t] slice 0 to 64 : !rows -> !half
+      %b = mlafix.load %x[%t] slice 32 to 96 : !rows -> !half
+    }
+  }
+}
