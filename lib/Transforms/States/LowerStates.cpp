@@ -32,6 +32,19 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+/// `element`, or a row of it along the dim of `like` where that is a row.
+static Type withElement(Type like, Type element) {
+  return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
+}
+
+/// The result of a reduction, a number or an element a group, in each element
+/// of a row of this type.
+static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
+  return isRowTile(reduced.getType())
+             ? Value(BroadcastOp::create(b, loc, row, reduced))
+             : Value(SplatOp::create(b, loc, row, reduced));
+}
+
 //===----------------------------------------------------------------------===//
 // mlafix.arg_reduce
 //===----------------------------------------------------------------------===//
@@ -50,14 +63,9 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     DimAttr dim = getTileDim(row.getType());
     bool isOfGroups = isRowTile(op.getType());
     Type indices = getRowTileType(dim, rewriter.getI32Type());
-    Type reduced = isOfGroups
-                       ? getRowTileType(getTileDim(op.getType()), element)
-                       : element;
+    Type reduced = withElement(op.getType(), element);
     Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    extreme =
-        isOfGroups
-            ? Value(BroadcastOp::create(rewriter, loc, row.getType(), extreme))
-            : Value(SplatOp::create(rewriter, loc, row.getType(), extreme));
+    extreme = spread(rewriter, loc, row.getType(), extreme);
     Value isHere;
     if (element.isF32()) {
       isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
@@ -119,10 +127,8 @@ public:
 private:
   /// `number` in the shape of `like`, with elements of `width` bits.
   Value constant(Value like, int64_t number, unsigned width);
-  Type typed(Value like, Type element) {
-    return isRowTile(like.getType())
-               ? getRowTileType(getTileDim(like.getType()), element)
-               : element;
+  static Type typed(Value like, Type element) {
+    return withElement(like.getType(), element);
   }
   /// Exchanges the order of the negative floats' bits, as integers, with that
   /// of the floats, and back.
@@ -194,9 +200,7 @@ Value KeyBuilder::index(Value key) {
 }
 
 Value KeyBuilder::without(Value keys, Value key) {
-  Value all = isRowTile(key.getType())
-                  ? Value(BroadcastOp::create(b, loc, keys.getType(), key))
-                  : Value(SplatOp::create(b, loc, keys.getType(), key));
+  Value all = spread(b, loc, keys.getType(), key);
   Value isHere =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
   return arith::SelectOp::create(b, loc, isHere, constant(keys, INT64_MIN, 64),
@@ -213,9 +217,7 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type result = op.getValues().front().getType();
-    Type key = rewriter.getI64Type();
-    if (isRowTile(result))
-      key = getRowTileType(getTileDim(result), key);
+    Type key = withElement(result, rewriter.getI64Type());
     KeyBuilder builder(rewriter, loc, adaptor.getSource());
     Value keys = builder.keys(/*inGroups=*/isRowTile(result));
     SmallVector<Value> values, indices;
@@ -240,16 +242,14 @@ struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Type i32 = rewriter.getI32Type();
-    Type row = getRowTileType(getTileDim(op.getSource().getType()), i32);
-    bool isOfGroups = isRowTile(op.getType());
-    Type result =
-        isOfGroups ? getRowTileType(getTileDim(op.getType()), i32) : i32;
+    Type row = withElement(op.getSource().getType(), i32);
+    Type result = withElement(op.getType(), i32);
     Value numbers =
         arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
     Value reduced =
         ReduceOp::create(rewriter, loc, result, op.getKind(), numbers);
     Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
-    if (isOfGroups)
+    if (isRowTile(result))
       zero = SplatOp::create(rewriter, loc, result, zero);
     // Of no elements, the numbers are the least one and the greatest one.
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
