@@ -549,8 +549,3 @@ bool mlafix::mayWriteBetween(Operation *first, Operation *last) {
       return true;
   return false;
 }
-
-bool mlafix::areOrdered(Operation *a, Operation *b) {
-  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) &&
-         (mayWrite(a) || mayWrite(b));
-}

@@ -92,10 +92,6 @@ bool mayWrite(mlir::Operation *op);
 /// block, may write memory.
 bool mayWriteBetween(mlir::Operation *first, mlir::Operation *last);
 
-/// True if exchanging two ops could change what memory holds or what is read:
-/// both access it, and one of them may write.
-bool areOrdered(mlir::Operation *a, mlir::Operation *b);
-
 } // namespace mlafix
 
 #endif // MLAFIX_DIALECT_MEMORYACCESS_H

@@ -64,8 +64,6 @@ TEST(Access, branches_that_only_read_write_nothing) {
   EXPECT_TRUE(mayWrite(branches[1]));
   EXPECT_FALSE(mayWriteBetween(branches[0], branches[1]));
   EXPECT_TRUE(mayWriteBetween(branches[0], stores.back()));
-  EXPECT_TRUE(areOrdered(branches[0], branches[1]));
-  EXPECT_FALSE(areOrdered(branches[0], branches[0]));
 }
 
 TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
