@@ -23,7 +23,7 @@ from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "python"))
-from measure import Call, measure, read_options, write_results  # noqa: E402
+from measure import Call, medians, read_options, write_results  # noqa: E402
 
 HEADS, DIM, GROUP = 128, 128, 128
 
@@ -83,11 +83,9 @@ def main() -> None:
         random = torch.Generator(device).manual_seed(tokens)
         lengths = make_lengths(device, tokens)
         made = [Buffers(device, tokens, random, *lengths).make() for _ in range(settings.count_sets(4 * tokens * HEADS * DIM))]
-        calls = {name: [one[name] for one in made] for name in made[0]}
-        times = measure(settings, calls, "static")
-        us = {name: times[name]["median"] for name in calls}
+        us = medians(settings, made, "static")
         cases.append({"tokens": tokens, "us": us})
-        print(f"{tokens:>5} tokens of {HEADS} x {DIM}: " + "  ".join(f"{name} {us[name]:.2f} us" for name in calls)
+        print(f"{tokens:>5} tokens of {HEADS} x {DIM}: " + "  ".join(f"{name} {us[name]:.2f} us" for name in us)
               + f"  three/one {us['static, three'] / us['static']:.2f}, {us['groups, three'] / us['groups']:.2f}", flush=True)
     write_results(options, settings, cases=cases)
 

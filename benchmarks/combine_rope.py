@@ -22,7 +22,7 @@ from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "python"))
-from measure import Call, measure, read_options, write_results  # noqa: E402
+from measure import Call, medians, read_options, write_results  # noqa: E402
 
 HEADS, DIM, PAIRED, GROUP, POSITIONS = 64, 512, 64, 128, 4096
 
@@ -85,11 +85,9 @@ def main() -> None:
             random = torch.Generator(device).manual_seed(tokens)
             sets = settings.count_sets(moved_bytes(splits, tokens))
             made = [Buffers(device, splits, tokens, random).make() for _ in range(sets)]
-            calls = {name: [one[name] for one in made] for name in made[0]}
-            times = measure(settings, calls, "one")
-            us = {name: times[name]["median"] for name in calls}
+            us = medians(settings, made, "one")
             cases.append({"splits": splits, "tokens": tokens, "us": us})
-            print(f"{splits} splits of {tokens:>4} tokens: " + "  ".join(f"{name} {us[name]:.2f} us" for name in calls)
+            print(f"{splits} splits of {tokens:>4} tokens: " + "  ".join(f"{name} {us[name]:.2f} us" for name in us)
                   + f"  four/one {us['four'] / us['one']:.2f}, copy/one {us['copy'] / us['one']:.2f}", flush=True)
     write_results(options, settings, cases=cases)
 

@@ -151,3 +151,9 @@ def measure(settings: Settings, implementations: dict[str, list[Call]], must: st
             if turn >= 0:
                 times[name].append(micros)
     return {name: summarize(values) for name, values in times.items()}
+
+
+def medians(settings: Settings, sets: list[dict[str, Call]], must: str) -> dict[str, float]:
+    """Microseconds a call, by name, of calls that there are for each set of buffers; `must` as for `measure`."""
+    times = measure(settings, {name: [one[name] for one in sets] for name in sets[0]}, must)
+    return {name: times[name]["median"] for name in sets[0]}
