@@ -36,6 +36,8 @@ _HEADER = 32
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
 """Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
+
+
 def block_bytes(target: str) -> int:
     """Units are compressed together up to this size. A call decompresses a block up to its unit; PTX takes its driver longer."""
     return 1 << 23 if target.endswith(AND_LATER) else 1 << 21

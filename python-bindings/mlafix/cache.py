@@ -191,11 +191,12 @@ class Variants:
 
     def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit of an archive that runs such a call, though it was compiled for fewer names."""
-        if _env.line_info() or not self.identity:
+        identity = "" if _env.line_info() else self.identity
+        if not identity:
             return None
         for archive in _archive.archives(prebuilt_folders()):
             for name in _image_targets(target):
-                place = archive.find(self.identity, bindings, name)
+                place = archive.find(identity, bindings, name)
                 if place is None:
                     continue
                 # Not by what a call binds: each size of a dim that is left to the launch runs the same.

@@ -32,22 +32,26 @@ def _renamed(name: str) -> Any:
 _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()} | {Plain: _renamed("")}
 _PLAIN = Plain()
 
-# The families of `mlafix.kernels` by module, of which a call imports its own: "two_states" is merge_two_states.
-_MODULES = {"two_states": "merge", "masked_states": "merge", "dense_states": "merge_many", "ragged_states": "merge_many", "listed_states": "merge_many",
-            "split_states": "merge_many", "counted_states": "merge_many", "mapped_states": "merge_mapped", "mapped_sums": "merge_mapped",
-            "quantised_rows": "rows"}  # fmt: skip
+# The families of `mlafix.kernels`: a call imports the module of its own.
+_FAMILIES = {"two_states": "merge.merge_two_states", "masked_states": "merge.merge_masked_states", "dense_states": "merge_many.merge_dense_states",
+             "ragged_states": "merge_many.merge_ragged_states", "listed_states": "merge_many.merge_listed_states",
+             "split_states": "merge_many.merge_split_states", "counted_states": "merge_many.merge_counted_states",
+             "mapped_states": "merge_mapped.merge_mapped_states", "mapped_sums": "merge_mapped.merge_mapped_sums",
+             "quantised_rows": "rows.quantize_rows"}  # fmt: skip
 _WITHOUT_CHOICE = ("mapped_states", "mapped_sums", "quantised_rows")  # of a kernel for lses in one base
 
 
-def _module(name: str) -> Any:
-    return importlib.import_module(f"..kernels.{name}", __package__)
+def _in_kernels(name: str) -> Any:
+    """What a module of `mlafix.kernels` has: "rows.clear_padding"."""
+    module, _, inside = name.partition(".")
+    return getattr(importlib.import_module(f"..kernels.{module}", __package__), inside)
 
 
 @functools.lru_cache(maxsize=None)
 def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
-    family = getattr(_module(_MODULES[name]), "quantize_rows" if name == "quantised_rows" else f"merge_{name}")
+    family = _in_kernels(_FAMILIES[name])
     if name == "counted_states":
         made, named = family(scaling), {"B": bases.prefix, "ResultBase": bases.result}
     elif name in _WITHOUT_CHOICE:
@@ -101,7 +105,7 @@ def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream
     end = -(-last // height) * height
     if not rows or (columns % TILE_COLUMNS == 0 and last == end):
         return
-    kernel = _module("rows").clear_padding if height == 128 else _module("rows").clear_padding_8x4
+    kernel = _in_kernels("rows.clear_padding" if height == 128 else "rows.clear_padding_8x4")
     arguments = (scales, first, last, end, columns)
     if type(stream) is not Binding:
         launch_kernel(kernel, arguments, stream)
