@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,10 +118,20 @@ def test_rounding_is_no_fault(dtype: str) -> None:
     assert not report.findings, str(report)
 
 
-def test_closure_is_audited_in_a_fork() -> None:
+def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:
+    """With one thread there: a fork has none of its parent's, and OpenMP would wait for them."""
+    seen, before = tmp_path / "threads", torch.get_num_threads()
+
     def backend(q: Any, k: Any, v: Any, *, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool, scale: float, out: Any = None, lse: Any = None) -> Any:
+        with seen.open("a") as file:
+            file.write(f"{torch.get_num_threads()}\n")
         return audit_faults.many_heads_crash(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale, out=out, lse=lse)
 
-    report = audit(backend, device="cpu", checks=["A10"], limits=PATIENT, progress=False)
+    torch.set_num_threads(2)
+    try:
+        report = audit(backend, device="cpu", checks=["A10"], limits=PATIENT, progress=False)
+    finally:
+        torch.set_num_threads(before)
     assert [finding.kind for finding in report.findings] == ["crash"], str(report)
     assert report.findings[0].script == ""
+    assert set(seen.read_text().split()) == {"1"}

@@ -124,7 +124,11 @@ class Run:
             adapter = {"place": [*asdict(self.place).values()], "fields": {**describe_adapter(self.adapter), "name": self.adapter.name}}
             return server().run({**job, "path": sys.path, "adapter": adapter}, on_event)
         if self.adapter.device != "cpu" and torch.cuda.is_initialized():
-            run_job(job, self.adapter, on_event)
+            threads = torch.get_num_threads()
+            try:
+                run_job(job, self.adapter, on_event)
+            finally:
+                torch.set_num_threads(threads)
             return ""
         return watched(lambda emit: run_job(job, self.adapter, emit), on_event)
 

@@ -8,7 +8,7 @@ import sys
 import types
 from typing import Any
 
-import torch  # noqa: F401  # the forks have it
+import torch
 
 from .adapter import Place
 from .attempt import attempt
@@ -56,6 +56,7 @@ def run_script(text: str, emit: Emit) -> None:
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
     """A job whose backend is there."""
+    torch.set_num_threads(1)  # a fork of a process whose torch has begun threads would wait for them
     if job["job"] == "checks":
         work(adapter, job["checks"], Limits(**job["limits"]), emit)
     elif job["job"] == "case":

@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-import torch
-
 from .attempt import attempt, is_broken
 from .bundle import literal, script
 from .cases import Adapter, Case, Fault, StateCase
@@ -39,7 +37,6 @@ class BrokenContext(Exception):
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, emit: Emit) -> None:
     """Runs checks and emits an outcome of each. The plain call comes first: without it the others say nothing."""
-    torch.set_num_threads(1)
     emit({"limit": limits.first, "at": ["", {}]})
     measured = measure(adapter)
     begin = time.monotonic()
