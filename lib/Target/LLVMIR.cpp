@@ -19,6 +19,8 @@
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassInfo.h"
+#include "llvm/PassRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -207,6 +209,23 @@ struct ErrorCollector final : DiagnosticHandler {
   }
   std::string &errors;
 };
+
+/// The passes of a code generator, and ours among them.
+class CodeGenPasses final : public legacy::PassManagerBase {
+public:
+  void add(Pass *pass) override {
+    const PassInfo *info =
+        PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
+    // Behind loop strength reduction, the last that makes divisions.
+    if (info && info->getPassArgument() == "codegenprepare")
+      passes.add(createWideDivisionsPass());
+    passes.add(pass);
+  }
+  void run(Module &module) { passes.run(module); }
+
+private:
+  legacy::PassManager passes;
+};
 } // namespace
 
 Expected<std::string> mlafix::target::generateCode(Module &module,
@@ -218,7 +237,7 @@ Expected<std::string> mlafix::target::generateCode(Module &module,
   context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
   SmallString<0> buffer;
   raw_svector_ostream stream(buffer);
-  legacy::PassManager passes;
+  CodeGenPasses passes;
   TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   passes.add(new TargetLibraryInfoWrapperPass(library));

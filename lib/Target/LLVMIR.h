@@ -18,6 +18,7 @@
 #include <string>
 
 namespace llvm {
+class FunctionPass;
 class TargetMachine;
 } // namespace llvm
 
@@ -68,6 +69,10 @@ std::string rewriteNegations(llvm::StringRef ptx);
 /// For NVPTX: makes loads of 16 bytes with !nontemporal such that the caches
 /// drop first.
 void streamLoads(llvm::Module &module);
+
+/// A pass of the code generator: makes divisions of more than 64 bits, which
+/// targets have no code for, divisions of 64 bits or loops over the bits.
+llvm::FunctionPass *createWideDivisionsPass();
 
 /// Runs `machine`'s code generator. What it reports as an error (and would
 /// otherwise print) is returned as one.

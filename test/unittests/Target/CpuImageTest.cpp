@@ -128,28 +128,33 @@ TEST(CpuImage, names_an_entry_that_is_missing) {
             "the CPU code has no function 'third'");
 }
 
-/// Compiles `ir` for a fixed address, as no code of ours is.
-static std::string compileForFixedAddress(const char *ir, const char *target,
-                                          llvm::CodeModel::Model model) {
+static std::string compileIR(const std::string &ir,
+                             llvm::TargetMachine &machine) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic diagnostic;
   std::unique_ptr<llvm::Module> module =
-      llvm::parseIR({ir, "fixed.ll"}, diagnostic, context);
-  EXPECT_TRUE(module);
+      llvm::parseIR({ir, "kernel.ll"}, diagnostic, context);
+  EXPECT_TRUE(module) << diagnostic.getMessage().str();
+  module->setTargetTriple(machine.getTargetTriple());
+  module->setDataLayout(machine.createDataLayout());
+  llvm::Expected<std::string> object =
+      generateCode(*module, machine, /*assembly=*/false);
+  EXPECT_TRUE(bool(object));
+  return *object;
+}
+
+/// Compiles `ir` for a fixed address, as no code of ours is.
+static std::string compileForFixedAddress(const char *ir, const char *target,
+                                          llvm::CodeModel::Model model) {
   // Makes the back end known.
   llvm::Expected<std::unique_ptr<llvm::TargetMachine>> ours =
       createTargetMachine(**lookupTarget(target));
   EXPECT_TRUE(bool(ours));
-  const llvm::Triple &triple = (*ours)->getTargetTriple();
   std::unique_ptr<llvm::TargetMachine> machine(
-      (*ours)->getTarget().createTargetMachine(
-          triple, (*ours)->getTargetCPU(), "", {}, llvm::Reloc::Static, model));
-  module->setTargetTriple(triple);
-  module->setDataLayout(machine->createDataLayout());
-  llvm::Expected<std::string> object =
-      generateCode(*module, *machine, /*assembly=*/false);
-  EXPECT_TRUE(bool(object));
-  return *object;
+      (*ours)->getTarget().createTargetMachine((*ours)->getTargetTriple(),
+                                               (*ours)->getTargetCPU(), "", {},
+                                               llvm::Reloc::Static, model));
+  return compileIR(ir, *machine);
 }
 
 TEST(CpuImage, refuses_an_absolute_address) {
@@ -172,6 +177,93 @@ define void @k(ptr %params, i64 %begin, i64 %end) nounwind {
               0u)
         << target << ": " << message;
   }
+}
+
+using Wide = unsigned __int128;
+using SignedWide = __int128;
+
+/// The quotient or remainder of x and y, which are numbers of `bits` bits.
+static Wide divide(llvm::StringRef opcode, Wide x, Wide y, unsigned bits) {
+  unsigned rest = 128 - bits;
+  SignedWide a = static_cast<SignedWide>(x << rest) >> rest;
+  SignedWide b = static_cast<SignedWide>(y << rest) >> rest;
+  return opcode == "udiv"   ? x / y
+         : opcode == "urem" ? x % y
+         : opcode == "sdiv" ? a / b
+                            : a % b;
+}
+
+namespace {
+/// A division in `type`, of `bits` bits, of numbers of `stored`.
+struct Division {
+  const char *stored, *type;
+  unsigned storedBits, bits;
+};
+} // namespace
+
+/// Replaces the number at x by `opcode` of it and the next one.
+static std::string divisionIR(llvm::StringRef opcode, const Division &d) {
+  auto convert = [](llvm::StringRef from, llvm::StringRef value,
+                    llvm::StringRef to, bool widens) {
+    return ((widens ? "zext " : "bitcast ") + from + " " + value + " to " + to +
+            "\n")
+        .str();
+  };
+  bool widens = d.storedBits < d.bits;
+  return "define void @k(ptr %x, i64 %begin, i64 %end) nounwind {\n"
+         "%y = getelementptr i128, ptr %x, i64 1\n"
+         "%c = load " +
+         std::string(d.stored) +
+         ", ptr %x\n"
+         "%d = load " +
+         d.stored +
+         ", ptr %y\n"
+         "%a = " +
+         convert(d.stored, "%c", d.type, widens) +
+         "%b = " + convert(d.stored, "%d", d.type, widens) +
+         "%q = " + opcode.str() + " " + d.type +
+         " %a, %b\n"
+         "%r = " +
+         convert(d.type, "%q", "i128", d.bits < 128) +
+         "store i128 %r, ptr %x\nret void\n}\n";
+}
+
+static std::vector<Wide> wideNumbers(unsigned bits) {
+  std::vector<Wide> numbers;
+  for (unsigned shift : {0, 31, 62, 63, 64, 65, 126, 127})
+    for (int more : {-1, 0, 6})
+      numbers.push_back(((static_cast<Wide>(1) << shift) + more)
+                            << (128 - bits) >>
+                        (128 - bits));
+  return numbers;
+}
+
+/// Compilers have functions for these in their runtime library.
+TEST(CpuImage, divides_wide_integers_without_a_library) {
+  llvm::Expected<std::unique_ptr<llvm::TargetMachine>> machine =
+      createTargetMachine(**lookupTarget("x86-64"));
+  ASSERT_TRUE(bool(machine));
+  for (Division d :
+       {Division{"i128", "i128", 128, 128},
+        Division{"<1 x i128>", "<1 x i128>", 128, 128},
+        Division{"i65", "i65", 65, 65}, Division{"i64", "i65", 64, 65}})
+    for (const char *opcode : {"udiv", "urem", "sdiv", "srem"}) {
+      llvm::Expected<CpuImage> image =
+          linkCpuImage(compileIR(divisionIR(opcode, d), **machine), {"k"});
+      ASSERT_TRUE(bool(image)) << llvm::toString(image.takeError());
+      Mapping mapping(image->bytes, 0);
+      for (Wide x : wideNumbers(d.storedBits))
+        for (Wide y : wideNumbers(d.storedBits)) {
+          if (y == 0 || (opcode[0] == 's' && y == static_cast<Wide>(-1)))
+            continue;
+          Wide numbers[] = {x, y};
+          mapping.entry(image->offsets[0])(
+              reinterpret_cast<uint64_t *>(numbers), 0, 1);
+          EXPECT_TRUE(numbers[0] << (128 - d.bits) ==
+                      divide(opcode, x, y, d.bits) << (128 - d.bits))
+              << opcode << " of " << d.type;
+        }
+    }
 }
 
 TEST(CpuImage, refuses_what_is_no_object) {
