@@ -51,12 +51,14 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
     return op->emitOpError() << "expected the last dim of '" << name
                              << "' to be no product to take a slice of it, got "
                              << (last ? last.str() : "a dim without a name");
+  int64_t most = last.getSize(); // dynamic where it has no bound
+  bool hasMost = !ShapedType::isDynamic(most);
   if (slice.begin < 0 || slice.end <= slice.begin ||
-      (last.isBound() && slice.end > last.getSize())) {
+      (hasMost && slice.end > most)) {
     InFlightDiagnostic error = op->emitOpError()
                                << "expected a slice of one element or more";
-    if (last.isBound())
-      error << " of a row of " << last.getSize();
+    if (hasMost)
+      error << " of a row of " << (last.isBounded() ? "at most " : "") << most;
     return error << " of '" << name << "', got " << slice.begin << " to "
                  << slice.end;
   }

@@ -77,7 +77,8 @@ size_t SmallLaunches::addNamed(StringRef name) {
   return it->second;
 }
 
-/// The elements that a row of an argument has at least, for its slices.
+/// The elements that a row of an argument has at least if it has all of its
+/// slices.
 static int64_t countSliced(KernelOp kernel, unsigned argument) {
   int64_t most = 0;
   for (const MemoryAccess &access : collectAccesses(kernel))
@@ -98,8 +99,10 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
     choice.places.push_back({argument, dim});
     auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
     if (dim + 1 == type.getRank()) {
-      choice.low = std::max(choice.low, countSliced(kernel, argument));
-      choice.high = std::max(choice.high, choice.low);
+      int64_t sliced = countSliced(kernel, argument);
+      if (llvm::isUpper(name[0])) // what binds it is compared with them
+        choice.low = std::max(choice.low, sliced);
+      choice.high = std::max(choice.high, sliced);
     }
     return;
   }

@@ -104,6 +104,10 @@ FailureOr<Check> GuardBoundsPass::getCheck(const OpenIndex &open) {
   if (open.dim < count)
     return Check(access.indices[open.dim], getSize(access.memref, open.dim));
   OpBuilder b(access.op);
+  if (access.slice) // all of it or nothing
+    return Check(arith::ConstantIndexOp::create(b, access.op->getLoc(),
+                                                access.slice->end - 1),
+                 getSize(access.memref, open.dim));
   return getPartCheck(b, access, open.dim == count);
 }
 

@@ -116,12 +116,21 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   return answer;
 }
 
+/// True if the slice of a row is of elements that it has: the verifier compares
+/// it with a size that is known, as a name in upper case is where the kernel is
+/// compiled.
+static bool isOfKnownRow(const MemoryAccess &access) {
+  int64_t rank = cast<MemRefType>(access.memref.getType()).getRank();
+  DimAttr dim = getArgumentDim(access.memref, rank - 1);
+  return dim.isBound() || llvm::isUpper(dim.getName().front());
+}
+
 Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // A member is of all groups there are, and a slice of elements that the row
-  // has: the verifier knows its size where the kernel is compiled.
-  bool isInside =
-      (access.access.member && !access.access.group) || access.access.slice;
+  // A member is of all groups there are.
+  bool isInside = access.access.slice
+                      ? isOfKnownRow(access.access)
+                      : access.access.member && !access.access.group;
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
     if (isInside && dim == access.access.indices.size())
       continue;

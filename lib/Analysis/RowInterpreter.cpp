@@ -407,7 +407,7 @@ RowInterpreter::RowElements
 RowInterpreter::elementsOf(const MemoryAccess &access, int64_t size) {
   if (access.slice)
     return {access.slice->begin, access.slice->end - access.slice->begin, 1,
-            true};
+            access.slice->end <= size};
   if (!access.isPart())
     return {0, size, 1, true};
   DimAttr dim = access.getProduct().getGroup();
@@ -448,6 +448,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   if (!isInside || !part.isInside) {
     if (access.isPart())
       element.push_back(part.first);
+    else if (access.slice)
+      element.push_back(access.slice->end - 1);
     log.report(Question::Bounds, argument, access.op, row, element);
     return false;
   }

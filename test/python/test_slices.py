@@ -152,6 +152,69 @@ def k(y: InOut[f32, "n C=8"], x: In[f32, "m C=8"], at: In[i32, "n"]):
     np.testing.assert_array_equal(device.get(y), want)
 
 
+LAUNCHED = """
+@mlafix.kernel(allow={"bounds"})
+def k(y: InOut[f32, "n C=8"], z: InOut[f32, "n D"], x: In[f32, "n BOUND"], w: InOut[f32, "n BOUND"]):
+    for t in grid("n"):
+        y[t, 4:] = x[t, 2:6]
+        store(w[t, 1:5], y[t, :4], where=t != 1)
+        w[t, :2] = 7.0
+        z[t] = Z
+
+
+@mlafix.kernel
+def checked(w: InOut[f32, "n BOUND"]):
+    assume(shape("r") >= 5)
+    for t in grid("n"):
+        w[t, 1:5] = 7.0
+
+
+@mlafix.kernel
+def unchecked(w: InOut[f32, "n BOUND"]):
+    for t in grid("n"):
+        w[t, 1:5] = 7.0
+
+
+@mlafix.kernel(allow={"bounds"})
+def allowed(w: InOut[f32, "n BOUND"]):
+    for t in grid("n"):
+        w[t, 1:5] = 7.0
+"""
+
+
+@pytest.mark.parametrize("bound", ["r", "r<=20"])
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 6, 20])
+def test_a_row_whose_size_the_launch_knows(tmp_path: Path, device: Device, rng: np.random.Generator, bound: str, size: int) -> None:
+    """A slice that is not all in the row is out of bounds: read as zeros, and not stored."""
+    into = 'load(x[t, 1:3], into="D")' if "<" in bound else "0.0"
+    kernels = load(tmp_path, LAUNCHED.replace("BOUND", bound).replace("= Z", f"= {into}"))
+    y, x, w = (rng.normal(0, 1, shape).astype(F32) for shape in ((3, 8), (3, 20), (3, 20)))
+    held, rows, long = device.put(y.copy()), device.put(x), device.put(w.copy())
+    z = device.poisoned((3, 4), F32)
+    kernels.k(held, z, rows[..., :size], long[..., :size])
+    y[:, 4:] = x[:, 2:6] if size >= 6 else 0
+    if size >= 5:
+        w[[0, 2], 1:5] = y[[0, 2], :4]
+    w[:, : 2 if size >= 2 else 0] = 7
+    np.testing.assert_array_equal(device.get(held), y)
+    np.testing.assert_array_equal(device.get(long), w)
+    np.testing.assert_array_equal(device.get(z), np.tile(x[:, 1:3], 2) if "<" in bound and size >= 3 else np.zeros((3, 4)))
+
+    if size < 5:
+        with pytest.raises(mlafix.ArgumentError, match=r"expected shape\('r'\) >= 5, got r = "):
+            kernels.checked(long[..., :size])
+
+
+def test_a_slice_beyond_a_row_is_seen_in_a_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE", "0")
+    kernels = load(tmp_path, LAUNCHED.replace("BOUND", "r<=20").replace("= Z", "= 0.0"))
+    with pytest.warns(mlafix.CompileWarning, match=r"in bounds, got w\[0, 4\]: for example n = 1, r = 0, i = 0"):
+        kernels.unchecked.compile("sm_90")
+    (fault,) = kernels.allowed.debug(np.zeros((1, 4), F32)).faults
+    assert (fault.question, fault.argument, fault.element) == ("bounds", "w", (0, 4))
+    assert not kernels.allowed.debug(np.zeros((1, 5), F32)).faults
+
+
 def test_elements_that_share_a_byte(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
     text = """
 @mlafix.kernel
@@ -171,12 +234,13 @@ def k(y: Out[f4e2m1, "n C=24"], z: Out[f32, "n E=10"], x: In[f4e2m1, "n C=24"]):
     np.testing.assert_array_equal(device.get(z), np.where(codes & 8, -1, 1) * magnitudes[codes & 7])
 
 
-ARGUMENTS = 'y: InOut[f32, "n C=96"], x: In[f32, "n D"], p: In[f32, "n (3 K)"], r: In[f32, "n R=32"], lse: In[f32, "n"], q: InOut[f4e2m1, "n R=32"]'
+ARGUMENTS = 'y: InOut[f32, "n C=96"], x: In[f32, "n D"], p: In[f32, "n (3 K)"], r: In[f32, "n R=32"], s: In[f32, "n b<=24"], lse: In[f32, "n"], q: InOut[f4e2m1, "n R=32"]'
 
 
 @pytest.mark.parametrize(("body", "wrong", "message"), [
     ("v = y[t, 0:8:2]", "2", "expected a slice of adjacent elements, which has a step of 1, got 0:8:2; halves are y[t, 0] and y[t, 1] of a dim"),
     ("v = y[t, 90:97]", "90:97", "expected a slice of one element or more of the row's 96, got 90:97"),
+    ("v = s[t, 20:25]", "s[t, 20:25]", "expected a slice of one element or more of a row of at most 24 of 's', got 20 to 25"),
     ("v = y[t, 8:8]", "8:8", "expected a slice of one element or more of the row's 96, got 8:8"),
     ("v = y[t, -97:]", "-97:", "expected a slice of one element or more of the row's 96, got -97:"),
     ("v = x[t, 8:]", "8:", "expected both ends of a slice from the beginning of a row along D, whose size is not in the tensor's type, got 8:"),

@@ -137,3 +137,23 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update
     mlafix.store %v, %out[%t] : f32, !vec
   }
 }
+
+// A slice of a row whose size a launch knows, with a bound or without: all of it, or nothing.
+// CHECK-LABEL: @slices
+// CHECK: %[[R:.+]] = memref.dim %y, %c1
+mlafix.kernel @slices(%y: !rows {mlafix.dims = ["n", "r"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["n", "r"], mlafix.access = "read"},
+                      %known: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %c5, %[[R]] : index
+    // CHECK: mlafix.load %x[%{{.+}}] slice 2 to 6 if %[[IN]]
+    %a = mlafix.load %x[%t] slice 2 to 6 : !rows -> tensor<4xf32, #mlafix.dim<4>>
+    // CHECK: mlafix.load %known[%{{[a-z0-9]+}}] slice 2 to 6 : memref
+    %b = mlafix.load %known[%t] slice 2 to 6 : !rows -> tensor<4xf32, #mlafix.dim<4>>
+    %c = arith.addf %a, %b : tensor<4xf32, #mlafix.dim<4>>
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %c3, %[[R]] : index
+    // CHECK: mlafix.store %{{.+}}, %y[%{{.+}}] slice 0 to 4 if %[[IN]]
+    mlafix.store %c, %y[%t] slice 0 to 4 : tensor<4xf32, #mlafix.dim<4>>, !rows
+  }
+}

@@ -97,3 +97,14 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
     %v = mlafix.load %x[%t] slice 0 to 4 : !rows -> tensor<4xf32, #mlafix.dim<4>>
   }
 }
+
+// -----
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}) attributes {most = {b = 24}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected a slice of one element or more of a row of at most 24 of 'x', got 20 to 25}}
+    %v = mlafix.load %x[%t] slice 20 to 25 : !rows -> tensor<5xf32, #mlafix.dim<5>>
+  }
+}
