@@ -74,13 +74,17 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
 static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                                    RowSlice slice) {
   int64_t count = slice.end - slice.begin;
-  if (dim && (!dim.isBound() || dim.getSize() == count))
+  bool isFixed = dim && !dim.isBounded();
+  if (isFixed && (!dim.isBound() || dim.getSize() == count))
     return success();
   InFlightDiagnostic error =
       op->emitOpError() << "expected a row of " << count
                         << " elements for the slice " << slice.begin << " to "
                         << slice.end << " of '" << name << "', got ";
-  return dim ? error << "one of " << dim.getSize() : error << "an element";
+  if (!dim)
+    return error << "an element";
+  return isFixed ? error << "one of " << dim.getSize()
+                 : error << "one along " << dim.str();
 }
 
 /// True if an access of `op` is of an element by its index in a row along

@@ -36,6 +36,13 @@ _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
 LONG = 60000
 
 
+def _sliced(kernel: Kernel, dim: str) -> int:
+    """The least size that a dim may be bound to: 1, or what has all slices of rows along it."""
+    loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
+    stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
+    return max([1, *(end for tensor, (_, end) in [*loads, *stores] if parse_dim(kernel.tensor(tensor).dims[-1])[0] == dim)])
+
+
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
     """Two calls that one compiled kernel serves: an ordinary one, and one with other sizes and layouts."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
@@ -49,7 +56,7 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
         call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), turn=turn)
         if made and bound:
             call.sizes = dict(made[0].sizes)
-        call.bound = [dim for dim in call.bound if call.sizes.get(dim)]
+        call.bound = [dim for dim in call.bound if call.sizes.get(dim, 0) >= _sliced(kernel, dim)]
         call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
         call.held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
         if number or rng.random() < 0.3:

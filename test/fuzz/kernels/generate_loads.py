@@ -241,6 +241,10 @@ class Loads:
             found = self.load_into(type, depth)
             if found is not None:
                 return found
+        if row_dim and not self.in_where and parse_dim(row_dim)[1] is not None and self.chance(0.3):
+            found = self.load_slice(type, depth)
+            if found is not None:
+                return found
         part = {self.inner: "group", "G": "member"}.get(row_dim, "") if self.product and self.chance(0.45) else ""
         tensor = self.input(type.dtype, self.product if part else row_dim, part != "member")
         attrs: dict[str, Any] = {"tensor": tensor.name}
@@ -272,19 +276,39 @@ class Loads:
             args.append(self.literal(type.scalar()) if self.chance(0.6) else self.expression(type.scalar(), 0))
         return Node("load", type, args, attrs)
 
-    def load_into(self, type: Type, depth: int) -> Node | None:
-        """A row along another dim, in a row of this type from an element on."""
-        shorter = [dim for dim in self.row_dims if dim != type.dim and not factors(dim) and dim != "G" and parse_dim(dim)[1] is None]
-        if not shorter or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
+    def most(self, dim: str) -> int:
+        """The elements that a row along a dim, which is no product, has at most."""
+        return bound_of(dim) if is_bounded(dim) else parse_dim(dim)[1] or self.fixed_sizes.get(dim, 1)
+
+    def sliced_dims(self, but: str, size: int = 0) -> list[str]:
+        """The other dims of rows that have slices, of so many elements."""
+        named = [dim for dim in self.row_dims if dim != but and not factors(dim) and parse_dim(dim)[1] is None]
+        return [dim for dim in named if self.most(dim) >= size and not (self.product and dim == "G")]
+
+    def load_slice(self, type: Type, depth: int) -> Node | None:
+        """A slice, as a row along the number of its elements."""
+        size = self.most(type.dim)
+        longer = self.sliced_dims(type.dim, size)
+        if not longer:
             return None
-        tensor = self.input(type.dtype, self.pick(shorter), has_halves=False)
+        tensor = self.input(type.dtype, self.pick(longer), has_halves=False)
         nodes, guard = self.place(tensor, True, depth)
+        attrs: dict[str, Any] = {"tensor": tensor.name, "slice": self.slice(self.most(tensor.dims[-1]), size)}
+        return Node("load", type, nodes if guard is None else [*nodes, guard], {**attrs, **({"where": True} if guard is not None else {})})
+
+    def load_into(self, type: Type, depth: int, own: Tensor | None = None) -> Node | None:
+        """A row along another dim, perhaps one that this row has written, in a row of this type from an element on."""
+        shorter = self.sliced_dims(type.dim)
+        if not (own or shorter) or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G"):
+            return None
+        tensor = own or self.input(type.dtype, self.pick(shorter), has_halves=False)
+        nodes, guard = (list(self.writes[own.name]), None) if own else self.place(tensor, True, depth)
         size = math.prod(int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(type.dim) or [type.dim])
         size = bound_of(type.dim) if is_bounded(type.dim) else size
         first = self.pick([0, size // 2, max(size - 8, 0), self.rng.randint(0, size)])
         attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
-        if not is_bounded(tensor.dims[-1]) and self.chance(0.5):
-            attrs["slice"] = self.slice(self.fixed_sizes.get(tensor.dims[-1], 1))
+        if self.chance(0.5):
+            attrs["slice"] = self.slice(self.most(tensor.dims[-1]))
         if guard is None:
             return Node("load", type, nodes, attrs)
         return Node("load", type, [*nodes, guard], {**attrs, "where": True})
@@ -300,6 +324,11 @@ class Loads:
         row_dim = type.dim if type.kind == "row" else ""
         if self.product and row_dim in (self.inner, "G") and self.chance(0.6):
             return self.own_part(type, "group" if row_dim == self.inner else "member")
+        if row_dim and type.dtype in ("f32", "i32", "bool") and self.chance(0.5):
+            rows = [t for t in self.tensors if t.access == "InOut" and len(self.writes.get(t.name, t.dims)) < len(t.dims)
+                    and self.element(t) == type.dtype and t.dtype != FP4 and t.dims[-1] in self.sliced_dims(type.dim)]  # fmt: skip
+            if rows:
+                return self.load_into(type, 0, self.pick(rows))
         found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
                  and (len(self.writes[t.name]) < len(t.dims)) == bool(row_dim)
                  and (not row_dim or t.dims[-1] == row_dim)]  # fmt: skip

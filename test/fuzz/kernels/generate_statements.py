@@ -171,7 +171,7 @@ class Statements(Expressions):
         value = self.operand(type, depth) if row_dim else self.expression(type, depth)
         if row_dim and row_dim != self.product and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool") and dtype != FP4:
             return self.element_loop(target, nodes, row_dim, element)
-        if row_dim and not factors(row_dim) and "=" not in row_dim and not self.is_each(row_dim) and access == "InOut" and dtype != FP4 and self.chance(0.2):
+        if row_dim and not factors(row_dim) and parse_dim(row_dim)[1] is None and not self.is_each(row_dim) and access == "InOut" and dtype != FP4 and self.chance(0.2):
             return self.write_slice(target, list(nodes), type, where)
         return Store(target, list(nodes), value, where)
 
@@ -181,7 +181,7 @@ class Statements(Expressions):
 
     def write_slice(self, target: str, nodes: list[Node], type: Type, where: Node | None) -> Statement:
         """A slice of a row: a number, or a row along a dim of its size."""
-        size = self.fixed_sizes.get(type.dim, 1)
+        size = self.most(type.dim)
         shorter = [dim for dim in self.row_dims if not factors(dim) and "=" not in dim and not self.is_each(dim) and self.fixed_sizes.get(dim, 1) <= size]
         if shorter and self.chance(0.7):
             dim = self.pick(shorter)

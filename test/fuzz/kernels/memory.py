@@ -53,8 +53,10 @@ class Cells:
         return made
 
     def sliced(self, begin: int, end: int) -> Cells:
-        """The same cells, of each row those from `begin` up to `end`."""
+        """The same cells, of each row those from `begin` up to `end`; none if not all of them are there."""
         made = copy.copy(self)
+        if end > self.shape[-1]:
+            begin = end = 0
         for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
             if hasattr(self, name):
                 setattr(made, name, getattr(self, name)[..., begin:end])  # a view

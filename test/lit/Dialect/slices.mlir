@@ -108,3 +108,16 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"})
     %v = mlafix.load %x[%t] slice 20 to 25 : !rows -> tensor<5xf32, #mlafix.dim<5>>
   }
 }
+
+// -----
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!wide = memref<?x80xf32, strided<[?, 1], offset: ?>>
+mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "read"}, %y: !wide {mlafix.dims = ["n", "80"], mlafix.access = "update"}) attributes {most = {b = 4}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %v = mlafix.load %x[%t] : !rows -> tensor<4xf32, #mlafix.dim<"b" most 4>>
+    // expected-error @below {{expected a row of 4 elements for the slice 0 to 4 of 'y', got one along "b<=4"}}
+    mlafix.store %v, %y[%t] slice 0 to 4 : tensor<4xf32, #mlafix.dim<"b" most 4>>, !wide
+  }
+}
