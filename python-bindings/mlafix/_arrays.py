@@ -180,9 +180,14 @@ _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 def as_moved(array: Any) -> Any:
     """An array whose elements are only moved, over the same memory, as one of a dtype that kernels have; others as they are."""
+    return array if spelling_of(getattr(array, "dtype", None)) in _MOVED else as_bits(array)
+
+
+def as_bits(array: Any) -> Any:
+    """The same, as one of the dtype that all of its size are moved as."""
     dtype = getattr(array, "dtype", None)
     kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
-    if kind is None or spelling_of(dtype) in _MOVED or getattr(array, "requires_grad", False):
+    if kind is None or spelling_of(dtype) == kind or getattr(array, "requires_grad", False):
         return array
     if isinstance(array, numpy.ndarray):
         return array.view(kind)

@@ -1,6 +1,7 @@
 """The calls of `mlafix.ops` that a wheel serves without a compiler, with any number of heads: one for each code that they need.
 
-A call here has arrays of one token and four heads, always with the same contents. `requests` is what `mlafix.compile_keys` takes.
+A call here has arrays of one token and four heads, always with the same contents. `requests` is what `mlafix.compile_keys` takes,
+`calls` what a test makes.
 """
 
 from __future__ import annotations
@@ -193,6 +194,40 @@ def ranks(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
     yield "pack_blocks", {key: value for key, value in bound.items() if key != "O"}
 
 
+def chunks() -> Iterator[tuple[str, dict[str, object]]]:
+    """The kernels that move rows of any length in chunks, where nothing compiles one for that length."""
+    bits = [{"E": of} for of in ("u8", "f16", "i32", "i64")]
+    bound: dict[str, list[dict[str, str]]] = {
+        "zero_chunks": [{**of, "I": ids} for of in bits for ids in ("i32", "i64")],
+        "pack_chunks": [{"T": of} for of in ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")],
+        "pack_chunks_of_integers": [{"E": of} for of in ("u8", "i8", "i32", "i64")],
+        "pack_chunks_of_bits": bits,
+        "unpack_chunks": bits,
+    }
+    for kernel, kinds in bound.items():
+        for kind, size in itertools.product(kinds, ops.tokens.CHUNKS):
+            yield kernel, {"K": size, **kind}
+
+
+def moved() -> Iterator[Request]:
+    """Calls that take these kernels. Where the compiler is, they ask for others, which it makes for the length of the rows."""
+
+    def rows(*shape: int) -> Any:
+        return place((np.arange(np.prod(shape)) % 99).reshape(shape).astype(of))
+
+    of: Any
+    kinds = [*DTYPES.values(), *(np.dtype(kind) for kind in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, "u1", "i1", "i4", "i8"))]
+    for of, length in itertools.product(kinds, (128, 24, 33)):
+        starts = ints(0, 2, 3)
+        for pad in (0, 3):
+            yield ops.pack_rows, {"x": rows(3, length), "starts": starts, "length": 2, "pad": pad}
+        yield ops.unpack_rows, {"padded": rows(2, 2, length), "starts": starts, "out": rows(4, length)}
+        for ids in (np.int32, np.int64):
+            yield ops.zero_blocks, {"cache": rows(3, 2, length), "ids": ints(1, of=ids)}
+        yield ops.zero_blocks, {"cache": [rows(3, 2, length), rows(3, 2, length)], "ids": ints(2, -1, of=np.int64)}
+        yield ops.zero_blocks, {"cache": [rows(3, 2, length), rows(2, 4, 2 * length)], "ids": ints(1, of=np.int64)}
+
+
 def without_rows() -> Iterator[Request]:
     """Lengths, offsets and flags of a batch."""
     yield ops.clear_pad_flags, {"flags": zeros(1, of=np.bool_), "live_rows": 1}
@@ -252,6 +287,7 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
                 yield from mixed(dim, name)
     if 512 in dims and "bf16" in dtypes:
         yield from depths(7168, "bf16")
+    yield from chunks()
 
 
 def requests(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
@@ -259,3 +295,8 @@ def requests(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
     dims, dtypes = list(dims), list(dtypes)
     for calls in (of_most_models, with_formats, rare):
         yield from calls(dims, dtypes)
+
+
+def calls(dims: Iterable[int], dtypes: Iterable[str]) -> list[Request]:
+    """All calls of functions, to make."""
+    return [*(call for call in requests(dims, dtypes) if callable(call[0])), *moved()]

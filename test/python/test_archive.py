@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import subprocess
@@ -58,8 +59,9 @@ def _run(calls: list[tuple[Any, dict[str, Any]]]) -> list[list[np.ndarray]]:
     found = []
     for function, given in calls:
         result = function(**given)
-        values = [*(result if isinstance(result, tuple) else (result,)), *given.values()]
-        arrays = (value for value in values if isinstance(value, np.ndarray))
+        values = [result, *given.values()]
+        several = itertools.chain.from_iterable(value if isinstance(value, (tuple, list)) else (value,) for value in values)
+        arrays = (value for value in several if isinstance(value, np.ndarray))
         found.append([one.view(np.uint8).copy() if one.itemsize == 1 else np.array(one, np.float64) for one in arrays])
     return found
 
@@ -71,7 +73,7 @@ from mlafix import _toolchain
 _toolchain.compiler_file = lambda: None
 _toolchain.compiler = lambda: sys.exit("expected no call to ask for the compiler")
 wheel_calls.H = int(sys.argv[1])
-calls = [call for call in wheel_calls.requests([test_archive.DIM], [test_archive.DTYPE]) if callable(call[0])]
+calls = wheel_calls.calls([test_archive.DIM], [test_archive.DTYPE])
 sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 """
 
@@ -79,7 +81,7 @@ sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))
 def test_every_call_runs_from_the_archive_as_it_does_compiled_for_its_heads(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a process where nothing compiles."""
     monkeypatch.setattr(wheel_calls, "H", 3)
-    calls = [call for call in wheel_calls.requests([DIM], [DTYPE]) if callable(call[0])]
+    calls = wheel_calls.calls([DIM], [DTYPE])
     path = os.pathsep.join([*sys.path, os.environ.get("PYTHONPATH", "")])
     only = {"MLAFIX_PREBUILT": str(folder), "MLAFIX_STRICT": "1", "MLAFIX_CACHE": "0", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", _ARCHIVED, "3"], env={**os.environ, **only}, capture_output=True, cwd=Path(__file__).parent)

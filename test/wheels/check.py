@@ -78,7 +78,7 @@ def check_functions() -> None:
     wheel_calls.H = 12
 
     def run() -> list[tuple[str, list[np.ndarray]]]:
-        calls = [call for call in wheel_calls.requests(sorted(map(int, dims)), wheel_calls.DTYPES) if callable(call[0])]
+        calls = wheel_calls.calls(sorted(map(int, dims)), wheel_calls.DTYPES)
         return [(function.__name__, arrays_of(function(**given), *given.values())) for function, given in calls]
 
     found = run()
@@ -102,16 +102,16 @@ def has_gpu() -> bool:
 def on_gpu(array: np.ndarray) -> object:
     import torch
 
-    is_bf16 = array.dtype.name == "bfloat16"
-    tensor = torch.from_numpy(array.view(np.int16) if is_bf16 else array)
-    return (tensor.view(torch.bfloat16) if is_bf16 else tensor).cuda()
+    is_known = array.dtype.kind in "biuf" and not array.dtype.name.startswith("float8")  # numpy's own
+    tensor = torch.from_numpy(array if is_known else array.view(f"i{array.itemsize}"))
+    return (tensor if is_known else tensor.view(getattr(torch, array.dtype.name))).cuda()
 
 
 def arrays_of(*values: object) -> list[np.ndarray]:
     """The arrays of a call: floats as f32, but those of fp8 and fp4 as their bytes."""
     found = []
     for value in values:
-        if isinstance(value, tuple):
+        if isinstance(value, (tuple, list)):
             found += arrays_of(*value)
         elif isinstance(value, np.ndarray):
             found.append((value.view(np.uint8) if value.itemsize == 1 else value.astype(np.float32) if value.dtype.name == "bfloat16" else value).copy())

@@ -1,6 +1,9 @@
 """Blocks of a paged cache, ragged rows and padded ones, and rotary embedding.
 
 No access leaves its tensor: what an index names beyond it is not written, and read as zeros.
+
+Where elements are only moved, rows of any length are k chunks of K elements: such kernels (`…_chunks`) are compiled for few K, and k is
+known at launch.
 """
 
 from __future__ import annotations
@@ -59,6 +62,16 @@ def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | N
             store(cache[ids[b], p], 0)
 
 
+@kernel(allow={"bounds"})
+def zero_chunks(c0: InOut[E, "m0 p0 k0 K"], c1: InOut[E, "m1 p1 k1 K"] | None, c2: InOut[E, "m2 p2 k2 K"] | None,
+                c3: InOut[E, "m3 p3 k3 K"] | None, c4: InOut[E, "m4 p4 k4 K"] | None, c5: InOut[E, "m5 p5 k5 K"] | None,
+                c6: InOut[E, "m6 p6 k6 K"] | None, c7: InOut[E, "m7 p7 k7 K"] | None, ids: In[I, "n"], rows: index, chunks: index):  # fmt: skip
+    """The same in chunks, of which a row has `chunks` at most."""
+    for b, p, c in grid("n", rows, chunks):
+        for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
+            store(cache[ids[b], p, c], 0)
+
+
 @kernel
 def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], pad: f32):
     """padded[s, j] = x[starts[s] + j], and `pad` behind a sequence's end. Of a sequence longer than m the rest is dropped."""
@@ -86,11 +99,45 @@ def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
         padded[s, j] = load(x[t], where=t < starts[s + 1])
 
 
+@kernel
+def pack_chunks(padded: Out[T, "b m k K"], x: In[T, "n k K"], starts: In[i32, "b1"], pad: f32):
+    """pack_rows in chunks."""
+    assume(shape("b") < shape("b1"))
+    for s, j, c in grid("b", "m", "k"):
+        t = index(starts[s]) + j
+        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1], otherwise=pad)
+
+
+@kernel
+def pack_chunks_of_integers(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In[i32, "b1"], pad: i64):
+    """pack_integers in chunks."""
+    assume(shape("b") < shape("b1"))
+    for s, j, c in grid("b", "m", "k"):
+        t = index(starts[s]) + j
+        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1], otherwise=pad)
+
+
+@kernel
+def pack_chunks_of_bits(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In[i32, "b1"]):
+    """pack_bits in chunks."""
+    assume(shape("b") < shape("b1"))
+    for s, j, c in grid("b", "m", "k"):
+        t = index(starts[s]) + j
+        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1])
+
+
 @kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
     """x[t] = padded[s, t - starts[s]] of the sequence s that has row t. Rows of no sequence keep their value; dropped rows become 0."""
     for s, t in segments(starts, "n"):
         x[t] = padded[s, t - starts[s]]
+
+
+@kernel(allow={"bounds"})
+def unpack_chunks(x: InOut[E, "n k K"], padded: In[E, "b m k K"], starts: In[i32, "b1"]):
+    """unpack_rows in chunks."""
+    for s, t, c in segments(starts, "n", "k"):
+        x[t, c] = padded[s, t - starts[s], c]
 
 
 @kernel

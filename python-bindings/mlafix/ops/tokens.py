@@ -5,8 +5,8 @@ The examples begin with:
     >>> import numpy as np
     >>> from mlafix import ops
 
-The kernels are compiled in no package: a first call needs the compiler, or a cache on disk that has them. `mlafix.warmup` of a
-call compiles it ahead: one with another number of tokens or blocks has the same code.
+A first call compiles the kernel for the length of its rows. `mlafix.warmup` of a call compiles it ahead: one with another number of
+tokens or blocks has the same code. Without the compiler, rows of any length are moved in chunks, by kernels that are compiled ahead.
 
 Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
 """
@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any, Sequence
 
 import numpy
 
-from .. import library
+from .. import _env, _toolchain, library
 from .._arguments import check_integer, wrong
-from .._arrays import as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
+from .._arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._fake import holds
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnitError
 from ._launch import launch_kernel, operation
+from ._operators import FAKE
 from ._types import Array, Stream
 
 __all__ = ["zero_blocks", "pack_rows", "unpack_rows", "apply_rope"]
@@ -68,7 +70,8 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
     """
     check_integers(ids, "ids")
     if hasattr(cache, "shape"):
-        launch_kernel(library.kernel("zero_blocks"), (_blocks(cache, "cache"), ids), stream)
+        blocks = _blocks(cache, "cache")
+        _launch_rows("zero_blocks", (blocks, ids), lambda size: _zero_chunks([blocks], ids, size), stream)
         return
     if not isinstance(cache, (list, tuple)):
         raise wrong("cache", "an array or a sequence of arrays", type(cache).__qualname__)
@@ -78,12 +81,12 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
     absent = [None] * (MAX_CACHES - len(caches))
     kinds = {spelling_of(each.dtype) for each in caches}
     if len(kinds) == 1 and all(tuple(each.shape) == tuple(caches[0].shape) for each in caches[1:]):
-        launch_kernel(library.kernel("zero_blocks_of_8"), (*caches, *absent, ids), stream)
+        _launch_rows("zero_blocks_of_8", (*caches, *absent, ids), lambda size: _zero_chunks(caches, ids, size), stream)
         return
     if len(kinds) > 1:
         caches = [_bytes_of(each, f"cache[{i}]") for i, each in enumerate(caches)]
     rows = max(each.shape[1] for each in caches)
-    launch_kernel(library.kernel("zero_blocks_of_shapes"), (*caches, *absent, ids, rows), stream)
+    _launch_rows("zero_blocks_of_shapes", (*caches, *absent, ids, rows), lambda size: _zero_chunks(caches, ids, size), stream)
 
 
 @operation({"padded": "out"}, out="")
@@ -134,16 +137,18 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
     rows, padded = _flat(as_moved(x), "x", 1), _flat(as_moved(out), "out", 2)
     kind = spelling_of(x.dtype)  # type: ignore[attr-defined]
     if not is_symbol(pad) and pad == 0 and math.copysign(1.0, pad) > 0:
-        launch_kernel(library.kernel("pack_bits"), (padded, rows, starts), stream)
+        _launch_rows("pack_bits", (padded, rows, starts), lambda size: ("pack_chunks_of_bits", (*_bits_in(size, out=padded, x=rows), starts)), stream)
     elif kind in _FLOATS:
-        launch_kernel(library.kernel("pack_rows"), (padded, rows, starts, pad if is_symbol(pad) else float(pad)), stream)
+        number = pad if is_symbol(pad) else float(pad)
+        _launch_rows("pack_rows", (padded, rows, starts, number), lambda size: ("pack_chunks", (*_in_chunks(size, out=padded, x=rows), starts, number)), stream)
     elif is_symbol(pad):
         return out  # the operator says what is wrong when it runs
     elif kind in _INTEGERS:
         info = numpy.iinfo(_INTEGERS[kind])
         if pad != pad or not info.min <= pad <= info.max or pad != int(pad):
             raise wrong("pad", f"an integer from {info.min} to {info.max} for dtype {kind}", pad)
-        launch_kernel(library.kernel("pack_integers"), (padded, rows, starts, int(pad)), stream)
+        number = int(pad)
+        _launch_rows("pack_integers", (padded, rows, starts, number), lambda size: ("pack_chunks_of_integers", (*_in_chunks(size, out=padded, x=rows), starts, number)), stream)
     else:
         raise wrong("pad", f"0 for dtype {kind}", pad)
     return out
@@ -180,7 +185,8 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
     shape = _rows_shape(padded, "padded", 2)
     if tuple(_rows_shape(out, "out", 1)[1:]) != tuple(shape[2:]):
         raise wrong("out", f"rows of shape {list(shape[2:])}, as argument \"padded\" has", list(out.shape[1:]))  # type: ignore[attr-defined]
-    launch_kernel(library.kernel("unpack_rows"), (_flat(as_moved(out), "out", 1), _flat(as_moved(padded), "padded", 2), starts), stream)
+    x, rows = _flat(as_moved(out), "out", 1), _flat(as_moved(padded), "padded", 2)
+    _launch_rows("unpack_rows", (x, rows, starts), lambda size: ("unpack_chunks", (*_bits_in(size, out=x, padded=rows), starts)), stream)
     return out
 
 
@@ -228,6 +234,64 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     launch_kernel(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
+CHUNKS = (256, 64, 16, 8, 1)
+"""How many elements a chunk of a row may have."""
+
+# Calls for whose rows there is no kernel, where nothing compiles.
+_in_chunks_alone: set[tuple[Any, ...]] = set()
+
+
+def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int], tuple[str, tuple[Any, ...]]], stream: Any) -> None:
+    """Launches a kernel that is compiled for the length of its rows; where that is not there and nothing compiles, one that moves chunks.
+
+    `chunked` gives that one's name and arguments for a size of chunks that divides the rows.
+    """
+    if stream is FAKE:
+        lengths, key = [1], ()
+    else:
+        arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
+        lengths = [array.shape[-1] for array in arrays if len(array.shape) > 1]
+        key = (name, *lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", "")))
+    fault = None
+    if key not in _in_chunks_alone or not _nothing_compiles():
+        try:
+            return launch_kernel(library.kernel(name), arguments, stream)
+        except UnitError as error:
+            if not _nothing_compiles():
+                raise
+            fault = error
+    kernel, parts = chunked(next(size for size in CHUNKS if all(length % size == 0 for length in lengths)))
+    try:
+        launch_kernel(library.kernel(kernel), parts, stream)
+    except UnitError:
+        if fault is not None:
+            raise fault from None
+        raise
+    _in_chunks_alone.add(key)
+
+
+def _nothing_compiles() -> bool:
+    return _env.strict() or _toolchain.compiler_file() is None
+
+
+def _in_chunks(size: int, **arrays: Any) -> list[Any]:
+    """Arrays of rows, by name, with each row as chunks of this size, over the same memory."""
+    for name, array in arrays.items():
+        _check_rows(array, name)
+    return [viewed(array, (*array.shape[:-1], array.shape[-1] // size, size)) for array in arrays.values()]
+
+
+def _bits_in(size: int, **arrays: Any) -> list[Any]:
+    """The same of arrays whose elements are only moved."""
+    return [as_bits(array) for array in _in_chunks(size, **arrays)]
+
+
+def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple[Any, ...]]:
+    chunks = _bits_in(size, **{"cache" if len(caches) == 1 else f"cache[{i}]": each for i, each in enumerate(caches)})
+    rows, most = (max(each.shape[dim] for each in chunks) for dim in (1, 2))
+    return "zero_chunks", (*chunks, *[None] * (MAX_CACHES - len(chunks)), ids, rows, most)
+
+
 def _rows_shape(array: Any, name: str, lead: int) -> Any:
     """The shape of an array of rows behind `lead` dims. Raises ArgumentError for what is none, or has fewer dims."""
     shape = getattr(array, "shape", None)
@@ -260,7 +324,8 @@ def _blocks(cache: Any, name: str) -> Any:
     strides = cache.stride() if is_torch(cache) else getattr(cache, "strides", None)
     if strides is not None:
         order = (0, *sorted(range(1, len(shape) - 1), key=lambda dim: -abs(strides[dim])), len(shape) - 1)
-        cache = cache.permute(order) if is_torch(cache) else cache.transpose(order)
+        if order != tuple(range(len(shape))):
+            cache = cache.permute(order) if is_torch(cache) else cache.transpose(order)
     flat = viewed(cache, (shape[0], math.prod(shape[1:-1]), shape[-1]))
     if flat is None:
         raise _uneven(name, shape)
@@ -271,10 +336,17 @@ def _bytes_of(blocks: Any, name: str) -> Any:
     """Blocks `[m, P, R]` as bytes, over the same memory."""
     if not isinstance(blocks, numpy.ndarray) and not is_torch(blocks):
         raise wrong(name, "caches of one dtype, or arrays of numpy's or torch's", type(blocks).__qualname__)
-    last = blocks.stride(-1) if is_torch(blocks) else blocks.strides[-1] // blocks.itemsize
-    if last != 1:
-        raise wrong(name, "a last dim that is contiguous", f"stride {last}")
+    _check_rows(blocks, name)
     return blocks.view(numpy.uint8 if isinstance(blocks, numpy.ndarray) else sys.modules["torch"].uint8)
+
+
+def _check_rows(array: Any, name: str) -> None:
+    """Raises ArgumentError for an array of numpy's or torch's whose rows are not contiguous."""
+    if 0 in array.shape or not (isinstance(array, numpy.ndarray) or is_torch(array)):
+        return
+    last = array.stride(-1) if is_torch(array) else array.strides[-1] // array.itemsize
+    if last != 1 and array.shape[-1] != 1:
+        raise wrong(name, "a last dim that is contiguous", f"stride {last}")
 
 
 def _uneven(name: str, shape: Any) -> ArgumentError:
