@@ -91,10 +91,13 @@ def checksum(unit: bytes) -> int:
     return value
 
 
+def _manifest_of(unit: bytes) -> Any:
+    return json.loads(unit[_HEADER : _HEADER + int.from_bytes(unit[24:32], "little")])
+
+
 def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
     """A unit without what a wheel has elsewhere, or does not need: declarations, proofs, and PTX beside machine code, or the reverse."""
-    size = int.from_bytes(unit[24:32], "little")
-    manifest = json.loads(unit[_HEADER : _HEADER + size])
+    manifest = _manifest_of(unit)
     images = []
     for kernel in manifest["kernels"]:
         kernel.pop("declaration", None)
@@ -160,11 +163,16 @@ def pack(out: Path, folder: Path, targets: Sequence[str], jobs: int) -> None:
             made = list(pool.map(_compiled_at, ((number, target, str(folder)) for number in chosen), chunksize=4))
             units[target] = {}
             for one, (data, _) in zip((_units[number] for number in chosen), made):
-                bound = {name: value for name, value in one.bindings if value != "any"}
-                units[target].setdefault(one.variants.identity, []).append((bound, data))
+                units[target].setdefault(one.variants.identity, []).append((bound(data), data))
             print(f"{target}: {len(made)} units, {sum(len(data) for data, _ in made) / 2**20:.1f} MiB, {sum(took for _, took in made):.0f} s of processors, "
                   f"{time.monotonic() - begin:.0f} s", flush=True)
     _archive.write(out, declarations, units)
+
+
+def bound(unit: bytes) -> dict[str, str]:
+    """What a unit is bound to, defaults included: a call in another base than theirs needs another unit."""
+    (kernel,) = _manifest_of(unit)["kernels"]
+    return {name: str(value) for name, value in kernel["bindings"].items()}
 
 
 def declaration(one: Wanted) -> Any:

@@ -99,6 +99,15 @@ def test_a_call_that_the_archive_has_not_says_so(archived: Path) -> None:
         ops.merge_attn_states(rows, lse, rows, lse)
 
 
+def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path) -> None:
+    """Not even if that is in memory."""
+    rows, lse = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((1, 3), np.float32)
+    call = {"prefix": rows, "prefix_lse": lse, "suffix": rows, "suffix_lse": lse, "kv_lens": np.ones(1, np.int32), "cu_seqlens": np.arange(2, dtype=np.int32)}
+    assert np.allclose(ops.fixup_merge(**call)[1], np.log(2))
+    with pytest.raises(mlafix.UnitError, match="expected a compiled specialisation for B=2"):
+        ops.fixup_merge(**call, base="2")
+
+
 def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
     variants = mlafix.library.variants("merge_attn_states")
     target = "x86-64"
