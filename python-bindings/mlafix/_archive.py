@@ -1,17 +1,17 @@
 """An archive of compiled kernels: one file with units for many bindings and targets, as a wheel carries it.
 
-Units of one target that resemble each other are compressed together, in blocks of 2 or 8 MiB. A look-up reads the
+Units of one target that resemble each other are compressed together, in blocks of 512 KiB to 16 MiB. A look-up reads the
 directory, the table of its target and one block. Integers are little-endian:
 
     0    8 bytes    magic: "MLAFIXA\\n"
-    8    u64        version, 1
+    8    u64        version, 2
     16   u64, u64   where the directory begins, and its bytes
     32              blocks: raw LZMA2 (`filters`) of units, one behind the other
                     tables, one for each target: xz of JSON {"blocks": [[offset, bytes], …],
                     "units": {IDENTITY: [[bindings, block, begin, bytes], …]}}
-                    directory: xz of JSON {"declarations": {IDENTITY: …}, "targets": {TARGET: [offset, bytes]}}
+                    directory: xz of JSON {"declarations": {IDENTITY: text}, "targets": {TARGET: [offset, bytes]}}
 
-An IDENTITY is that of a kernel (`_keys.identity`); its declaration is that of docs/UnitFormat.md. A dim that a unit leaves to
+An IDENTITY is that of a kernel (`_keys.identity`); its declaration is that of docs/UnitFormat.md, as text of JSON of its own. A dim that a unit leaves to
 the launch has no binding. An archive is code, and must be trusted as code.
 """
 
@@ -31,7 +31,7 @@ _log = logging.getLogger("mlafix")
 
 SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
-_VERSION = 1
+_VERSION = 2
 _HEADER = 32
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
@@ -39,8 +39,10 @@ AND_LATER = "+"
 
 
 def block_bytes(target: str) -> int:
-    """Units are compressed together up to this size. A call decompresses a block up to its unit; PTX takes its driver longer."""
-    return 1 << 23 if target.endswith(AND_LATER) else 1 << 21
+    """Units are compressed together up to this size. A call decompresses a block up to its unit: 1 MiB takes 12 ms. PTX takes its driver longer."""
+    if target.endswith(AND_LATER):
+        return 1 << 24
+    return 1 << 19 if target.startswith("x86-64-v") else 1 << 21
 
 
 def filters(target: str) -> list[dict[str, int]]:
@@ -67,7 +69,8 @@ class Archive:
         if not header.startswith(_MAGIC) or version != _VERSION:
             raise ValueError(f"{path}: expected an archive of version {_VERSION}, got something else")
         found = _json(self._read(*directory))
-        self.declarations: dict[str, dict[str, Any]] = found["declarations"]
+        # Text: a call needs one of them.
+        self._declarations: dict[str, str] = found["declarations"]
         self._targets: dict[str, list[int]] = found["targets"]
         self._table = functools.lru_cache(maxsize=None)(self._read_table)
         # Of two blocks at most, how much was decompressed.
@@ -76,11 +79,17 @@ class Archive:
     def targets(self) -> list[str]:
         return list(self._targets)
 
+    def declaration(self, identity: str) -> dict[str, Any] | None:
+        """How a kernel is declared, if the archive has it."""
+        found: dict[str, Any] | None = json.loads(self._declarations.get(identity, "null"))
+        return found
+
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
         """The place of the unit for a call with these bindings, bound to most of them; None if there is none."""
-        if target not in self._targets or identity not in self.declarations:
+        declaration = self.declaration(identity) if target in self._targets else None
+        if declaration is None:
             return None
-        names = self.declarations[identity]["names"]
+        names = declaration["names"]
         found = [entry for entry in self._table(target)["units"].get(identity, ()) if _manifest.fits(entry[0], bindings, names)]
         if not found:
             return None
@@ -198,6 +207,7 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units
                 packed = list(pool.map(lambda block: lzma.compress(bytes(block), lzma.FORMAT_RAW, filters=filters(target)), blocks))  # noqa: B023
             places = [place(data) for data in packed]
             targets[target] = place(_packed({"blocks": places, "units": table}))
-        directory = place(_packed({"declarations": declarations, "targets": targets}))
+        texts = {identity: json.dumps(declaration, separators=(",", ":")) for identity, declaration in declarations.items()}
+        directory = place(_packed({"declarations": texts, "targets": targets}))
         file.seek(0)
         file.write(_MAGIC + b"".join(number.to_bytes(8, "little") for number in (_VERSION, *directory)))

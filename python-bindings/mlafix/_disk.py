@@ -16,7 +16,6 @@ import errno
 import fcntl
 import logging
 import os
-import secrets
 import stat
 import threading
 import warnings
@@ -98,7 +97,7 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file, or none. If the disk refuses it, the kernel is compiled again later."""
-        temporary = f".new-{os.getpid()}-{secrets.token_hex(8)}"
+        temporary = f".new-{os.getpid()}-{os.urandom(8).hex()}"
         try:
             with self._open(create=True) as folder:
                 try:

@@ -160,12 +160,17 @@ def blanks(dim: int, name: str) -> Iterator[Request]:
     yield ops.fill_pad_rows, {**rows(), "live_rows": 0}
 
 
+def sink(dim: int, name: str, layout: str, base: str) -> Request:
+    lse = floats(1, H) if layout == "nh" else floats(H, 1)
+    return ops.apply_sink, {"v": floats(1, H, dim, of=DTYPES[name]), "s": lse, "sinks": floats(H), "lse_layout": layout, "base": base}
+
+
 def others(dim: int, name: str) -> Iterator[Request]:
     """Sinks, softmax statistics, and what is done to rows by themselves."""
     dtype = DTYPES[name]
     rows, row = floats(1, H, dim, of=dtype), floats(1, dim, of=dtype)
     for layout in ("nh", "hn"):
-        yield ops.apply_sink, {"v": rows, "s": floats(1, H) if layout == "nh" else floats(H, 1), "sinks": floats(H), "lse_layout": layout}
+        yield sink(dim, name, layout, "e")
     stats = abs(floats(1, H, 2))
     yield ops.merge_attn_stats, {"prefix": rows, "prefix_stats": stats, "suffix": -rows, "suffix_stats": stats, "softmax_scale": 1.0}
     if dim not in FAST:
@@ -186,12 +191,21 @@ def depths(dim: int, name: str) -> Iterator[Request]:
         yield ops.mix_depth, {**rows, "score_weight": floats(dim, of=of), "out_weight": -floats(dim, of=of)}
 
 
-def ranks(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
+def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, object]]]:
     """The kernels of `mlafix.distributed`: rows that ranks exchange by collectives, read from each other (pull), or store (push)."""
-    bound = {"H": H, "D": dim, "T": name, "O": name}
+    bound = {"H": H, "D": dim, "T": name}
     for kernel in ("merge_blocks", "merge_peers", "push_and_merge", "push_and_merge_tokens"):
-        yield kernel, bound
-    yield "pack_blocks", {key: value for key, value in bound.items() if key != "O"}
+        yield kernel, {**bound, "O": name, "B": base}
+    if base == "e":
+        yield "pack_blocks", bound
+
+
+def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """Those whose rows travel in fp8; stored by ranks, where heads are cut."""
+    bound = {"H": H, "D": dim, "T": name}
+    yield "pack_blocks_fp8", bound
+    for kernel in ("merge_blocks_fp8", "merge_peers_fp8", "push_and_merge_fp8", "push_and_merge_fp8_of_two"):
+        yield kernel, {**bound, "O": name, "B": "e"}
 
 
 def chunks() -> Iterator[tuple[str, dict[str, object]]]:
@@ -228,6 +242,38 @@ def moved() -> Iterator[Request]:
         yield ops.zero_blocks, {"cache": [rows(3, 2, length), rows(2, 4, 2 * length)], "ids": ints(1, of=np.int64)}
 
 
+def counted(dim: int, name: str, base: str) -> Iterator[Request]:
+    """Splits that are counted, not normalised, beside a state or with sinks: of unified attention, speculation and GPT-OSS."""
+    partial, lse = floats(3, 1, 1, H, dim), floats(3, 1, 1, H)
+    given = {"partial": partial, "partial_lse": lse, "base": base}
+    segments = {**given, "partial_sum": abs(lse), "seq_lens": ints(2), "tile_len": 1}
+    yield ops.combine_split_kv, {**segments, "out_dtype": name}
+    yield ops.combine_split_kv, {**segments, "out_dtype": name, "cu_seqlens": ints(0, 1)}
+    yield ops.combine_split_kv, {**given, "out_dtype": name, "beside": floats(1, 1, H, dim, of=DTYPES[name]), "beside_lse": floats(1, 1, H)}
+    if base == "e":
+        yield ops.combine_split_kv, {**given, "out_dtype": name, "sinks": floats(H)}
+        yield ops.combine_split_kv, {**segments, "out_format": ops.Fp8(1.0)}
+
+
+def in_fp8(dim: int, name: str) -> Iterator[Request]:
+    """Merges of two states whose result is fp8 with one scale."""
+    made = states(dim, DTYPES[name])
+    for call in ("merge_attn_states", "merge_attn_states, a copy past the context"):
+        yield made[call](out_format=ops.Fp8(1.0))
+
+
+def drop_ins(dim: int, name: str) -> Iterator[Request]:
+    """What functions of `mlafix.compat` launch beside those of `mlafix.ops`."""
+    dtype, lse = DTYPES[name], floats(1, H)
+    for base in BASES:
+        yield ops.drop_ins.weight_of_rank, {"out": floats(1, H, dim, of=dtype), "out_lse": zeros(1, H), "lses": floats(2, 1, H), "rank": 1, "base": base}
+    heads = {"rows": zeros(1, 1, H, dim, of=dtype), "lses": zeros(1, 1, H)}
+    yield ops.drop_ins.pack_heads, {**heads, "out": floats(1, H, dim, of=dtype), "lse": lse}
+    yield ops.drop_ins.fold_state, {"out": floats(1, 1, H, dim), "lse": floats(1, 1, H), "block": floats(1, 1, H, dim, of=dtype), "block_lse": -floats(1, 1, H)}
+    stats = {"rows": floats(2, 1, H, dim, of=dtype), "stats": abs(floats(2, 1, H, 2))}
+    yield ops.drop_ins.merge_stats_blocks, {"out": zeros(1, H, dim, of=dtype), **stats, "scale": 1.0}
+
+
 def without_rows() -> Iterator[Request]:
     """Lengths, offsets and flags of a batch."""
     yield ops.clear_pad_flags, {"flags": zeros(1, of=np.bool_), "live_rows": 1}
@@ -241,6 +287,9 @@ def without_rows() -> Iterator[Request]:
         yield ops.pad_metadata, {"seq_lens": ints(1, of=kind), "live_rows": 1, "cu_seqlens": ints(0, 1), **table}
         yield ops.cumulate_lens, {"lens": ints(1, of=kind), "live_rows": 1}
         yield ops.lens_of_rank, {"seq_lens": ints(1, of=kind), "rank": 0, "ranks": 2}
+    for kind in (np.int32, np.int64):
+        yield ops.drop_ins.mask_rows_without_keys, {"lse": floats(1, H), "seq_lens": ints(1), "query_start_loc": ints(0, 1, of=kind)}
+    yield ops.mask_empty_context_lse, {"lse": floats(H, 1), "query_start_loc": ints(0, 1), "context_start_loc": ints(0, 0, of=np.int64)}
     yield ops.pages_of_rank, {"out": ints(1)[:, None], "token_table": ints(1)[None], "requests": ints(0), "local_lens": ints(1), "rank": 0, "ranks": 2,
                               "page_size": 1}  # fmt: skip
 
@@ -268,6 +317,22 @@ def with_formats(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
             yield from turned(512, "bf16")
 
 
+def rare_in_bf16(dim: int) -> Iterator[Any]:
+    """Those in bf16 alone."""
+    if dim in FAST:
+        for layout in ("nh", "hn"):
+            yield sink(dim, "bf16", layout, "2")
+        yield from counted(dim, "bf16", "e")
+        yield from in_fp8(dim, "bf16")
+        yield from drop_ins(dim, "bf16")
+    if dim in FORMATTED:
+        yield from ranks(dim, "bf16", "2")
+        yield from mixed(dim, "bf16")
+    if dim == 512:  # of MLA, whose states are exchanged by ranks, and by engines in base 2
+        yield from ranks_in_fp8(dim, "bf16")
+        yield from counted(dim, "bf16", "2")
+
+
 def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
     """All others: PTX, which the driver of a GPU compiles at the first call and keeps, and code of the baseline of CPUs."""
     for dim in dims:
@@ -281,10 +346,12 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
                 continue
             yield from blanks(dim, name)
             yield from others(dim, name)
-            if dim in (128, 512):
-                yield from ranks(dim, name)
-            if dim in FORMATTED and name == "bf16":
-                yield from mixed(dim, name)
+            if dim in FORMATTED:
+                yield from ranks(dim, name, "e")
+            if name == "bf16":
+                yield from rare_in_bf16(dim)
+            elif dim == 128:
+                yield from drop_ins(dim, name)
     if 512 in dims and "bf16" in dtypes:
         yield from depths(7168, "bf16")
     yield from chunks()

@@ -151,7 +151,7 @@ class PythonVariants(TextlessVariants):
 
     def declaration(self) -> dict[str, Any] | None:
         """How the kernel is declared, as an archive says."""
-        found = (archive.declarations.get(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
+        found = (archive.declaration(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
         return next((declaration for declaration in found if declaration), None)
 
     def entries(self) -> list[tuple[Path, _manifest.Entry]]:

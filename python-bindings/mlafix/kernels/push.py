@@ -182,6 +182,7 @@ def _heads_fp8(of_two):
         for t, h in grid("n", "H"):
             push_row(t, h, rank, of_two, sent, own, to)
 
+    push_and_merge_fp8.made_with = (of_two,)
     return push_and_merge_fp8
 
 
@@ -247,6 +248,7 @@ def _tokens_fp8(of_two):
         for t, h in grid("b", "H"):
             push_token(t, h, rank, of_two, sent, own, to, token_step)
 
+    push_and_merge_tokens_fp8.made_with = (of_two,)
     return push_and_merge_tokens_fp8
 
 
