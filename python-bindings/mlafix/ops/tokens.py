@@ -246,8 +246,9 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int],
 
     `chunked` gives that one's name and arguments for a size of chunks that divides the rows.
     """
+    key: tuple[Any, ...] = ()
     if stream is FAKE:
-        lengths, key = [1], ()
+        lengths = [1]
     else:
         arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
         lengths = [array.shape[-1] for array in arrays if len(array.shape) > 1]
