@@ -108,6 +108,16 @@ def test_a_call_in_another_base_does_not_run_code_for_the_default(archived: Path
         ops.fixup_merge(**call, base="2")
 
 
+@pytest.mark.parametrize("base", wheel_calls.BASES)
+def test_blocks_of_ranks_are_merged_from_the_archive(archived: Path, base: Any) -> None:
+    """As `mlafix.distributed` launches the kernel: for a number of ranks."""
+    rows, lses = wheel_calls.floats(2, 1, 3, DIM, of=wheel_calls.DTYPES[DTYPE]), wheel_calls.floats(2, 1, 3)
+    out, lse = np.empty_like(rows[0]), np.empty_like(lses[0])
+    mlafix.library.kernel("merge_blocks").specialize(B=base, r=2)(out, lse, None, None, rows, lses)
+    want, want_lse = ops.merge_states(rows.swapaxes(0, 1), lses.swapaxes(0, 1), base=base)
+    assert (out == want).all() and np.allclose(lse, want_lse)
+
+
 def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
     variants = mlafix.library.variants("merge_attn_states")
     target = "x86-64"
