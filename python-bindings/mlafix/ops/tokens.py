@@ -238,7 +238,7 @@ CHUNKS = (256, 64, 16, 8, 1)
 """How many elements a chunk of a row may have."""
 
 # Calls for whose rows there is no kernel, where nothing compiles.
-_in_chunks_alone: set[tuple[Any, ...]] = set()
+_in_chunks_alone: set[tuple[str, tuple[int, ...], str, str]] = set()
 
 
 def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int], tuple[str, tuple[Any, ...]]], stream: Any) -> None:
@@ -246,21 +246,15 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int],
 
     `chunked` gives that one's name and arguments for a size of chunks that divides the rows.
     """
-    key: tuple[Any, ...] = ()
-    if stream is FAKE:
-        lengths = [1]
-    else:
-        arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
-        lengths = [array.shape[-1] for array in arrays if len(array.shape) > 1]
-        key = (name, *lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", "")))
     fault = None
-    if key not in _in_chunks_alone or not _nothing_compiles():
+    if not _in_chunks_alone or _rows_key(name, arguments, stream) not in _in_chunks_alone or not _nothing_compiles():
         try:
             return launch_kernel(library.kernel(name), arguments, stream)
         except UnitError as error:
             if not _nothing_compiles():
                 raise
             fault = error
+    _, lengths, *_ = key = _rows_key(name, arguments, stream)
     kernel, parts = chunked(next(size for size in CHUNKS if all(length % size == 0 for length in lengths)))
     try:
         launch_kernel(library.kernel(kernel), parts, stream)
@@ -269,6 +263,16 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int],
             raise fault from None
         raise
     _in_chunks_alone.add(key)
+
+
+def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> tuple[str, tuple[int, ...], str, str]:
+    """What decides whether there is code for the rows of a call: the kernel, the lengths of rows, their dtype and their device. Of a call
+    that is only checked lengths do not count, and may be symbols."""
+    if stream is FAKE:
+        return name, (1,), "", ""
+    arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
+    lengths = tuple(array.shape[-1] for array in arrays if len(array.shape) > 1)
+    return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
 
 
 def _nothing_compiles() -> bool:
