@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from typing import Callable, ParamSpec, TypeVar
 
@@ -24,13 +25,16 @@ def check_integer(name: str, value: object) -> None:
         raise wrong(name, "an integer", repr(value))
 
 
-def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """For a function whose arguments have other names than what it calls has: its errors then speak of its own."""
+def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For a function whose arguments have other names than what it calls has: its errors then speak of its own.
 
-    def own(match: re.Match[str]) -> str:
-        return f'argument "{names.get(match[1], match[1])}"'
+    Of several names an error has the first one whose argument is there and is not None: an output that the caller gave, say, and
+    else what a new one was made like.
+    """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        order = list(inspect.signature(function).parameters)
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
@@ -38,6 +42,14 @@ def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except ArgumentError as error:
                 # torch.compile traces this too, and not every release of it knows str(error) or "from None".
                 message: str = error.args[0]
+            given = {**dict(zip(order, args)), **kwargs}
+
+            def own(match: re.Match[str]) -> str:
+                known = names.get(match[1], match[1])
+                if isinstance(known, tuple):
+                    known = next((name for name in known if given.get(name) is not None), known[-1])
+                return f'argument "{known}"'
+
             raise ArgumentError(_ARGUMENT.sub(own, message))
 
         return call

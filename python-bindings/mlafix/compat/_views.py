@@ -39,13 +39,16 @@ def rows_of_rank(out: Any) -> Any:
     return out[:, 0] if len(out.shape) == 4 and out.shape[1] == 1 else out
 
 
-def lses_of_ranks(lses: Any, rank: int) -> Any:
-    """The lses of all ranks `[N, B, H]`, of which a dim of 1 may follow N or H, in f32. Raises ArgumentError for a rank that is none."""
+def lses_of_ranks(lses: Any, rank: int, rows: Any) -> Any:
+    """The lses of all ranks `[N, B, H]`, of which a dim of 1 may follow N or H, in f32. Raises ArgumentError for a rank that is none,
+    and for lses that are not those of rows `[B, H, D]`."""
     check_integer("cp_rank", rank)
     shares = as_f32(lses)
     if len(shape := getattr(shares, "shape", ())) == 4 and 1 in (shape[1], shape[3]):
         shares = shares[..., 0] if shape[3] == 1 else shares[:, 0]
-    rows_of(shares, "lses", ("N", "B", "H"))
+    got = tuple(rows_of(shares, "lses", ("N", "B", "H"))[1:])
+    if (fits := tuple(rows_of(rows, "out", ("B", "H", "D"))[:2])) != got:
+        raise wrong("lses", f"shape [N, {', '.join(map(str, fits))}], as argument \"out\" has", f"[N, {', '.join(map(str, got))}]")
     if not 0 <= rank < shares.shape[0]:
         raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", rank)
     return shares
@@ -56,6 +59,7 @@ def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_si
     from .. import ops
 
     rows_of(output, "segm_output", ("T", "H", "S", "D"))
+    check_dtype(output, "segm_output")
     for array, name in ((maxima, "segm_max"), (sums, "segm_expsum")):
         rows_of(array, name, ("T", "H", "S"))
     parts = [array.swapaxes(1, 2).swapaxes(0, 1)[:, :, None] for array in (output, maxima, sums)]
@@ -63,8 +67,8 @@ def segments_reduced(output: Any, maxima: Any, sums: Any, seq_lens: Any, tile_si
     return out[:, 0], None if lse is None else lse[:, 0]
 
 
-of_segments = renames(partial="segm_output", partial_lse="segm_max", partial_sum="segm_expsum", tile_len="tile_size", out="output",
-                      cu_seqlens="query_start_loc", **{"Fp8.scale": "output_scale"})  # fmt: skip
+of_segments = renames(partial="segm_output", partial_lse="segm_max", partial_sum="segm_expsum", tile_len="tile_size",
+                      out=("output", "segm_output"), out_lse="segm_output", cu_seqlens="query_start_loc", **{"Fp8.scale": "output_scale"})  # fmt: skip
 """The engines' names of the arguments."""
 
 

@@ -10,7 +10,7 @@ from .._arrays import empty, rows_of, viewed
 from ..ops import Array
 
 
-@renames(prefix="prev_out", prefix_lse="prev_lse", suffix="suff_out", suffix_lse="suff_lse")
+@renames(prefix="prev_out", prefix_lse="prev_lse", suffix="suff_out", suffix_lse="suff_lse", out="suff_out", out_lse="suff_out")
 def fused_merge_attn_states(prev_out: Array, prev_lse: Array, suff_out: Array, suff_lse: Array) -> tuple[Any, Any]:
     """Merges two states (`cache_dit.kernels.fused_merge_attn_states`; `mlafix.ops.merge_attn_states`).
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import ops
 from .._arguments import renames, wrong
-from .._arrays import empty, rows_of
+from .._arrays import check_dtype, empty, rows_of
 from .._runtime import NewTensor
 from ..ops import Array
 from ..ops.merge_many import try_split
@@ -56,7 +56,7 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
     return _combine(out_partial, lse_partial, out, out_dtype, return_lse, output_scale)
 
 
-@renames(partial="out_partial", partial_lse="lse_partial", **{"Fp8.scale": "output_scale"})
+@renames(partial="out_partial", partial_lse="lse_partial", out=("out", "out_partial"), out_lse="out_partial", **{"Fp8.scale": "output_scale"})
 def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, return_lse: bool, output_scale: Any) -> tuple[Any, Any]:
     shape = getattr(out_partial, "shape", None)
     if shape is None:
@@ -64,6 +64,7 @@ def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtyp
     dims = len(shape)
     if dims not in (4, 5):
         raise wrong("out_partial", "5 dims [S, B, L, H, D] or 4 dims [S, T, H, D]", dims)
+    check_dtype(out_partial, "out_partial")
     varlen = dims == 4
     if varlen:
         rows_of(lse_partial, "lse_partial", ("S", "T", "H"))

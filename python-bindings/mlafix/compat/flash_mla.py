@@ -40,6 +40,8 @@ def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: 
             raise wrong(name, f"size {queries} in dim 1, as argument \"out\" has", got)
     if (bounds := rows_of(num_splits, "num_splits", ("b + 1",))[0]) != batch + 1:
         raise wrong("num_splits", f"{batch + 1} entries for {batch} requests", bounds)
+    if attn_sink is not None:
+        rows_of(attn_sink, "attn_sink", ("H",))
     arrays: list[Any] = [out, o_accum, lse_accum, lse]
     flat = [joined(out), joined(o_accum), joined(lse_accum, is_payload=False), joined(lse, is_payload=False)]
     sinks = attn_sink

@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from ..ops import Array
 
 
-@renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
+@renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b", out="v_a", out_lse="v_a")
 def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array) -> tuple[Any, Any]:
     """Merges two states, base 2 (`flashinfer.merge_state`; `mlafix.ops.merge_attn_states`).
 
@@ -52,6 +52,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
     ops.merge_state_in_place(v, s, v_other, s_other, mask, base="2")
 
 
+@renames(out="v", out_lse="v")
 def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
     """Merges K states per row, base 2 (`flashinfer.merge_states`; `mlafix.ops.merge_states`). K = 0 gives identities.
 
@@ -70,6 +71,7 @@ def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
     return ops.merge_states(v, s, base="2")
 
 
+@renames(out="v", out_lse="v")
 def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any, Any]:
     """Merges runs of states, base 2 (`flashinfer.triton.cascade.variable_length_merge_states`).
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, shares_memory
+from .._arrays import check_dtype, empty, rows_of, shares_memory
 from ..ops import Array
 from ..ops.drop_ins import fold_state
 
@@ -34,18 +34,24 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
     """
     block: Any = block_out
     lses: Any = block_lse
+    dims = len(getattr(block, "shape", ()))
+    if dims not in (3, 4):
+        raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", dims)
+    check_dtype(block, "block_out")
+    rows_of(lses, "block_lse", ("B", "H", "S")[4 - dims :])
     if out is None:
         if slice_ is not None:
             raise wrong("slice_", "None for the first block", repr(slice_))
         out = empty(block_out, tuple(block_out.shape), "f32")
         lse = empty(block_out, (*block_out.shape[:-1], 1), "f32")
         lse[...] = -math.inf  # type: ignore[index]
-    check_dtype(block, "block_out")
+    rows_of(lse, "lse", ("B", "S", "H", "1")[4 - dims :])
+    rows_of(out, "out", ("B", "S", "H", "D")[4 - dims :])
+    if lse.shape[-1] != 1:  # type: ignore[union-attr]
+        raise wrong("lse", f"size 1 in dim {dims - 1}", lse.shape[-1])  # type: ignore[union-attr]
     rows: Any = out if slice_ is None else _view(out, slice_)
     sums: Any = lse if slice_ is None else _view(lse, slice_)
-    if len(block.shape) not in (3, 4):
-        raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", len(block.shape))
-    if len(block.shape) == 3:
+    if dims == 3:
         rows, sums, block, lses = rows[None], sums[None], block[None], lses[None]
     fold_state(rows, sums[..., 0], block, lses.swapaxes(1, 2))
     return out, lse

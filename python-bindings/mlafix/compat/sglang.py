@@ -14,7 +14,10 @@ from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, in_rows, lses_of_ranks, of_segments, rows_of_rank, segments_reduced
 
 
-@renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
+_of_states = renames(out=("v_merged", "v_a"), out_lse=("s_merged", "s_a"), prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
+
+
+@_of_states
 def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Array | None = None,
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sgl_kernel.merge_state_v2`; `mlafix.ops.merge_attn_states`).
@@ -40,6 +43,7 @@ def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
     return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh")
 
 
+@_of_states
 def merge_state_v1(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Array | None = None,
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states, base 2 (`sgl_kernel.merge_state`, which is FlashInfer's; `mlafix.ops.merge_attn_states`).
@@ -59,7 +63,7 @@ def merge_state_v1(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
     return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh", base="2")
 
 
-@renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output")
+@renames(out=("output", "prefix_output"), out_lse=("output_lse", "prefix_lse"), prefix="prefix_output", suffix="suffix_output")
 def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                 output: Array | None = None, output_lse: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sglang.srt.layers.attention.merge_state`): `merge_state_v2` under its other name.
@@ -207,7 +211,7 @@ def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is
 # -- Its parts: sglang.kernels.ops.attention.dcp_kernels ----------------------------------------------------------------
 
 
-@renames(rows="out", rank="cp_rank")
+@renames(rows="out", rank="cp_rank", out_lse="lses")
 def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output: Array | None = None,
                      is_lse_base_on_e: bool = False) -> tuple[Any, Any]:
     """A rank's output with its weight among all ranks, in another array: the sum of the ranks' results is the merged output.
@@ -230,8 +234,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     rows = rows_of_rank(out)
-    shares = lses_of_ranks(lses, cp_rank)
     batch, heads, dim = rows_of(rows, "out", ("B", "H", "D"))
+    shares = lses_of_ranks(lses, cp_rank, rows)
     made: Any = empty(rows, (heads, batch, dim), "f32") if new_output is None else new_output
     rows_of(made, "new_output", ("H", "B", "D"))
     check_dtype(made, "new_output")
@@ -240,7 +244,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
     return made, lse
 
 
-@renames(partial="recv_output", partial_lse="recv_lse")
+@renames(partial="recv_output", partial_lse="recv_lse", out="recv_output", out_lse="recv_output")
 def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e: bool = True, return_lse: bool = False) -> tuple[Any, Any]:
     """Merges the states that the ranks have sent to this one (`mlafix.ops.combine_split_kv`).
 

@@ -10,7 +10,7 @@ from ..ops import Array
 from ..ops.drop_ins import merge_stats_blocks
 
 
-@renames(rows="gathered_o", stats="gathered_stats")
+@renames(rows="gathered_o", stats="gathered_stats", out="gathered_o")
 def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -> Any:
     """Merges the outputs of cp ranks (`torch.ops.trtllm.helix_post_process`).
 
@@ -40,7 +40,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     return out.reshape(tokens, width)
 
 
-@renames(rows="gathered_o", stats="gathered_stats")
+@renames(rows="gathered_o", stats="gathered_stats", out="gathered_o")
 def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: float, cp_dim: int) -> Any:
     """As `helix_post_process`, with the ranks at another dim (`torch.ops.trtllm.helix_post_process_native`).
 

@@ -16,7 +16,7 @@ LSE_LN = math.log2(math.e)
 """`lse_scale_log2` of an lse in base e."""
 
 
-@renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b", v="v_a", s="s_a", v_other="v_b", s_other="s_b")
+@renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b", out="v_a", out_lse="v_a", v="v_a", s="s_a", v_other="v_b", s_other="s_b")
 def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array, *, inplace: bool = False, lse_scale_log2: float = LSE_LN,
                 enable_pdl: bool = False) -> tuple[Any, Any]:
     """Merges two states (`tokenspeed_kernel.thirdparty.cuda.merge_state`; `mlafix.ops.merge_attn_states`).
@@ -42,8 +42,8 @@ def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array, *, inplace: bool
     return _merge(v_a, s_a, v_b, s_b, inplace, _base_of(lse_scale_log2))
 
 
-@renames(prefix="out_a", prefix_lse="lse_a", suffix="out_b", suffix_lse="lse_b", v="out_a", s="lse_a", v_other="out_b",
-         s_other="lse_b")
+@renames(prefix="out_a", prefix_lse="lse_a", suffix="out_b", suffix_lse="lse_b", out="out_a", out_lse="out_a", v="out_a", s="lse_a",
+         v_other="out_b", s_other="lse_b")
 def attn_merge_state(out_a: Array, lse_a: Array, out_b: Array, lse_b: Array, *, lse_scale_log2: float = LSE_LN,
                      inplace: bool = False, enable_pdl: bool = False, override: str | None = None,
                      solution: str | None = None) -> tuple[Any, Any]:

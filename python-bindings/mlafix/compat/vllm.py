@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import ops
 from .._arguments import renames, wrong
-from .._arrays import PAYLOADS, check_dtype, empty, is_torch, rows_of
+from .._arrays import PAYLOADS, check_dtype, check_integers, empty, is_torch, rows_of, spelling_of
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
@@ -63,8 +63,8 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse, return_lse=False,
                               context_rows=prefill_tokens_with_context, copy_past_context=True, out_format=out_format)
     except ArgumentError:
-        if out_format is None and "float8" in str(output.dtype):
-            raise wrong("output_scale", f"one f32 for an output of {output.dtype}", "None") from None
+        if out_format is None and "float8" in str(dtype := getattr(output, "dtype", "")):
+            raise wrong("output_scale", f"one f32 for an output of {dtype}", "None") from None
         raise
 
 
@@ -74,8 +74,8 @@ def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | Non
         return None if scale is None else ops.Fp8(scale)
     if scale is None:
         return ops.Fp8Groups(block_scale)
-    if "uint8" not in str(output.dtype):
-        raise wrong("output_scale", f"None beside output_block_scale for an output of {output.dtype}", "both")
+    if "uint8" not in str(dtype := getattr(output, "dtype", "")):
+        raise wrong("output_scale", f"None beside output_block_scale for an output of {dtype}", "both")
     return ops.NvFp4(block_scale, scale, tiles="128x4")
 
 
@@ -110,11 +110,13 @@ def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, contex
         ArgumentError: an argument does not fit; nothing was written then.
     """
     starts, contexts = widened(query_start_loc), widened(context_start_loc)
+    heads, tokens = rows_of(lse, "lse", ("H", "N"))
     payload = bytes_as_fp8(output)
-    if len(payload.shape) == 3 and payload.shape[1] == lse.shape[0]:
+    if not hasattr(payload, "shape"):
+        raise wrong("output", "an array", type(payload).__qualname__)
+    if len(payload.shape) == 3 and payload.shape[1] == heads:
         ops.mask_empty_context(payload, lse, starts, contexts)
         return
-    tokens = rows_of(lse, "lse", ("H", "N"))[1]
     if tuple(payload.shape[:1]) != (tokens,):
         raise wrong("output", f"[{tokens}, ...], as many tokens as lse has", f"[{', '.join(map(str, payload.shape))}]")
     check_dtype(payload, "output", (*PAYLOADS, "f8e4m3fn"))
@@ -141,7 +143,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
     return ops.expand_context_lens(buffer, seq_lens, num_decodes, max_decode_len)
 
 
-@renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs")
+@renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs", flags="num_computed_tokens")
 def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs: int, num_reqs_padded: int) -> Any:
     """Which requests still prefill, False in the padding (vLLM #41873; `mlafix.ops.is_prefilling`).
 
@@ -227,7 +229,7 @@ def reduce_segments(output: Array, segm_output: Array, segm_max: Array, segm_exp
 # -- Sequences as padded rows: vllm.v1.attention.ops.common ---------------------------------------------------------------
 
 
-@renames(out="packed")
+@renames(packed="x", out="x", pad="pad_value", starts="lengths")
 def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, block_t: int = 64, block_d: int = 64) -> Any:
     """Sequences that lie behind each other as rows of one length, the longest's (`mlafix.ops.pack_rows`).
 
@@ -246,11 +248,11 @@ def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, bloc
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    starts = _starts(lengths)
+    starts = _starts(lengths, x)
     return ops.pack_rows(_evenly_spaced(x, 1), starts, int(lengths.max()) if starts.shape[0] > 1 else 0, pad=pad_value)  # type: ignore[attr-defined]
 
 
-@renames(padded="packed_tensor")
+@renames(padded="packed_tensor", out="packed_tensor", starts="lengths")
 def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, block_d: int = 64) -> Any:
     """The way back of `pack_seq_triton` (`mlafix.ops.unpack_rows`). As there, the host waits for the sum of the lengths.
 
@@ -267,8 +269,10 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    starts = _starts(lengths)
-    shape = getattr(packed_tensor, "shape", (0, 0))
+    shape = getattr(packed_tensor, "shape", None)
+    if shape is None:
+        raise wrong("packed_tensor", "an array", type(packed_tensor).__qualname__)
+    starts = _starts(lengths, packed_tensor)
     return ops.unpack_rows(_evenly_spaced(packed_tensor, 2), starts, out=empty(packed_tensor, (int(starts[-1]), *shape[2:])))
 
 
@@ -283,9 +287,14 @@ def _evenly_spaced(array: Any, lead: int) -> Any:
     return array
 
 
-def _starts(lengths: Any) -> Any:
-    """The offsets of sequences with these lengths."""
-    starts = empty(lengths, (rows_of(lengths, "lengths", ("B",))[0] + 1,), "i32")
+def _starts(lengths: Any, rows: Any) -> Any:
+    """The offsets of sequences with these lengths, which are where the rows are: the host waits for them."""
+    count = rows_of(lengths, "lengths", ("B",))[0]
+    if not (kind := spelling_of(lengths.dtype)).startswith(("int", "uint")):
+        raise wrong("lengths", "a dtype of integers", kind)
+    if is_torch(lengths) and is_torch(rows) and lengths.device != rows.device:
+        raise wrong("lengths", f"a tensor on {rows.device}", f"one on {lengths.device}")
+    starts = empty(lengths, (count + 1,), "i32")
     starts[:1] = 0
     starts[1:] = lengths.cumsum(0)
     return starts
@@ -311,11 +320,15 @@ def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: 
         return
     if seq_lens is None or query_start_loc is None:
         raise wrong("seq_lens", "an array exactly where query_start_loc is one", "one of both")
-    if len(query_start_loc.shape) != 1 or query_start_loc.shape[0] != seq_lens.shape[0] + 1:
-        raise wrong("query_start_loc", f"{seq_lens.shape[0] + 1} entries for {seq_lens.shape[0]} requests", query_start_loc.shape)
+    requests = rows_of(seq_lens, "seq_lens", ("R",))[0]
+    if (bounds := rows_of(query_start_loc, "query_start_loc", ("R + 1",))[0]) != requests + 1:
+        raise wrong("query_start_loc", f"{requests + 1} entries for {requests} requests", bounds)
+    check_integers(seq_lens, "seq_lens")
+    check_integers(query_start_loc, "query_start_loc")
     mask_rows_without_keys(lse, seq_lens, query_start_loc)
 
 
+@renames(out_lse="lses")
 def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_base_on_e: bool = True) -> tuple[Any, Any]:
     """Gives a rank's output its weight among all ranks, in place: the sum of the ranks' results is the merged output.
 
@@ -336,7 +349,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     rows = rows_of_rank(out)
-    shares = lses_of_ranks(lses, cp_rank)
+    shares = lses_of_ranks(lses, cp_rank, rows)
     lse = empty(shares, tuple(shares.shape[1:]), "f32")
     whole = in_rows(rows)
     weight_of_rank(whole, lse, shares, cp_rank, "e" if is_lse_base_on_e else "2")
