@@ -19,7 +19,7 @@ class View:
 
     Args:
         elements: the dtype of elements.
-        tiles: whether rows, of which there are 128, and columns lie in tiles of 128 x 4.
+        tiles: the rows of a tile, 128 or 8, where rows and columns lie in tiles of so many rows and 4 columns; else 0.
     """
 
     dtype: str
@@ -27,7 +27,7 @@ class View:
     strides: tuple[int, ...]
     offset: int
     elements: str
-    tiles: bool = False
+    tiles: int = 0
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
         """The arguments of a call."""
@@ -60,11 +60,12 @@ class View:
             np.copyto(self.of(buffer), self.of(before), where=where)
 
     def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """All of the tiles, and which of their elements the tensor's are, as cuBLAS says of its scales."""
-        pitch, columns = self.strides[0], int(np.prod(self.shape[1:]))
-        row, column = np.arange(128)[:, None], np.arange(columns)[None]
-        places = (row % 32 * 4 + row // 32) * 4 + column % 4 + column // 4 * 512
-        return np.ndarray((128 * pitch,), NUMPY[self.dtype], buffer, self.offset), places.reshape(self.shape)
+        """All of the tiles, and which of their elements the tensor's are, as cuBLAS says of its scales, and FlashInfer of its layout_8x4."""
+        rows, pitch, columns = self.shape[0], self.strides[0], int(np.prod(self.shape[1:]))
+        row, column = np.arange(rows)[:, None], np.arange(columns)[None]
+        inside = row % 32 * 4 + row % 128 // 32 if self.tiles == 128 else row % 8
+        places = inside * 4 + column % 4 + (row // self.tiles * (pitch // 4) + column // 4) * self.tiles * 4
+        return np.ndarray((rows * pitch,), NUMPY[self.dtype], buffer, self.offset), places.reshape(self.shape)
 
 
 def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
@@ -93,7 +94,7 @@ def _tiled(shape: tuple[int, ...], layout: Layout | None) -> tuple[tuple[int, ..
     """As `_strides`: columns one behind another, and rows a multiple of 4 apart."""
     columns = [int(np.prod(np.maximum(shape[axis + 1 :], 1))) for axis in range(1, len(shape))]
     pitch = (int(np.prod(np.maximum(shape[1:], 1))) + 3) // 4 * 4 + (layout.gap if layout else 0)
-    return (pitch, *columns), 0, 128 * pitch
+    return (pitch, *columns), 0, shape[0] * pitch
 
 
 class Arena:

@@ -14,6 +14,7 @@ from syntax import (
     I32,
     I64,
     INDEX,
+    TILED,
     Node,
     Scalar,
     Tensor,
@@ -150,7 +151,8 @@ class Loads:
             return made
         made = self.add_tensor(dtype, dims, "In", optional)
         if not row_dim and made.dims == leading and self.chance(0.06):
-            made.dims, made.tiles = ["tile=128", *made.dims], True
+            made.tiles = self.pick([*TILED])
+            made.dims = [TILED[made.tiles], *made.dims]
         return made
 
     def is_even(self, row_dim: str) -> bool:

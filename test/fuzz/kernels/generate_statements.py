@@ -15,6 +15,7 @@ from syntax import (
     I32,
     I64,
     INDEX,
+    TILED,
     Assign,
     Each,
     For,
@@ -129,12 +130,12 @@ class Statements(Expressions):
             at = self.rng.randint(0, len(nodes))
             nodes.insert(at, lit(self.rng.randrange(2), INDEX))
             dims.insert(at, f"two{self.counter}=2")
-        is_tiled = access == "InOut" and not row_dim and bool(dims) and self.chance(0.1)
-        if is_tiled:
-            nodes.insert(0, lit(self.rng.randrange(128), INDEX))
-            dims.insert(0, "tile=128")
+        tiles = self.pick([*TILED]) if access == "InOut" and not row_dim and bool(dims) and self.chance(0.1) else 0
+        if tiles:
+            nodes.insert(0, lit(self.rng.randrange(int(TILED[tiles].partition("=")[2])), INDEX))
+            dims.insert(0, TILED[tiles])
         tensor = self.add_tensor(dtype, [*dims, row_dim] if row_dim else dims, access, optional)
-        tensor.tiles = is_tiled
+        tensor.tiles = tiles
         self.writes[tensor.name] = nodes
         return tensor.name, nodes
 

@@ -355,7 +355,7 @@ def _annotation(kernel: Kernel, tensor: Tensor) -> str:
         return f'Peers[{tensor.access}[{dtype}, "{" ".join(tensor.dims[1:])}"]]'
     if tensor.listed:
         return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
-    tiles = '.swizzle("128x4")' if tensor.tiles else ""
+    tiles = f'.swizzle("{tensor.tiles}x4")' if tensor.tiles else ""
     return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]{tiles}' + (" | None" if tensor.optional else "")
 
 

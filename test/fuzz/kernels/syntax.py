@@ -201,11 +201,15 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 # -- Kernels -------------------------------------------------------------------------------------------------------------
 
 
+TILED = {128: "tile=128", 8: "tile8=24"}
+"""The first dim of a tensor in tiles of so many rows and 4 columns."""
+
+
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2", "r<=40" or
-    "_". A list of tensors is one whose first dim counts them, and is "ranks" if there is one of each rank. In tiles the first dim is
-    "tile=128"."""
+    "_". A list of tensors is one whose first dim counts them, and is "ranks" if there is one of each rank. `tiles` are the rows of a
+    tile of one that lies in tiles, whose first dim is that of TILED, and 0 of others."""
 
     name: str
     dtype: str
@@ -213,7 +217,7 @@ class Tensor:
     access: str  # "In", "Out" or "InOut"
     optional: bool = False
     listed: bool = False
-    tiles: bool = False
+    tiles: int = 0
 
     @property
     def of_ranks(self) -> bool:
