@@ -360,21 +360,48 @@ static constexpr int64_t kPowerNaN = 0xff;
 /// or 0 becomes 2^-127.
 static Value narrowPower(ShapedBuilder s, Value x) {
   using I = arith::CmpIPredicate;
+  APFloat least(0.0f);
+  auto bound = x.getDefiningOp<arith::MaximumFOp>();
+  bool isNormal = bound &&
+                  matchPattern(bound.getRhs(), m_ConstantFloat(&least)) &&
+                  least >= APFloat(0x1p-126f);
   Value bits = s.bits(x);
   // A fraction carries into the exponent.
   Value code =
       s.op<arith::ShRUIOp>(s.op<arith::AddIOp>(bits, s.i(0x7fffff)), s.i(23));
   code = s.op<arith::MinUIOp>(code, s.i(kLargestPowerCode));
-  code = s.select(s.cmp(I::sle, bits, s.i(kLeastPower)), s.i(0), code);
+  if (!isNormal)
+    code = s.select(s.cmp(I::sle, bits, s.i(kLeastPower)), s.i(0), code);
   Value isNaN = s.cmp(arith::CmpFPredicate::UNO, x, x);
   code = s.select(isNaN, s.i(kPowerNaN), code);
   return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
 }
 
+/// `byte`, i8, as i32, without the way through bytes of what was an i32 before:
+/// no GPU computes with those.
+static Value extendByte(ShapedBuilder s, Value byte) {
+  while (auto cast = byte.getDefiningOp<UnrealizedConversionCastOp>()) {
+    auto inner = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
+    if (!inner || inner.getOperand(0).getType() != byte.getType())
+      break;
+    byte = inner.getOperand(0);
+  }
+  if (auto truncation = byte.getDefiningOp<arith::TruncIOp>();
+      truncation && truncation.getIn().getType() == s.i32())
+    return truncation.getIn();
+  auto difference = byte.getDefiningOp<arith::SubIOp>();
+  if (!difference)
+    return arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
+  return s.op<arith::AndIOp>(
+      s.op<arith::SubIOp>(extendByte(s, difference.getLhs()),
+                          extendByte(s, difference.getRhs())),
+      s.i(0xff));
+}
+
 /// The f32 of which `byte`, i8, is the exponent.
 static Value widenPower(ShapedBuilder s, Value byte) {
   using I = arith::CmpIPredicate;
-  Value code = arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
+  Value code = extendByte(s, byte);
   Value bits = s.op<arith::ShLIOp>(code, s.i(23));
   bits = s.select(s.cmp(I::eq, code, s.i(0)), s.i(kLeastPower), bits);
   Value isNaN = s.cmp(I::eq, code, s.i(kPowerNaN));
@@ -522,6 +549,19 @@ static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                            : narrowByIntegers(s, Format::of(type), x);
 }
 
+/// Powers of two that are narrowed to what they were widened from are that.
+static void foldPower(arith::TruncFOp op) {
+  if (!isPower(op.getType()))
+    return;
+  Value bounded = op.getIn(), x = dropBounds(bounded, op.getType());
+  auto widening = x.getDefiningOp<arith::ExtFOp>();
+  if (!widening || widening.getIn().getType() != op.getType())
+    return;
+  op.replaceAllUsesWith(widening.getIn());
+  op.erase();
+  eraseDeadBounds(bounded);
+}
+
 static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
   Value bits = narrowToBits(b, op.getLoc(), op.getType(), op.getIn(), has);
   return UnrealizedConversionCastOp::create(b, op.getLoc(), op.getType(), bits)
@@ -560,6 +600,7 @@ public:
     MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
                     machine.fp8Conversion != 0, machine.pairArithmetic == 0};
+    getOperation().walk(foldPower);
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       auto isHere = [](Type type) { return isFp8(type) || sharesByte(type); };

@@ -4,6 +4,7 @@
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --kernel=divided --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=DIVIDED
 
 !tile = tensor<4xf32, #mlafix.dim<4>>
 !powers = memref<?x4xf8E8M0FNU, strided<[?, 1], offset: ?>>
@@ -54,5 +55,37 @@ mlafix.kernel @scales(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access 
     %v = mlafix.load %x[%t] : !groups -> !row
     %largest = mlafix.reduce max %v : !row -> !group
     mlafix.store %largest, %scales[%t] : !group, !scales
+  }
+}
+
+// A scale that divides a row and is stored: its byte is stored as it is, and it is inverted as an i32, which no byte comes between. Above 2^-126,
+// nothing becomes 2^-127.
+// DIVIDED-LABEL: .entry divided_fast
+// DIVIDED: min.u32 %[[CODE:.*]], %{{.*}}, 254;
+// DIVIDED-NOT: setp.lt.s32
+// DIVIDED-NOT: min.u32
+// DIVIDED-NOT: .s16
+// DIVIDED: sub.s32 %{{.*}}, 254,
+// DIVIDED-NOT: min.u32
+// DIVIDED-NOT: .s16
+// DIVIDED: st.global.b8
+// DIVIDED: ret;
+mlafix.kernel @divided(%out: !groups {mlafix.dims = ["n", "(2 4)"], mlafix.access = "write"},
+                       %scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"},
+                       %x: !groups {mlafix.dims = ["n", "(2 4)"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !groups
+  %least = arith.constant 1.0e-10 : f32
+  %bounds = mlafix.splat %least : f32 -> !group
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !groups -> !row
+    %largest = mlafix.reduce max %v : !row -> !group
+    %bounded = arith.maximumf %largest, %bounds : !group
+    %power = arith.truncf %bounded : !group to tensor<2xf8E8M0FNU, #mlafix.dim<2>>
+    %scale = arith.extf %power : tensor<2xf8E8M0FNU, #mlafix.dim<2>> to !group
+    %all = mlafix.broadcast %scale : !group -> !row
+    %q = arith.divf %v, %all : !row
+    mlafix.store %q, %out[%t] : !row, !groups
+    mlafix.store %scale, %scales[%t] : !group, !scales
   }
 }
