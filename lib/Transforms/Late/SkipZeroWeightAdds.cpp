@@ -66,6 +66,7 @@ static bool keepSum(math::FmaOp fma) {
       !isa<VectorType>(mask.getType()) ||
       !matchPattern(mask.getTrueValue(), m_NegZeroFloat()) ||
       isa<VectorType>(mask.getCondition().getType()) ||
+      getSplat(fma.getC()) || // of no other payload
       !isZeroWhere(mask.getCondition(), factor))
     return false;
   OpBuilder b(fma);
@@ -80,11 +81,14 @@ static bool keepSum(math::FmaOp fma) {
 }
 
 namespace {
-/// The result of a merge of two: 0 where neither state has a row, else the sum
-/// of two payloads, the second of which may be left out (keepSum), times a
-/// number.
+/// The payload of a state: 0 where it is empty, else a row times a number. The
+/// row is the sum of two payloads, the second of which may be left out
+/// (keepSum), the product of one with its weight, to which a zero of either
+/// sign may be added, or one as it is loaded.
 struct MergedRow {
   static std::optional<MergedRow> get(arith::SelectOp op);
+  bool takesRow(Value row);
+  bool takesFirst(Value row);
   Value getNone() { return op.getCondition(); }
   int64_t countElements() {
     return cast<VectorType>(op.getType()).getNumElements();
@@ -92,11 +96,13 @@ struct MergedRow {
   void maskNumbers();
 
   arith::SelectOp op;    ///< 0 or `product`
-  arith::MulFOp product; ///< of `kept`
-  arith::SelectOp kept;  ///< `first` or `sum`
-  math::FmaOp sum;       ///< of the second payload and `first`
-  arith::MulFOp first;   ///< of `mask`
-  arith::SelectOp mask;  ///< -0.0 or the first payload
+  arith::MulFOp product; ///< of the row
+  arith::SelectOp kept;  ///< `first` or `sum`; may be null
+  math::FmaOp sum;       ///< of the second payload and `first`; may be null
+  Operation *first = {}; ///< of `mask`; may be null
+  Value added;           ///< to `first`; may be null
+  arith::SelectOp mask;  ///< -0.0 or `payload`; may be null
+  Value payload;         ///< the first one
 };
 } // namespace
 
@@ -117,7 +123,42 @@ static bool isOfNumber(Value condition) {
   return !isa<VectorType>(condition.getType());
 }
 
-/// None where `op` is something else, or parts are used by others.
+/// Finds what `row` is made of; false if that is something else, or parts are
+/// used by others.
+bool MergedRow::takesRow(Value row) {
+  kept = row.getDefiningOp<arith::SelectOp>();
+  if (kept) {
+    sum = kept.getFalseValue().getDefiningOp<math::FmaOp>();
+    return kept->hasOneUse() && isOfNumber(kept.getCondition()) && sum &&
+           sum->hasOneUse() && sum.getC() == kept.getTrueValue() &&
+           kept.getTrueValue().getDefiningOp<arith::MulFOp>() &&
+           llvm::hasNItems(sum.getC().getUses(), 2) && takesFirst(sum.getC());
+  }
+  if (row.hasOneUse() && takesFirst(row))
+    return true;
+  payload = row;
+  auto widening = row.getDefiningOp<arith::ExtFOp>();
+  return widening &&
+         getElementTypeOrSelf(widening.getIn()).getIntOrFloatBitWidth() == 16;
+}
+
+bool MergedRow::takesFirst(Value row) {
+  Operation *op = row.getDefiningOp();
+  auto fma = dyn_cast_or_null<math::FmaOp>(op);
+  if (!isa_and_nonnull<arith::MulFOp, math::FmaOp>(op) ||
+      !getSplat(op->getOperand(0)) || (fma && !getSplat(fma.getC())))
+    return false;
+  auto masked = op->getOperand(1).getDefiningOp<arith::SelectOp>();
+  if (!masked || !masked->hasOneUse() || !isOfNumber(masked.getCondition()) ||
+      !matchPattern(masked.getTrueValue(), m_NegZeroFloat()))
+    return false;
+  first = op;
+  added = fma ? fma.getC() : Value();
+  mask = masked;
+  payload = mask.getFalseValue();
+  return true;
+}
+
 std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
   MergedRow row;
   row.op = op;
@@ -125,36 +166,21 @@ std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
   if (!isa<VectorType>(op.getType()) || !isOfNumber(op.getCondition()) ||
       !matchPattern(op.getTrueValue(), m_PosZeroFloat()) || !row.product ||
       !row.product->hasOneUse() || !getSplat(row.product.getRhs()) ||
-      isOnlyNarrowed(op))
-    return std::nullopt;
-  row.kept = row.product.getLhs().getDefiningOp<arith::SelectOp>();
-  if (!row.kept || !row.kept->hasOneUse() ||
-      !isOfNumber(row.kept.getCondition()))
-    return std::nullopt;
-  row.sum = row.kept.getFalseValue().getDefiningOp<math::FmaOp>();
-  row.first = row.kept.getTrueValue().getDefiningOp<arith::MulFOp>();
-  if (!row.sum || !row.sum->hasOneUse() || !row.first ||
-      row.sum.getC() != row.first ||
-      !llvm::hasNItems(row.first->getUses(), 2) ||
-      !getSplat(row.first.getLhs()))
-    return std::nullopt;
-  row.mask = row.first.getRhs().getDefiningOp<arith::SelectOp>();
-  if (!row.mask || !row.mask->hasOneUse() ||
-      !isOfNumber(row.mask.getCondition()) ||
-      !matchPattern(row.mask.getTrueValue(), m_NegZeroFloat()))
+      isOnlyNarrowed(op) || !row.takesRow(row.product.getLhs()))
     return std::nullopt;
   return row;
 }
 
-/// Where neither state has a row, both payloads are left out, and the numbers
-/// that the first one and the sum are multiplied by are 1 and -1: the result is
-/// 1 * -0.0 * -1.
+/// Where the state is empty, both payloads are left out, what is added is -0.0,
+/// and the numbers that the first payload and the row are multiplied by are 1
+/// and -1: the result is 1 * -0.0 * -1.
 void MergedRow::maskNumbers() {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value none = getNone();
   auto extend = [&](arith::SelectOp of) -> Value {
-    return arith::OrIOp::create(b, loc, of.getCondition(), none);
+    return of ? Value(arith::OrIOp::create(b, loc, of.getCondition(), none))
+              : none;
   };
   auto replace = [&](Value splat, float number) -> Value {
     Value other = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(number));
@@ -162,19 +188,32 @@ void MergedRow::maskNumbers() {
         arith::SelectOp::create(b, loc, none, other, getSplat(splat));
     return vector::BroadcastOp::create(b, loc, splat.getType(), chosen);
   };
-  Value payload = arith::SelectOp::create(
-      b, loc, extend(mask), mask.getTrueValue(), mask.getFalseValue());
-  Value before =
-      arith::MulFOp::create(b, loc, replace(first.getLhs(), 1.0f), payload);
-  Value more = math::FmaOp::create(b, loc, sum.getA(), sum.getB(), before);
-  Value either = arith::SelectOp::create(b, loc, extend(kept), before, more);
+  Value zeros = mask ? mask.getTrueValue() : Value();
+  if (!zeros)
+    zeros = arith::ConstantOp::create(
+        b, loc,
+        DenseElementsAttr::get(cast<VectorType>(op.getType()),
+                               b.getF32FloatAttr(-0.0f).getValue()));
+  Value row = arith::SelectOp::create(b, loc, extend(mask), zeros, payload);
+  if (first) {
+    Value factor = replace(first->getOperand(0), 1.0f);
+    if (added)
+      row = math::FmaOp::create(b, loc, factor, row, replace(added, -0.0f));
+    else
+      row = arith::MulFOp::create(b, loc, factor, row);
+  }
+  if (kept) {
+    Value more = math::FmaOp::create(b, loc, sum.getA(), sum.getB(), row);
+    row = arith::SelectOp::create(b, loc, extend(kept), row, more);
+  }
   Value result =
-      arith::MulFOp::create(b, loc, either, replace(product.getRhs(), -1.0f));
+      arith::MulFOp::create(b, loc, row, replace(product.getRhs(), -1.0f));
   op.replaceAllUsesWith(result);
   for (Operation *dead :
        {op.getOperation(), product.getOperation(), kept.getOperation(),
-        sum.getOperation(), first.getOperation(), mask.getOperation()})
-    dead->erase();
+        sum.getOperation(), first, mask.getOperation()})
+    if (dead)
+      dead->erase();
 }
 
 /// Four operations on numbers and conditions take the place of a selection for

@@ -10,6 +10,7 @@
 #include "lib/Transforms/States/F32Builder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -82,6 +83,28 @@ SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
 }
 } // namespace
 
+/// True if all elements of `row` are +0.0, as those of a sink.
+static bool isZeroRow(Value row) {
+  auto splat = row.getDefiningOp<SplatOp>();
+  return splat && matchPattern(splat.getScalar(), m_PosZeroFloat());
+}
+
+/// The sum of those payloads, at `index`, that are rows of zeros, which needs
+/// none of their elements: +0.0, or -0.0 where all their states are empty. Null
+/// if there is none.
+static Value sumZeroRows(F32Builder f, ArrayRef<LoweredState> states,
+                         ArrayRef<Weight> weights, size_t index) {
+  Value sum;
+  for (auto [state, weight] : llvm::zip_equal(states, weights)) {
+    if (!isZeroRow(state.acc[index]))
+      continue;
+    Value zero =
+        f.select(weight.isEmptyState, f.constant(-0.0f), f.constant(0.0f));
+    sum = sum ? f.add(sum, zero) : zero;
+  }
+  return sum ? f.splat(sum, states.front().acc[index].getType()) : sum;
+}
+
 LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
                                 ArrayRef<LoweredState> states, LogBase base) {
   F32Builder f(b, loc);
@@ -91,15 +114,18 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   SmallVector<Weight> weights =
       buildWeights(f, states, max, base == LogBase::E);
 
-  SmallVector<Value> dead;
-  for (Value acc : states.front().acc)
+  SmallVector<Value> dead, sums;
+  for (auto [i, acc] : llvm::enumerate(states.front().acc)) {
     dead.push_back(f.splat(f.constant(-0.0f), acc.getType()));
+    sums.push_back(sumZeroRows(f, states, weights, i));
+  }
   Value sum;
-  SmallVector<Value> sums(dead.size());
   for (auto [state, weight] : llvm::zip_equal(states, weights)) {
     // -0.0 is the neutral element of addition, for -0.0 too (N4); the payload's
     // own bits are not used (N5).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
+      if (isZeroRow(acc))
+        continue;
       Value payload = f.select(weight.isEmptyState, none, acc);
       Value factor = f.splat(weight.value, acc.getType());
       total = total ? f.fma(factor, payload, total) : f.mul(factor, payload);

@@ -458,10 +458,11 @@ def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
 
 @inline
 def row_beside_sink(state, h, sinks):
-    whole = state
     if present(sinks):
-        whole = merge(state, sink(sinks[h], base="e"))
-    return payload(whole)
+        row = payload(merge(state, sink(sinks[h], base="e")))
+    else:
+        row = payload(state)
+    return row
 
 
 @inline

@@ -76,6 +76,62 @@ mlafix.kernel @computed(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "wr
   }
 }
 
+// The same of one state, whose payload is masked as it is loaded.
+// CHECK-LABEL: mlafix.kernel @one_dense
+// CHECK: %[[NONE:.*]] = arith.cmpf oeq, %{{.*}}, %{{.*}}
+// CHECK: arith.divf
+// CHECK: %[[MINUS_ZEROS:.*]] = arith.constant dense<-0.000000e+00> : vector<8xf32>
+// CHECK: %[[ROW:.*]] = arith.select %[[NONE:.*]], %[[MINUS_ZEROS]], %{{.*}} : vector<8xf32>
+// CHECK: %[[MINUS_ONE:.*]] = arith.constant -1.000000e+00 : f32
+// CHECK: %[[FACTOR:.*]] = arith.select %[[NONE]], %[[MINUS_ONE]], %{{.*}} : f32
+// CHECK: %[[FACTORS:.*]] = vector.broadcast %[[FACTOR]]
+// CHECK: arith.mulf %[[ROW]], %[[FACTORS]]
+// CHECK-NOT: arith.select %[[NONE]], %{{.*}} : vector
+// CHECK: vector.store
+mlafix.kernel @one(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"},
+                   %x: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %a: !lses {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !row8
+  mlafix.forall (%t) in (%n) {
+    %state = mlafix.load_state %x[%t] lse %a[%t] : !row8, !lses -> !state8
+    %row = mlafix.payload %state : !state8
+    %square = arith.mulf %row, %row : !tile8
+    mlafix.store %square, %y[%t] : !tile8, !row8
+  }
+}
+
+// And of one with a sink, of whose zeros no more than the sign is added.
+// CHECK-LABEL: mlafix.kernel @sink_dense
+// CHECK-DAG: %[[MINUS:.*]] = arith.constant -0.000000e+00 : f32
+// CHECK: %[[LARGEST:.*]] = arith.maximumf
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpf oeq, %[[LARGEST]]
+// CHECK: %[[SIGN:.*]] = arith.select %{{.*}}, %[[MINUS]], %{{.*}} : f32
+// CHECK: %[[LEFT:.*]] = arith.ori %{{.*}}, %[[NONE]]
+// CHECK: %[[PAYLOAD:.*]] = arith.select %[[LEFT]], %{{.*}}, %{{.*}} : vector<8xf32>
+// CHECK: %[[ADDED:.*]] = arith.select %[[NONE]], %{{.*}}, %[[SIGN]] : f32
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[ADDED]]
+// CHECK: %[[WEIGHTED:.*]] = math.fma %{{.*}}, %[[PAYLOAD]], %[[ALL]]
+// CHECK-NOT: math.fma {{.*}} : vector
+// CHECK: arith.mulf %[[WEIGHTED]], %{{.*}} : vector<8xf32>
+// CHECK-NOT: arith.select %[[NONE]], %{{.*}} : vector
+// CHECK: vector.store
+mlafix.kernel @sink(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"},
+                    %x: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %a: !lses {mlafix.dims = ["n"], mlafix.access = "read"},
+                    %logit: f32) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : !row8
+  mlafix.forall (%t) in (%n) {
+    %state = mlafix.load_state %x[%t] lse %a[%t] : !row8, !lses -> !state8
+    %zeros = mlafix.splat %zero : f32 -> !tile8
+    %sink = mlafix.make_state %zeros lse %logit : !tile8 -> !state8
+    %merged = mlafix.merge %state, %sink : !state8
+    %row = mlafix.payload %merged : !state8
+    %square = arith.mulf %row, %row : !tile8
+    mlafix.store %square, %y[%t] : !tile8, !row8
+  }
+}
+
 // What is only narrowed is masked in words, which are fewer.
 // CHECK-LABEL: mlafix.kernel @narrowed_dense
 // CHECK: %[[LARGEST:.*]] = arith.maximumf
