@@ -137,8 +137,9 @@ static bool hasStridedRows(KernelOp kernel) {
 /// How many blocks a multiprocessor is to hold at once; 0: as many as there
 /// happen to fit. A kernel that holds one pack of each row is all latency: as
 /// many warps as there are registers for hide it, and assemblers differ in how
-/// few registers they find by themselves. Rows that are read of other ranks
-/// come over a link, which fewer warps fill.
+/// few registers they find by themselves. Where lanes that reduce rows are
+/// counted with more than residentRegisters, that many warps leave too few.
+/// Rows that are read of other ranks come over a link, which fewer warps fill.
 static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -165,6 +166,8 @@ static int64_t getResidentBlocks(KernelOp kernel) {
                                 .wasInterrupted();
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread = llvm::alignTo(others + row + loaded, 8);
+  if (reduces && perThread > machine.residentRegisters)
+    perThread = std::max(perThread, machine.crowdedRegisters);
   int64_t threads = std::min(machine.threadsPerMultiprocessor,
                              machine.registersPerMultiprocessor / perThread);
   return threads / layout.getThreads();

@@ -166,6 +166,16 @@ static bool exchangesLanes(Operation *op) {
   return reduce ? !reduce.getInLane() : isa<ArgReduceOp, TopKOp, SwapOp>(op);
 }
 
+/// True if `op` computes with f32 on each element of a row.
+static bool isOperation(Operation *op) {
+  if (op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()) ||
+      getTileDim(op->getResult(0).getType()).isPerGroup())
+    return false;
+  return isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+         getElementTypeOrSelf(op->getResult(0)).isF32() &&
+         !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
+}
+
 /// An error at `op`, which has a row along `dim`, unless its size is known and
 /// small enough.
 static LogicalResult checkSize(Operation *op, DimAttr dim) {
@@ -196,6 +206,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
     shape.reduces |= exchangesLanes(op);
+    shape.operations += isOperation(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
@@ -274,10 +285,17 @@ static int64_t getFewestPacks(const MachineModel &machine,
                    : shape.reduces                 ? machine.reducedPacks
                    : shape.accumulates             ? machine.mergedPacks
                                                    : 1;
-  int64_t accesses = shape.moves * wanted;
-  bool areHeld = accesses <= machine.heldAccesses &&
-                 accesses * pack * shape.widest() <= machine.heldBytes;
-  return areHeld ? wanted : 1;
+  auto areHeld = [&](int64_t packs) {
+    int64_t accesses = shape.moves * packs;
+    return accesses <= machine.heldAccesses &&
+           accesses * pack * shape.widest() <= machine.heldBytes;
+  };
+  bool isBusy = shape.reduces && aliasMode != AliasMode::InPlace &&
+                shape.operations >= machine.busyOperations &&
+                countPacks(shape, pack) >= machine.busyRowPacks;
+  if (isBusy && areHeld(machine.busyPacks))
+    return machine.busyPacks;
+  return areHeld(wanted) ? wanted : 1;
 }
 
 BlockRule mlafix::getBlockRule(const MachineModel &machine,

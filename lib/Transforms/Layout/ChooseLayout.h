@@ -44,6 +44,7 @@ struct RowShape {
   bool accumulates = false;               // rows, in a loop of unknown length
   bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once
+  int64_t operations = 0;                 // with f32 on each of their elements
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
   /// How much the accesses to rows of elements of so many bits move: bits for
   /// an element of a row, as often as a loop repeats them. Rows that each row
@@ -123,7 +124,8 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 /// rows reducedPacks, and lanes that accumulate them mergedPacks, as far as
 /// heldBytes and heldAccesses allow; in a kernel with an exchange,
 /// exchangePacks; of long rows of which two elements share a byte,
-/// halfBytePacks.
+/// halfBytePacks; and of long rows with busyOperations on each element that
+/// lanes reduce, busyPacks.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.
