@@ -234,7 +234,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     launch_kernel(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
-CHUNKS = (256, 64, 16, 8, 1)
+CHUNKS = (256, 64, 16, 8, 4, 1)
 """How many elements a chunk of a row may have."""
 
 # Calls for whose rows there is no kernel, where nothing compiles.
