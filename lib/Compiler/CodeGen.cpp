@@ -8,6 +8,7 @@
 #include "lib/Compiler/CodeGen.h"
 
 #include "lib/Compiler/Parallel.h"
+#include "lib/Machine/MachineModel.h"
 #include "lib/Target/CpuImage.h"
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
@@ -147,10 +148,29 @@ LogicalResult Generator::readManifest() {
   return success();
 }
 
+/// Gives each multiprocessor as many blocks of a ragged grid whose rows load
+/// memory as its registers let in: all of them begin at once, and no block
+/// waits for another one to end.
+static void fitBlocks(const MachineModel &machine, json::Object &version,
+                      int64_t registers) {
+  json::Object *geometry = version.getObject("geometry");
+  if (!geometry || geometry->getString("kind") != "ragged" ||
+      geometry->getInteger("blocks_per_sm") == machine.raggedBlocks)
+    return;
+  constexpr int64_t kUnit = 8; // a warp's registers are allocated by 256
+  int64_t threads = *geometry->getInteger("threads");
+  int64_t taken =
+      threads * llvm::alignTo(std::max<int64_t>(1, registers), kUnit);
+  int64_t blocks = std::min(machine.registersPerMultiprocessor / taken,
+                            machine.threadsPerMultiprocessor / threads);
+  (*geometry)["blocks_per_sm"] = std::max<int64_t>(1, blocks);
+}
+
 LogicalResult Generator::noteResources(StringRef cubin) {
   Expected<StringMap<KernelResources>> resources = readResources(cubin);
   if (!resources)
     return fail(resources.takeError());
+  MachineModel machine = cantFail(MachineModel::get(target.name));
   for (auto [index, entry] : enumerate(entries)) {
     auto found = resources->find(entry);
     if (found == resources->end())
@@ -159,8 +179,9 @@ LogicalResult Generator::noteResources(StringRef cubin) {
     const KernelResources &kernel = found->second;
     result.resources.push_back({entry, target.name.str(), kernel.registers,
                                 kernel.localBytes, kernel.sharedBytes});
-    (*result.code.variants[index].getAsObject())["registers"] =
-        kernel.registers;
+    json::Object &version = *result.code.variants[index].getAsObject();
+    version["registers"] = kernel.registers;
+    fitBlocks(machine, version, kernel.registers);
   }
   return success();
 }
