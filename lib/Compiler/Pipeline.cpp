@@ -52,6 +52,7 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   pm.addNestedPass<KernelOp>(createWarnNaNPass());
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());
+  pm.addNestedPass<KernelOp>(createLoadOneHotPass());
   pm.addNestedPass<KernelOp>(
       createRepairMergesPass(forTarget<RepairMergesPassOptions>(options)));
   if (isGPU(options.target))
@@ -64,7 +65,8 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createDelayReadsPass(forTarget<DelayReadsPassOptions>(options)));
-  pm.addNestedPass<KernelOp>(createLowerStatesPass());
+  pm.addNestedPass<KernelOp>(
+      createLowerStatesPass(forTarget<LowerStatesPassOptions>(options)));
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createGroupRowsPass());

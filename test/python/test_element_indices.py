@@ -1,4 +1,4 @@
-"""iota, argmax and argmin: each element's index, and the index of the extreme."""
+"""iota, argmax and argmin: each element's index, and the index of the extreme; sums that take one element."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
     x = rng.integers(-3, 4, (rows, size)).astype(np.float32) * rng.choice([1.0, -0.0], (rows, size))
     special = rng.random((rows, size)) < 1 / size
     x = np.where(special, rng.choice([np.nan, np.inf, -np.inf], (rows, size)), x).astype(np.float32)
-    x[0], x[1], x[2] = -np.inf, np.nan, 0
+    x[0], x[1], x[2], x[3], x[4] = -np.inf, np.nan, 0, np.inf, -np.inf
+    x[3, -1] = x[4, -1] = np.nan  # behind infinities
+    x[5], x[6] = (rng.choice(np.array(of, np.float32), size) for of in ([1e-45, -1e-45, 0.0, -0.0], [3.4028235e38, 3.4028233e38, -3.4028235e38]))
     y, lens = rng.integers(-2, 3, (rows, size)).astype(np.int32), rng.integers(-1, size + 2, rows).astype(np.int32)
     y[0], y[1] = -(2**31), 2**31 - 1
     shapes = [((rows, size), np.int32), ((rows, size), np.float32), *(((rows,), np.dtype(d)) for d in ("i4", "i4", "f4", "i4"))]
@@ -67,6 +69,60 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
     np.testing.assert_array_equal(least, first(x, False))
     np.testing.assert_array_equal(top, x[np.arange(rows), best])
     np.testing.assert_array_equal(most, first(y.astype(np.float64), True))
+
+
+TAKEN = """
+@mlafix.kernel
+def taken(y: Out[f32, "n"], z: Out[i32, "n"], one: Out[f32, "n"], x: In[T, "n D"], k: In[i32, "n D"], labels: In[i32, "n"]):
+    for t in grid("n"):
+        label = labels[t]
+        y[t] = sum(where(iota("D") == label, f32(x[t]) * 0.5, 0.0))
+        z[t] = sum(where(label == iota("D"), k[t] + iota("D"), 0))
+        one[t] = sum(where(iota("D") == label, load(x[t], where=t < 5, otherwise=3.0), 0.0))
+
+
+@mlafix.kernel
+def summed(y: Out[f32, "n"], x: In[T, "n D"]):
+    for t in grid("n"):
+        row = f32(x[t])
+        y[t] = sum(exp(row - max(row)))
+"""
+
+
+@pytest.mark.parametrize("size", [1, 2, 8, 100, 512, 4112])
+def test_a_sum_of_one_element_takes_it(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
+    labels = np.array([0, size - 1, size // 2, -1, size, -(2**31), 2**31 - 1, 0, size - 1], np.int32)
+    n = len(labels)
+    x, k = rng.standard_normal((n, size)).astype(np.float32), rng.integers(-(2**31), 2**31 - 1, (n, size)).astype(np.int32)
+    x[7], x[8] = -0.0, np.nan
+    y, one = (device.poisoned((n,), np.float32) for _ in range(2))
+    z = device.poisoned((n,), np.int32)
+    load(tmp_path, 'from mlafix.dsl import DType\nT = DType("T")\n' + TAKEN).taken(y, z, one, device.put(x), device.put(k), device.put(labels))
+    here = np.arange(size) == labels[:, None]
+    with np.errstate(over="ignore"):
+        elements = np.where(here, k + np.arange(size, dtype=np.int32), 0).sum(1, dtype=np.int32)
+    np.testing.assert_array_equal(device.get(z), elements)
+    inside = here.any(1)
+    expected = np.where(inside, np.where(here, x * np.float32(0.5), 0).sum(1), 0).astype(np.float32)
+    np.testing.assert_array_equal(device.get(y), expected)
+    assert np.signbit(device.get(y)[7]) == (size == 1), "the sum of zeros of both signs is +0"
+    read = np.where(np.arange(n)[:, None] < 5, x, 3).astype(np.float32)
+    np.testing.assert_array_equal(device.get(one), np.where(inside, np.where(here, read, 0).sum(1), 0).astype(np.float32))
+
+
+@pytest.mark.parametrize("size", [1, 8, 512, 4112])
+def test_sums_of_exponentials(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
+    x = (40 * rng.standard_normal((8, size))).astype(np.float32)
+    x[1], x[2, size // 2], x[3, 0], x[4] = -np.inf, -np.inf, np.inf, np.nan
+    x[5] = x[5].max() - rng.uniform(80, 120, size).astype(np.float32)  # subnormal, or less, beside 1
+    x[5, 0] = x[5].max() + 100
+    x[6] = -3e38
+    y = device.poisoned((8,), np.float32)
+    load(tmp_path, 'from mlafix.dsl import DType\nT = DType("T")\n' + TAKEN).summed(y, device.put(x))
+    with np.errstate(invalid="ignore"):
+        wide = x.astype(np.float64)
+        expected = np.exp(wide - wide.max(1, keepdims=True)).sum(1)
+    np.testing.assert_allclose(device.get(y), expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("chip", ["sm_75", "sm_90"])

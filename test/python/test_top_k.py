@@ -44,15 +44,17 @@ def order(rows: np.ndarray) -> np.ndarray:
 
 
 def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.ndarray:
-    """Many equals, zeros of both signs, both infinities, NaN and the ends of the integers."""
+    """Many equals, zeros of both signs, both infinities, NaN and the ends of the integers; a row of the least number but for one element."""
     x = rng.integers(-4, 5, (rows, size)).astype(dtype)
     if dtype == np.int32:
-        x[0], x[1], x[2, ::2] = -(2**31), 2**31 - 1, -(2**31)
+        x[0], x[1], x[2, ::2], x[3] = -(2**31), 2**31 - 1, -(2**31), -(2**31)
+        x[3, size // 2] = 5
         return x
     x *= rng.choice([1.0, -0.5, -0.0], x.shape).astype(F32)
     special = rng.random(x.shape) < 2 / size
     x = np.where(special, rng.choice([np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45], x.shape), x).astype(F32)
-    x[0], x[1], x[2] = -np.inf, np.nan, -0.0
+    x[0], x[1], x[2], x[3] = -np.inf, np.nan, -0.0, -np.inf
+    x[3, size // 2] = np.nan
     return x
 
 

@@ -93,6 +93,14 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   ShapedBuilder s(b, loc, x.getType());
   if (isa<math::Exp2Op>(op))
     return exp2(x);
+  // Of numbers that are at most 0, where subnormals do not count.
+  if (isa<math::ExpOp>(op) && hasFlags(op, arith::FastMathFlags::afn))
+    return buildExp(
+        s, x,
+        [&](Value v) {
+          return callOnElements(b, loc, "llvm.nvvm.ex2.approx.ftz.f32", v);
+        },
+        /*mayOverflow=*/false);
   if (isa<math::ExpOp>(op))
     return buildExp(s, x, exp2);
   if (isa<math::Log2Op>(op))

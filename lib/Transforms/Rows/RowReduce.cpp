@@ -11,6 +11,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -238,13 +239,64 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
   buildBarrier(b, loc); // a loop may come back to this memory
 }
 
+/// True if all elements of `pack` are the greatest i32.
+static bool isGreatest(Value pack) {
+  if (auto broadcast = pack.getDefiningOp<vector::BroadcastOp>())
+    pack = broadcast.getSource();
+  APInt number;
+  return matchPattern(pack, m_ConstantInt(&number)) &&
+         number.getBitWidth() == 32 && number.isMaxSignedValue();
+}
+
+/// The first of the indices of a pack, which it adds to; null if it has others.
+static Value getFirstIndex(Value pack) {
+  auto sum = pack.getDefiningOp<arith::AddIOp>();
+  auto first =
+      sum ? sum.getLhs().getDefiningOp<vector::BroadcastOp>() : nullptr;
+  DenseIntElementsAttr steps;
+  if (!first || !matchPattern(sum.getRhs(), m_Constant(&steps)))
+    return {};
+  auto isStep = [](auto step) { return step.value() == int64_t(step.index()); };
+  return llvm::all_of(llvm::enumerate(steps.getValues<APInt>()), isStep)
+             ? first.getSource()
+             : Value();
+}
+
+/// The least of the indices of a pack for which a condition holds, and else the
+/// greatest i32: one selection for each, from the last to the first, without
+/// additions and minima. Null if `pack` is none of those.
+static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
+  auto choice = pack.getDefiningOp<arith::SelectOp>();
+  auto type = cast<VectorType>(pack.getType());
+  if (!choice || type.getNumElements() == 1 ||
+      !isa<VectorType>(choice.getCondition().getType()) ||
+      !isGreatest(choice.getFalseValue()))
+    return {};
+  Value first = getFirstIndex(choice.getTrueValue());
+  if (!first)
+    return {};
+  IndexBuilder x(b, loc);
+  Value least = x.i32(-1);
+  for (int64_t i = type.getNumElements() - 1; i >= 0; --i)
+    least =
+        x.select(vector::ExtractOp::create(b, loc, choice.getCondition(), i),
+                 x.i32(i), least);
+  Value isNone = x.compare(arith::CmpIPredicate::slt, least, x.i32(0));
+  return x.select(isNone, x.i32(INT32_MAX), x.add(first, least));
+}
+
 Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
                          Value pack, Value exists) {
   Location loc = op.getLoc();
-  SmallVector<Value> elements;
-  for (int64_t i = 0, n = layout.packOf(op.getSource().getType()); i < n; ++i)
-    elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
-  Value partial = reduceTree(b, loc, op.getKind(), elements);
+  Value partial;
+  if (layout.isGPU && op.getKind() == ReduceKind::min)
+    partial = selectLeastIndex(b, loc, pack);
+  if (!partial) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0, n = layout.packOf(op.getSource().getType()); i < n; ++i)
+      elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
+    partial = reduceTree(b, loc, op.getKind(), elements);
+  }
   if (!exists)
     return partial;
   Value neutral = arith::ConstantOp::create(

@@ -9,7 +9,9 @@
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
+#include "lib/Transforms/States/LowerReductions.h"
 #include "lib/Transforms/States/MergeStates.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -32,243 +34,27 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// `element`, or a row of it along the dim of `like` where that is a row.
-static Type withElement(Type like, Type element) {
-  return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
-}
-
-/// The result of a reduction, a number or an element a group, in each element
-/// of a row of this type.
-static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
-  return isRowTile(reduced.getType())
-             ? Value(BroadcastOp::create(b, loc, row, reduced))
-             : Value(SplatOp::create(b, loc, row, reduced));
-}
-
-//===----------------------------------------------------------------------===//
-// mlafix.arg_reduce
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// The least of the indices at which the extreme is, or a NaN: the reduction
-/// gives NaN if there is one, which no element equals.
-struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value row = op.getSource();
-    Type element = getElementTypeOrSelf(row.getType());
-    DimAttr dim = getTileDim(row.getType());
-    bool isOfGroups = isRowTile(op.getType());
-    Type indices = getRowTileType(dim, rewriter.getI32Type());
-    Type reduced = withElement(op.getType(), element);
-    Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    extreme = spread(rewriter, loc, row.getType(), extreme);
-    Value isHere;
-    if (element.isF32()) {
-      isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
-                                     row, extreme);
-      Value isNaN = arith::CmpFOp::create(rewriter, loc,
-                                          arith::CmpFPredicate::UNO, row, row);
-      isHere = arith::OrIOp::create(rewriter, loc, isHere, isNaN);
-    } else {
-      isHere = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
-                                     row, extreme);
-    }
-    Value none = SplatOp::create(
-        rewriter, loc, indices,
-        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
-    Value all = IotaOp::create(rewriter, loc, indices);
-    Value index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
-    Value least =
-        ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
-    if (isOfGroups) { // where each group begins is 0
-      Value first =
-          ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
-      least = arith::SubIOp::create(rewriter, loc, least, first);
-    }
-    if (dim.isBounded()) // of no elements: 0
-      least = arith::SelectOp::create(
-          rewriter, loc,
-          arith::CmpIOp::create(
-              rewriter, loc, arith::CmpIPredicate::eq, least,
-              arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32)),
-          arith::ConstantIntOp::create(rewriter, loc, 0, 32), least);
-    rewriter.replaceOp(op, least);
-    return success();
-  }
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// mlafix.top_k
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Builds the keys of a row's elements, i64 that are all different and of which
-/// the greater one comes first: the element in the high half, in the order of
-/// its values, and in the low one its index, all bits turned, so that of equal
-/// elements the first one is the greatest.
-class KeyBuilder {
-public:
-  KeyBuilder(OpBuilder &b, Location loc, Value row)
-      : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
-        isFloat(getElementTypeOrSelf(row.getType()).isF32()) {}
-
-  Value keys(bool inGroups);
-  /// Of a key, or of a row of keys.
-  Value value(Value key);
-  Value index(Value key);
-  /// `keys` without `key`, which one of them, or one of each group, is.
-  Value without(Value keys, Value key);
-
-private:
-  /// `number` in the shape of `like`, with elements of `width` bits.
-  Value constant(Value like, int64_t number, unsigned width);
-  static Type typed(Value like, Type element) {
-    return withElement(like.getType(), element);
-  }
-  /// Exchanges the order of the negative floats' bits, as integers, with that
-  /// of the floats, and back.
-  Value turnNegative(Value bits);
-
-  OpBuilder &b;
-  Location loc;
-  Value row;
-  DimAttr dim;
-  bool isFloat;
-};
-} // namespace
-
-Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
-  Value scalar = arith::ConstantIntOp::create(b, loc, number, width);
-  Type type = typed(like, scalar.getType());
-  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
-                         : scalar;
-}
-
-Value KeyBuilder::turnNegative(Value bits) {
-  Value sign = arith::ShRSIOp::create(b, loc, bits, constant(bits, 31, 32));
-  Value others =
-      arith::AndIOp::create(b, loc, sign, constant(bits, INT32_MAX, 32));
-  return arith::XOrIOp::create(b, loc, bits, others);
-}
-
-Value KeyBuilder::keys(bool inGroups) {
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  Value order = row;
-  if (isFloat) {
-    Value zero = SplatOp::create(
-        b, loc, row.getType(),
-        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
-    Value isNaN =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
-    Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
-    order = turnNegative(
-        arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
-    order = arith::SelectOp::create(b, loc, isNaN, constant(row, INT32_MAX, 32),
-                                    order);
-  }
-  Value index = IotaOp::create(b, loc, typed(row, i32));
-  if (inGroups) { // where each group begins is 0
-    Value first = ReduceOp::create(b, loc, getRowTileType(dim.getGroups(), i32),
-                                   ReduceKind::min, index);
-    first = BroadcastOp::create(b, loc, index.getType(), first);
-    index = arith::SubIOp::create(b, loc, index, first);
-  }
-  index = arith::XOrIOp::create(b, loc, index, constant(index, -1, 32));
-  Value high = arith::ShLIOp::create(
-      b, loc, arith::ExtSIOp::create(b, loc, typed(row, i64), order),
-      constant(row, 32, 64));
-  Value low = arith::ExtUIOp::create(b, loc, typed(row, i64), index);
-  return arith::OrIOp::create(b, loc, high, low);
-}
-
-Value KeyBuilder::value(Value key) {
-  Value order = arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
-  order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
-  return isFloat ? Value(arith::BitcastOp::create(
-                       b, loc, typed(key, b.getF32Type()), turnNegative(order)))
-                 : order;
-}
-
-Value KeyBuilder::index(Value key) {
-  Value low = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
-  return arith::XOrIOp::create(b, loc, low, constant(low, -1, 32));
-}
-
-Value KeyBuilder::without(Value keys, Value key) {
-  Value all = spread(b, loc, keys.getType(), key);
-  Value isHere =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
-  return arith::SelectOp::create(b, loc, isHere, constant(keys, INT64_MIN, 64),
-                                 keys);
-}
-
-namespace {
-/// A reduction for each element that is looked for: of the keys of those that
-/// were not found yet.
-struct LowerTopK : OpConversionPattern<TopKOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(TopKOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Type result = op.getValues().front().getType();
-    Type key = withElement(result, rewriter.getI64Type());
-    KeyBuilder builder(rewriter, loc, adaptor.getSource());
-    Value keys = builder.keys(/*inGroups=*/isRowTile(result));
-    SmallVector<Value> values, indices;
-    for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
-      Value best = ReduceOp::create(rewriter, loc, key, ReduceKind::max, keys);
-      values.push_back(builder.value(best));
-      indices.push_back(builder.index(best));
-      if (i + 1 < count)
-        keys = builder.without(keys, best);
-    }
-    llvm::append_range(values, indices);
-    rewriter.replaceOp(op, values);
-    return success();
-  }
-};
-
-/// A reduction of booleans is one of the numbers 0 and 1.
-struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Type i32 = rewriter.getI32Type();
-    Type row = withElement(op.getSource().getType(), i32);
-    Type result = withElement(op.getType(), i32);
-    Value numbers =
-        arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
-    Value reduced =
-        ReduceOp::create(rewriter, loc, result, op.getKind(), numbers);
-    Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
-    if (isRowTile(result))
-      zero = SplatOp::create(rewriter, loc, result, zero);
-    // Of no elements, the numbers are the least one and the greatest one.
-    rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
-                                               reduced, zero);
-    return success();
-  }
-};
-} // namespace
-
-static bool isOfNumbers(ReduceOp op) {
-  return !getElementTypeOrSelf(op.getSource().getType()).isInteger(1);
-}
-
-/// Reductions become those of numbers to numbers: `mlafix.arg_reduce` of the
-/// row, and of the indices at which the extreme is.
-static void populateLowerReductionPatterns(RewritePatternSet &patterns,
-                                           const TypeConverter &converter) {
-  patterns.add<LowerArgReduce, LowerTopK, LowerReduceOfBools>(
-      converter, patterns.getContext());
+/// Marks exponentials of what the elements of a row are below its maximum,
+/// which are summed and used for nothing else (`afn`): none is more than 1 and
+/// one is 1, so that those that are no normal numbers do not count. Not where
+/// others subtract from the row: CSE may find the same exponential.
+static void markSummedExponentials(KernelOp kernel) {
+  kernel.walk([](ReduceOp sum) {
+    auto power = sum.getSource().getDefiningOp<math::ExpOp>();
+    auto below = power ? power.getOperand().getDefiningOp<arith::SubFOp>()
+                       : arith::SubFOp();
+    if (sum.getKind() != ReduceKind::add || !below || !power->hasOneUse())
+      return;
+    Operation *spread = below.getRhs().getDefiningOp();
+    auto most = isa_and_nonnull<SplatOp, BroadcastOp>(spread)
+                    ? spread->getOperand(0).getDefiningOp<ReduceOp>()
+                    : ReduceOp();
+    Value row = below.getLhs();
+    if (most && most.getKind() == ReduceKind::max && most.getSource() == row &&
+        most.getType() == sum.getType() &&
+        llvm::count_if(row.getUsers(), llvm::IsaPred<arith::SubFOp>) == 1)
+      power.setFastmath(arith::FastMathFlags::afn);
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -638,8 +424,11 @@ LogicalResult bindBases(KernelOp kernel) {
 class LowerStatesPass
     : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
 public:
+  using LowerStatesPassBase::LowerStatesPassBase;
+
   void runOnOperation() override {
-    if (failed(bindBases(getOperation())))
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model) || failed(bindBases(getOperation())))
       return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
@@ -657,23 +446,25 @@ public:
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
                  LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
         converter, context);
-    populateLowerReductionPatterns(patterns, converter);
-    ConversionTarget target(*context);
-    target.markUnknownOpDynamicallyLegal(
+    populateLowerReductionPatterns(patterns, converter,
+                                   isGPU(target) ? model->byIndexElements : 0);
+    ConversionTarget legal(*context);
+    legal.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
-                                                         target);
-    target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
-                        MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
-                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
-                        TopKOp>();
-    target.addDynamicallyLegalOp<ReduceOp>(isOfNumbers);
+                                                         legal);
+    legal.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
+                       MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
+                       MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
+                       TopKOp>();
+    legal.addDynamicallyLegalOp<ReduceOp>(reducesNumbers);
     // The regions of the grid have no states as arguments: only ops need a
     // look.
-    target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
-    if (failed(applyPartialConversion(getOperation(), target,
-                                      std::move(patterns))))
-      signalPassFailure();
+    legal.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
+    if (failed(
+            applyPartialConversion(getOperation(), legal, std::move(patterns))))
+      return signalPassFailure();
+    markSummedExponentials(getOperation());
   }
 };
 } // namespace

@@ -79,6 +79,28 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def LoadOneHotPass : Pass<"mlafix-load-one-hot", "::mlafix::KernelOp"> {
+  let summary = "a sum that takes one element of a row loads that element";
+  let description = [{
+    `sum(where(iota("V") == label, row, 0))` takes one element of a row: the label's, and 0 if the label is not in the row. Where the row is loaded, or computed element by element from
+    loaded ones, that element alone is loaded and computed again, in place of a comparison, a selection and an addition for each
+    element, and of a reduction over lanes. A sum of floats adds 0 to the element, so that -0 becomes 0, as it does
+    in a sum. The row's memory must be the same at both places, and no output of any launch: another index than the row's would
+    end the permission to call the kernel in place.
+
+    ```mlir
+    // Before
+    %here = arith.cmpi eq, %indices, %labels : tensor<512xi32, #mlafix.dim<512>>
+    %one = arith.select %here, %row, %zeros : tensor<512xi1, #mlafix.dim<512>>, tensor<512xf32, #mlafix.dim<512>>
+    %sum = mlafix.reduce add %one : tensor<512xf32, #mlafix.dim<512>>
+    // After
+    %inside = arith.cmpi ult, %label, %c512 : i32
+    %element = mlafix.load %x[%t, %i] if %inside : memref<?x512xbf16, strided<[?, 1], offset: ?>> -> f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let summary = "states become (maximum, sum, accumulator)";
   let description = [{
@@ -90,14 +112,19 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     error of its exponent. So an error of the weights does not grow with the gap between two lse (N10).
 
     `store_state` divides by a sum of weights, which lies between 1 and the number of states. `arcp` on this division,
-    and `afn` on the logarithm of the sum, permit an approximation that holds for such numbers. No other operation has
-    such a flag: a kernel's own divisions are correctly rounded.
+    and `afn` on the logarithm of the sum, permit an approximation that holds for such numbers. `afn` on a row's
+    exponentials says that they are of what its elements are below its maximum, and that nothing but their sum is used:
+    none overflows, and subnormal ones do not count beside 1. No other operation has such a flag: a kernel's own divisions
+    are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
-    `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in the low one what makes the lower index the
-    greater key. A reduction of booleans becomes one of i32.
+    One comparison finds both, with the float next to the extreme.
+    `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in
+    the low one what makes the lower index the greater key. On a GPU, of rows of up to 256 elements, it becomes two
+    reductions for each, as `mlafix.arg_reduce` does, with the least value in place of those that were found before. A reduction of booleans becomes one of i32.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect"];
+  let options = [TargetOption<>, MachineOption<>];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // MLAFIX_TRANSFORMS_STATES_PASSES

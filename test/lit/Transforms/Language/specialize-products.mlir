@@ -41,7 +41,8 @@ mlafix.kernel @k(
     // The least index at which the extreme of the group is, less the index at which the group begins.
     // CHECK: mlafix.arg_reduce max %{{.*}} : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xi32, #mlafix.dim<4>>
     // LOWER: %[[MOST:.*]] = mlafix.reduce max %[[V]] : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xf32, #mlafix.dim<4>>
-    // LOWER: mlafix.broadcast %[[MOST]]
+    // LOWER: arith.bitcast %[[MOST]]
+    // LOWER: mlafix.broadcast
     // LOWER: %[[ALL:.*]] = mlafix.iota : tensor<384xi32, #mlafix.dim<4 x 96>>
     // LOWER: %[[LEAST:.*]] = mlafix.reduce min {{.*}} -> tensor<4xi32, #mlafix.dim<4>>
     // LOWER: %[[FIRST:.*]] = mlafix.reduce min %[[ALL]]

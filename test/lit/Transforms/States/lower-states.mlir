@@ -215,14 +215,15 @@ mlafix.kernel @three(
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
 
-// The extreme, and then the least of the indices that have it; of NaN, of those that are NaN.
+// The extreme, and then the least of the indices that exceed the float below it; of NaN, of those that are NaN, since +inf takes the float's place.
 // CHECK-LABEL: @best
 // CHECK: %[[ROW:.*]] = mlafix.load
 // CHECK: %[[MAX:.*]] = mlafix.reduce max %[[ROW]]
-// CHECK: %[[MAXES:.*]] = mlafix.splat %[[MAX]]
-// CHECK: %[[EQ:.*]] = arith.cmpf oeq, %[[ROW]], %[[MAXES]]
-// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[ROW]], %[[ROW]]
-// CHECK: %[[HERE:.*]] = arith.ori %[[EQ]], %[[NAN]]
+// CHECK: %[[BITS:.*]] = arith.bitcast %[[MAX]] : f32 to i32
+// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[MAX]], %[[MAX]]
+// CHECK: %[[BELOW:.*]] = arith.select %[[NAN]], %{{.*}}, %{{.*}} : f32
+// CHECK: %[[ALL:.*]] = mlafix.splat %[[BELOW]]
+// CHECK: %[[HERE:.*]] = arith.cmpf ugt, %[[ROW]], %[[ALL]]
 // CHECK: %[[IDS:.*]] = mlafix.iota
 // CHECK: %[[LEFT:.*]] = arith.select %[[HERE]], %[[IDS]]
 // CHECK: mlafix.reduce min %[[LEFT]]
@@ -282,5 +283,77 @@ mlafix.kernel @all(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: 
     %live = arith.cmpf oeq, %v, %v : !tile
     %all = mlafix.reduce min %live : tensor<?xi1, #mlafix.dim<"D">>
     mlafix.store %all, %y[%t] : i1, !col
+  }
+}
+
+// -----
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+
+// Exponentials of what elements are below the row's maximum, of which the sum alone is used: those that are subnormal do not count.
+// CHECK-LABEL: @summed
+// CHECK: math.exp %{{.*}} fastmath<afn>
+mlafix.kernel @summed(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %most = mlafix.reduce max %v : !tile
+    %all = mlafix.splat %most : f32 -> !tile
+    %below = arith.subf %v, %all : !tile
+    %e = math.exp %below : !tile
+    %sum = mlafix.reduce add %e : !tile
+    mlafix.store %sum, %y[%t] : f32, !col
+  }
+}
+
+// -----
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+
+// Those that are stored do.
+// CHECK-LABEL: @softmax
+// CHECK: math.exp %{{.*}} :
+mlafix.kernel @softmax(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %most = mlafix.reduce max %v : !tile
+    %all = mlafix.splat %most : f32 -> !tile
+    %below = arith.subf %v, %all : !tile
+    %e = math.exp %below : !tile
+    %sum = mlafix.reduce add %e : !tile
+    %sums = mlafix.splat %sum : f32 -> !tile
+    %z = arith.divf %e, %sums : !tile
+    mlafix.store %z, %y[%t] : !tile, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+
+// What elements are below another row's maximum may be more than 0.
+// CHECK-LABEL: @another
+// CHECK: math.exp %{{.*}} :
+mlafix.kernel @another(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                       %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %w = mlafix.load %z[%t] : !rows -> !tile
+    %most = mlafix.reduce max %w : !tile
+    %all = mlafix.splat %most : f32 -> !tile
+    %below = arith.subf %v, %all : !tile
+    %e = math.exp %below : !tile
+    %sum = mlafix.reduce add %e : !tile
+    mlafix.store %sum, %y[%t] : f32, !col
   }
 }

@@ -1,0 +1,178 @@
+//===- LoadOneHot.cpp - a sum of one element loads it ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Aliasing.h"
+#include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-load-one-hot"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOADONEHOTPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// A sum of a row that is zero but for one element.
+struct OneHot {
+  ReduceOp sum;
+  Value row;
+  Value label;                          // i32, may be any number
+  llvm::SetVector<Operation *> program; // of the row, in order
+};
+} // namespace
+
+/// The number in all elements of a row; null if they may differ.
+static Value getUniform(Value row) {
+  auto splat = row.getDefiningOp<SplatOp>();
+  return splat ? splat->getOperand(0) : Value();
+}
+
+static bool isZero(Value row) {
+  Value number = getUniform(row);
+  return matchPattern(number ? number : row, m_AnyZeroFloat()) ||
+         matchPattern(number ? number : row, m_Zero());
+}
+
+/// True if no launch may write what `load` reads.
+static bool readsInputAlone(KernelOp kernel, LoadOp load) {
+  BlockArgument source = getKernelArgument(load.getSource());
+  if (!source || kernel.isArgPeers(source.getArgNumber()) ||
+      kernel.getArgAccess(source.getArgNumber()) != "read")
+    return false;
+  for (unsigned other = 0; other < kernel.getNumArguments(); ++other)
+    if (other != source.getArgNumber() &&
+        isa<MemRefType>(kernel.getArgumentTypes()[other]) &&
+        kernel.getArgAccess(other) != "read" &&
+        mayBeOneTensor(kernel, other, source.getArgNumber()))
+      return false;
+  return true;
+}
+
+/// True if an element of `row` can be computed by itself; adds the ops that it
+/// takes to `program`.
+static bool collect(KernelOp kernel, Value row,
+                    llvm::SetVector<Operation *> &program) {
+  Operation *op = row.getDefiningOp();
+  if (!op || program.contains(op))
+    return op;
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    if (load.getGroup() || load.getMember() || load.getBegin() ||
+        !readsInputAlone(kernel, load))
+      return false;
+  } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    if (!isa<SplatElementsAttr>(constant.getValue()))
+      return false;
+  } else if (!isa<SplatOp, IotaOp>(op) &&
+             (!OpTrait::hasElementwiseMappableTraits(op) ||
+              op->getNumResults() != 1)) {
+    return false;
+  }
+  for (Value operand : op->getOperands())
+    if (isRowTile(operand.getType()) && !collect(kernel, operand, program))
+      return false;
+  program.insert(op);
+  return true;
+}
+
+static std::optional<OneHot> match(KernelOp kernel, ReduceOp sum) {
+  OneHot result;
+  result.sum = sum;
+  DimAttr dim = getTileDim(sum.getSource().getType());
+  auto choice = sum.getSource().getDefiningOp<arith::SelectOp>();
+  if (sum.getKind() != ReduceKind::add || isRowTile(sum.getType()) || !choice ||
+      !isZero(choice.getFalseValue()) || dim.isProduct() || dim.isPerGroup() ||
+      dim.isBounded() || !dim.isBound() || dim.getSize() < 2)
+    return std::nullopt;
+  auto isHere = choice.getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!isHere || isHere.getPredicate() != arith::CmpIPredicate::eq)
+    return std::nullopt;
+  Value indices = isHere.getLhs(), labels = isHere.getRhs();
+  if (!indices.getDefiningOp<IotaOp>())
+    std::swap(indices, labels);
+  result.row = choice.getTrueValue();
+  result.label = getUniform(labels);
+  if (!indices.getDefiningOp<IotaOp>() || !result.label ||
+      !collect(kernel, result.row, result.program) ||
+      llvm::none_of(result.program, llvm::IsaPred<LoadOp>))
+    return std::nullopt;
+  return result;
+}
+
+/// The element of the row, and 0 where it has none of that number.
+static Value buildElement(OpBuilder &b, OneHot &oneHot) {
+  Location loc = oneHot.sum.getLoc();
+  Type type = oneHot.sum.getType();
+  int64_t size = getTileDim(oneHot.row.getType()).getSize();
+  IndexBuilder x(b, loc);
+  Value isInside = x.ult(oneHot.label, x.i32(size));
+  Value index = x.toIndex(oneHot.label);
+  IRMapping elements;
+  for (Operation *op : oneHot.program) {
+    Value row = op->getResult(0), element;
+    Type scalar = getElementTypeOrSelf(row.getType());
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      SmallVector<Value> indices(load.getIndices());
+      indices.push_back(index);
+      element = LoadOp::create(b, loc, scalar, load.getSource(), indices,
+                               both(b, loc, load.getPredicate(), isInside),
+                               load.getOther());
+    } else if (isa<IotaOp>(op)) {
+      element = oneHot.label;
+    } else if (Value number = getUniform(row)) {
+      element = number;
+    } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      auto all = cast<SplatElementsAttr>(constant.getValue());
+      element =
+          arith::ConstantOp::create(b, loc, all.getSplatValue<TypedAttr>());
+    } else {
+      SmallVector<Value> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(elements.lookupOrDefault(operand));
+      OperationState state(loc, op->getName(), operands, {scalar},
+                           op->getAttrs());
+      element = b.create(state)->getResult(0);
+    }
+    elements.map(row, element);
+  }
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value result = arith::SelectOp::create(b, loc, isInside,
+                                         elements.lookup(oneHot.row), zero);
+  return isa<FloatType>(type)
+             ? Value(arith::AddFOp::create(b, loc, result, zero))
+             : result;
+}
+
+namespace {
+class LoadOneHotPass : public mlafix::impl::LoadOneHotPassBase<LoadOneHotPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    SmallVector<ReduceOp> sums;
+    kernel.walk([&](ReduceOp sum) { sums.push_back(sum); });
+    for (ReduceOp sum : sums) {
+      std::optional<OneHot> oneHot = match(kernel, sum);
+      if (!oneHot)
+        continue;
+      LDBG() << kernel.getSymName() << ": a sum of one element of "
+             << oneHot->row;
+      OpBuilder b(sum);
+      sum.replaceAllUsesWith(buildElement(b, *oneHot));
+      sum.erase();
+    }
+  }
+};
+} // namespace

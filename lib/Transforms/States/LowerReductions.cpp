@@ -1,0 +1,459 @@
+//===- LowerReductions.cpp - reductions of numbers to numbers -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/States/LowerReductions.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlafix;
+
+/// `element`, or a row of it along the dim of `like` where that is a row.
+static Type withElement(Type like, Type element) {
+  return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
+}
+
+/// The result of a reduction, a number or an element a group, in each element
+/// of a row of this type.
+static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
+  return isRowTile(reduced.getType())
+             ? Value(BroadcastOp::create(b, loc, row, reduced))
+             : Value(SplatOp::create(b, loc, row, reduced));
+}
+
+//===----------------------------------------------------------------------===//
+// mlafix.arg_reduce
+//===----------------------------------------------------------------------===//
+
+/// What an element of a row must exceed to be the greatest one: the float below
+/// `greatest`, the maximum of the row. If that is NaN, +inf, which NaN alone
+/// exceeds in the comparison that NaN passes; if it is -inf, NaN, which all
+/// elements exceed then.
+static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
+  auto constant = [&](Type element, TypedAttr number) -> Value {
+    Value scalar = arith::ConstantOp::create(b, loc, number);
+    Type type = withElement(greatest.getType(), element);
+    return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                           : scalar;
+  };
+  auto integer = [&](int32_t number) {
+    return constant(b.getI32Type(), b.getI32IntegerAttr(number));
+  };
+  auto number = [&](float value) {
+    return constant(b.getF32Type(), b.getF32FloatAttr(value));
+  };
+  auto compare = [&](arith::CmpFPredicate predicate, Value other) -> Value {
+    return arith::CmpFOp::create(b, loc, predicate, greatest, other);
+  };
+  Type bitsType = withElement(greatest.getType(), b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, bitsType, greatest);
+  Value one = integer(1);
+  Value negative = arith::OrIOp::create(b, loc, bits, integer(INT32_MIN));
+  Value below = arith::SelectOp::create(
+      b, loc, compare(arith::CmpFPredicate::OGT, number(0)),
+      arith::SubIOp::create(b, loc, bits, one),
+      arith::AddIOp::create(b, loc, negative, one));
+  return arith::SelectOp::create(
+      b, loc, compare(arith::CmpFPredicate::UNO, greatest),
+      number(std::numeric_limits<float>::infinity()),
+      arith::BitcastOp::create(b, loc, greatest.getType(), below));
+}
+
+/// Where `row` has its extreme, which is `extreme`: i1 of each element.
+static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
+                            Value row, Value extreme) {
+  if (!getElementTypeOrSelf(row.getType()).isF32())
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, row,
+                                 spread(b, loc, row.getType(), extreme));
+  if (kind == ReduceKind::max)
+    return arith::CmpFOp::create(
+        b, loc, arith::CmpFPredicate::UGT, row,
+        spread(b, loc, row.getType(), buildNextBelow(b, loc, extreme)));
+  Value greatest = arith::NegFOp::create(b, loc, extreme);
+  Value above = arith::NegFOp::create(b, loc, buildNextBelow(b, loc, greatest));
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ULT, row,
+                               spread(b, loc, row.getType(), above));
+}
+
+namespace {
+/// The least of the indices at which the extreme is, or a NaN: the reduction
+/// gives NaN if there is one.
+struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value row = op.getSource();
+    Type element = getElementTypeOrSelf(row.getType());
+    DimAttr dim = getTileDim(row.getType());
+    bool isOfGroups = isRowTile(op.getType());
+    Type indices = getRowTileType(dim, rewriter.getI32Type());
+    Type reduced = withElement(op.getType(), element);
+    Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
+    Value isHere = buildIsExtreme(rewriter, loc, op.getKind(), row, extreme);
+    Value none = SplatOp::create(
+        rewriter, loc, indices,
+        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
+    Value all = IotaOp::create(rewriter, loc, indices);
+    Value index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
+    Value least =
+        ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
+    if (isOfGroups) { // where each group begins is 0
+      Value first =
+          ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
+      least = arith::SubIOp::create(rewriter, loc, least, first);
+    }
+    if (dim.isBounded()) // of no elements: 0
+      least = arith::SelectOp::create(
+          rewriter, loc,
+          arith::CmpIOp::create(
+              rewriter, loc, arith::CmpIPredicate::eq, least,
+              arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32)),
+          arith::ConstantIntOp::create(rewriter, loc, 0, 32), least);
+    rewriter.replaceOp(op, least);
+    return success();
+  }
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// mlafix.top_k
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Builds the keys of a row's elements, i64 that are all different and of which
+/// the greater one comes first: the element in the high half, in the order of
+/// its values, and in the low one its index, all bits turned, so that of equal
+/// elements the first one is the greatest.
+class KeyBuilder {
+public:
+  KeyBuilder(OpBuilder &b, Location loc, Value row)
+      : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
+        isFloat(getElementTypeOrSelf(row.getType()).isF32()) {}
+
+  Value keys(bool inGroups);
+  /// Of a key, or of a row of keys.
+  Value value(Value key);
+  Value index(Value key);
+  /// `keys` without `key`, which one of them, or one of each group, is.
+  Value without(Value keys, Value key);
+
+private:
+  /// `number` in the shape of `like`, with elements of `width` bits.
+  Value constant(Value like, int64_t number, unsigned width);
+  static Type typed(Value like, Type element) {
+    return withElement(like.getType(), element);
+  }
+  /// Exchanges the order of the negative floats' bits, as integers, with that
+  /// of the floats, and back.
+  Value turnNegative(Value bits);
+
+  OpBuilder &b;
+  Location loc;
+  Value row;
+  DimAttr dim;
+  bool isFloat;
+};
+} // namespace
+
+Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
+  Value scalar = arith::ConstantIntOp::create(b, loc, number, width);
+  Type type = typed(like, scalar.getType());
+  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                         : scalar;
+}
+
+Value KeyBuilder::turnNegative(Value bits) {
+  Value sign = arith::ShRSIOp::create(b, loc, bits, constant(bits, 31, 32));
+  Value others =
+      arith::AndIOp::create(b, loc, sign, constant(bits, INT32_MAX, 32));
+  return arith::XOrIOp::create(b, loc, bits, others);
+}
+
+Value KeyBuilder::keys(bool inGroups) {
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Value order = row;
+  if (isFloat) {
+    Value zero = SplatOp::create(
+        b, loc, row.getType(),
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
+    Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
+    order = turnNegative(
+        arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
+    order = arith::SelectOp::create(b, loc, isNaN, constant(row, INT32_MAX, 32),
+                                    order);
+  }
+  Value index = IotaOp::create(b, loc, typed(row, i32));
+  if (inGroups) { // where each group begins is 0
+    Value first = ReduceOp::create(b, loc, getRowTileType(dim.getGroups(), i32),
+                                   ReduceKind::min, index);
+    first = BroadcastOp::create(b, loc, index.getType(), first);
+    index = arith::SubIOp::create(b, loc, index, first);
+  }
+  index = arith::XOrIOp::create(b, loc, index, constant(index, -1, 32));
+  Value high = arith::ShLIOp::create(
+      b, loc, arith::ExtSIOp::create(b, loc, typed(row, i64), order),
+      constant(row, 32, 64));
+  Value low = arith::ExtUIOp::create(b, loc, typed(row, i64), index);
+  return arith::OrIOp::create(b, loc, high, low);
+}
+
+Value KeyBuilder::value(Value key) {
+  Value order = arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
+  order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
+  return isFloat ? Value(arith::BitcastOp::create(
+                       b, loc, typed(key, b.getF32Type()), turnNegative(order)))
+                 : order;
+}
+
+Value KeyBuilder::index(Value key) {
+  Value low = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
+  return arith::XOrIOp::create(b, loc, low, constant(low, -1, 32));
+}
+
+Value KeyBuilder::without(Value keys, Value key) {
+  Value all = spread(b, loc, keys.getType(), key);
+  Value isHere =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
+  return arith::SelectOp::create(b, loc, isHere, constant(keys, INT64_MIN, 64),
+                                 keys);
+}
+
+namespace {
+/// Finds the greatest elements of a row, or of each group of it, one after the
+/// other: the greatest of those that are left, and the least of their indices
+/// that has it.
+class GreatestFinder {
+public:
+  /// Elements that are found at most: a set of them is an i64.
+  static constexpr size_t kMost = 64;
+
+  /// `result` is the type of what is wanted of one of them, an element or one
+  /// a group; `first` the index at which the row, or each group, begins.
+  GreatestFinder(OpBuilder &b, Location loc, Value row, Type result,
+                 Value first)
+      : b(b), loc(loc), rest(row), result(result), first(first),
+        element(getElementTypeOrSelf(row.getType())) {
+    least = b.getF32FloatAttr(-std::numeric_limits<float>::infinity());
+    if (!element.isF32())
+      least = b.getIntegerAttr(
+          element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
+    all = IotaOp::create(b, loc, withElement(row.getType(), b.getI32Type()));
+    none = constant(row.getType(), b.getI32IntegerAttr(INT32_MAX));
+  }
+
+  /// The next element and its index in the row.
+  std::pair<Value, Value> next();
+
+private:
+  /// `number`, or a row of it along the dim of `like` where that is a row.
+  Value constant(Type like, TypedAttr number) {
+    Value scalar = arith::ConstantOp::create(b, loc, number);
+    Type type = withElement(like, number.getType());
+    return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                           : scalar;
+  }
+  Value buildFirstLeft(OpBuilder &b);
+
+  OpBuilder &b;
+  Location loc;
+  Value rest; // the row, with the least element in place of those found
+  Type result;
+  Value first;
+  Type element;
+  TypedAttr least;
+  Value all, none;
+  SmallVector<Value> found; // indices
+};
+} // namespace
+
+/// The first index that was not found: as many low bits are set in a row in the
+/// set of those found, of which there are no more than it has bits.
+Value GreatestFinder::buildFirstLeft(OpBuilder &b) {
+  Type wide = withElement(result, b.getI64Type());
+  auto number = [&](int64_t value) {
+    Value scalar = arith::ConstantIntOp::create(b, loc, value, 64);
+    return isRowTile(wide) ? Value(SplatOp::create(b, loc, wide, scalar))
+                           : scalar;
+  };
+  Value set = number(0), one = number(1), most = number(63);
+  for (Value index : found) {
+    Value place = arith::SubIOp::create(b, loc, index, first);
+    place = arith::ExtUIOp::create(b, loc, wide, place);
+    Value bit = arith::ShLIOp::create(
+        b, loc, one, arith::AndIOp::create(b, loc, place, most));
+    Value isIn =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, place, most);
+    bit = arith::SelectOp::create(b, loc, isIn, bit, number(0));
+    set = arith::OrIOp::create(b, loc, set, bit);
+  }
+  Value others = arith::XOrIOp::create(b, loc, set, number(-1));
+  Value lowest = arith::AndIOp::create(
+      b, loc, others, arith::SubIOp::create(b, loc, number(0), others));
+  Value below = arith::SubIOp::create(b, loc, lowest, one);
+  Value count = arith::TruncIOp::create(b, loc, first.getType(),
+                                        math::CtPopOp::create(b, loc, below));
+  return arith::AddIOp::create(b, loc, first, count);
+}
+
+std::pair<Value, Value> GreatestFinder::next() {
+  if (!found.empty()) {
+    Value isOther =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
+                              spread(b, loc, all.getType(), found.back()));
+    rest = arith::SelectOp::create(b, loc, isOther, rest,
+                                   constant(rest.getType(), least));
+  }
+  Value greatest = ReduceOp::create(b, loc, withElement(result, element),
+                                    ReduceKind::max, rest);
+  Value isHere = buildIsExtreme(b, loc, ReduceKind::max, rest, greatest);
+  Value indices = arith::SelectOp::create(b, loc, isHere, all, none);
+  Value index = ReduceOp::create(b, loc, withElement(result, b.getI32Type()),
+                                 ReduceKind::min, indices);
+  if (!found.empty()) { // those found look like the others where all are least
+    Value bound = constant(result, least), isLeast;
+    if (element.isF32())
+      isLeast = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                      greatest, bound);
+    else
+      isLeast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                      greatest, bound);
+    if (isRowTile(result)) {
+      index =
+          arith::SelectOp::create(b, loc, isLeast, buildFirstLeft(b), index);
+    } else {
+      auto choice = scf::IfOp::create(b, loc, TypeRange{index.getType()},
+                                      isLeast, /*withElseRegion=*/true);
+      OpBuilder then = choice.getThenBodyBuilder(),
+                otherwise = choice.getElseBodyBuilder();
+      scf::YieldOp::create(then, loc, buildFirstLeft(then));
+      scf::YieldOp::create(otherwise, loc, index);
+      index = choice.getResult(0);
+    }
+  }
+  found.push_back(index);
+  return {greatest, index};
+}
+
+/// 0 in place of -0, of a number or a row.
+static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
+  if (!getElementTypeOrSelf(value.getType()).isF32())
+    return value;
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
+  if (isRowTile(value.getType()))
+    zero = SplatOp::create(b, loc, value.getType(), zero);
+  return arith::AddFOp::create(b, loc, value, zero);
+}
+
+/// Of long rows, and on a CPU: a reduction for each element, of the keys of
+/// those that were not found yet.
+static void findByKeys(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
+                       SmallVector<Value> &indices) {
+  Location loc = op.getLoc();
+  Type result = op.getValues().front().getType();
+  Type key = withElement(result, b.getI64Type());
+  KeyBuilder builder(b, loc, op.getSource());
+  Value keys = builder.keys(/*inGroups=*/isRowTile(result));
+  for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
+    Value best = ReduceOp::create(b, loc, key, ReduceKind::max, keys);
+    values.push_back(builder.value(best));
+    indices.push_back(builder.index(best));
+    if (i + 1 < count)
+      keys = builder.without(keys, best);
+  }
+}
+
+/// Of short rows: two reductions for each element, of numbers of half the width
+/// without keys to be made.
+static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
+                        SmallVector<Value> &indices) {
+  Location loc = op.getLoc();
+  Type result = op.getValues().front().getType(), i32 = b.getI32Type();
+  Value first; // index of the row, or of each group
+  if (isRowTile(result)) {
+    DimAttr dim = getTileDim(op.getSource().getType());
+    Value all = IotaOp::create(b, loc, getRowTileType(dim, i32));
+    first = ReduceOp::create(b, loc, withElement(result, i32), ReduceKind::min,
+                             all);
+  } else {
+    first = arith::ConstantIntOp::create(b, loc, 0, 32);
+  }
+  GreatestFinder finder(b, loc, op.getSource(), result, first);
+  for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
+    auto [value, index] = finder.next();
+    values.push_back(dropSignOfZero(b, loc, value));
+    if (isRowTile(result))
+      index = arith::SubIOp::create(b, loc, index, first);
+    indices.push_back(index);
+  }
+}
+
+namespace {
+struct LowerTopK : OpConversionPattern<TopKOp> {
+  LowerTopK(const TypeConverter &converter, MLIRContext *context,
+            int64_t mostByIndex)
+      : OpConversionPattern(converter, context), mostByIndex(mostByIndex) {}
+
+  LogicalResult
+  matchAndRewrite(TopKOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> values, indices;
+    DimAttr dim = getTileDim(op.getSource().getType());
+    bool isShort = dim.isBound() && dim.getSize() <= mostByIndex &&
+                   op.getValues().size() <= GreatestFinder::kMost;
+    (isShort ? findByIndex : findByKeys)(rewriter, op, values, indices);
+    llvm::append_range(values, indices);
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+
+  int64_t mostByIndex; // elements of a row
+};
+
+/// A reduction of booleans is one of the numbers 0 and 1.
+struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    Type row = withElement(op.getSource().getType(), i32);
+    Type result = withElement(op.getType(), i32);
+    Value numbers =
+        arith::ExtUIOp::create(rewriter, loc, row, adaptor.getSource());
+    Value reduced =
+        ReduceOp::create(rewriter, loc, result, op.getKind(), numbers);
+    Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
+    if (isRowTile(result))
+      zero = SplatOp::create(rewriter, loc, result, zero);
+    // Of no elements, the numbers are the least one and the greatest one.
+    rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
+                                               reduced, zero);
+    return success();
+  }
+};
+} // namespace
+
+bool mlafix::reducesNumbers(ReduceOp op) {
+  return !getElementTypeOrSelf(op.getSource().getType()).isInteger(1);
+}
+
+void mlafix::populateLowerReductionPatterns(RewritePatternSet &patterns,
+                                            const TypeConverter &converter,
+                                            int64_t mostByIndex) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<LowerArgReduce, LowerReduceOfBools>(converter, context);
+  patterns.add<LowerTopK>(converter, context, mostByIndex);
+}

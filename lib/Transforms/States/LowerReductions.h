@@ -1,0 +1,28 @@
+//===- LowerReductions.h - reductions of numbers to numbers -----*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_STATES_LOWERREDUCTIONS_H
+#define MLAFIX_TRANSFORMS_STATES_LOWERREDUCTIONS_H
+
+#include "dialect/Mlafix.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlafix {
+
+/// True if `op` reduces numbers, not booleans.
+bool reducesNumbers(ReduceOp op);
+
+/// mlafix.arg_reduce, mlafix.top_k and reductions of booleans become reductions
+/// of numbers to numbers. Of rows of up to `mostByIndex` elements, mlafix.top_k
+/// finds an element's index after the element, else both by one key.
+void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
+                                    const mlir::TypeConverter &converter,
+                                    int64_t mostByIndex);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_STATES_LOWERREDUCTIONS_H

@@ -1,0 +1,65 @@
+// A sum that takes one element of a row loads that element; where the row may be an output's, it does not.
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-load-one-hot,canonicalize))" | FileCheck %s
+
+!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!ids = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<512xf32, #mlafix.dim<512>>
+!numbers = tensor<512xi32, #mlafix.dim<512>>
+
+// CHECK-LABEL: mlafix.kernel @target
+// CHECK: %[[LABEL:.*]] = mlafix.load %labels
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[LABEL]], %c512_i32
+// CHECK: %[[AT:.*]] = arith.index_castui %[[LABEL]] : i32 to index
+// CHECK: %[[X:.*]] = mlafix.load %x[%{{.*}}, %[[AT]]] if %[[INSIDE]] : {{.*}} -> f32
+// CHECK: %[[HALF:.*]] = arith.mulf %[[X]], %{{.*}} : f32
+// CHECK: %[[HERE:.*]] = arith.select %[[INSIDE]], %[[HALF]], %{{.*}} : f32
+// CHECK: %[[SUM:.*]] = arith.addf %[[HERE]], %{{.*}} : f32
+// CHECK: mlafix.store %[[SUM]], %y
+// CHECK-NOT: mlafix.reduce
+mlafix.kernel @target(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
+                      %labels: !ids {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant dense<0.0> : !tile
+    %half = arith.constant dense<0.5> : !tile
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    %scaled = arith.mulf %row, %half : !tile
+    %label = mlafix.load %labels[%t] : !ids -> i32
+    %all = mlafix.splat %label : i32 -> !numbers
+    %i = mlafix.iota : !numbers
+    %here = arith.cmpi eq, %i, %all : !numbers
+    %one = arith.select %here, %scaled, %zero : tensor<512xi1, #mlafix.dim<512>>, !tile
+    %s = mlafix.reduce add %one : !tile
+    mlafix.store %s, %y[%t] : f32, !col
+  }
+}
+
+// -----
+
+!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
+!ids = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<512xf32, #mlafix.dim<512>>
+!numbers = tensor<512xi32, #mlafix.dim<512>>
+
+// Called in place, the row is written.
+// CHECK-LABEL: mlafix.kernel @in_place
+// CHECK: mlafix.reduce add
+mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
+                        %labels: !ids {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant dense<0.0> : !tile
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    %label = mlafix.load %labels[%t] : !ids -> i32
+    %all = mlafix.splat %label : i32 -> !numbers
+    %i = mlafix.iota : !numbers
+    %here = arith.cmpi eq, %i, %all : !numbers
+    %one = arith.select %here, %row, %zero : tensor<512xi1, #mlafix.dim<512>>, !tile
+    %s = mlafix.reduce add %one : !tile
+    %sums = mlafix.splat %s : f32 -> !tile
+    mlafix.store %sums, %y[%t] : !tile, !rows
+  }
+}

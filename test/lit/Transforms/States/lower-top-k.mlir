@@ -1,0 +1,36 @@
+// On a GPU, the greatest elements of a short row: for each the greatest of those that are left, and the least of their indices; -inf takes the place of those that were found.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byIndexElements=32}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=KEYS
+
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xi32, strided<[1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+// KEYS: mlafix.reduce max {{.*}} : tensor<64xi64
+// KEYS-NOT: mlafix.reduce min
+// CHECK-LABEL: mlafix.kernel @best_two
+// CHECK: %[[ROW:.*]] = mlafix.load
+// CHECK: %[[IDS:.*]] = mlafix.iota
+// CHECK: mlafix.reduce max %[[ROW]]
+// CHECK: %[[HERE:.*]] = arith.cmpf ugt, %[[ROW]]
+// CHECK: %[[LEFT:.*]] = arith.select %[[HERE]], %[[IDS]]
+// CHECK: %[[FIRST:.*]] = mlafix.reduce min %[[LEFT]]
+// CHECK: %[[ALL:.*]] = mlafix.splat %[[FIRST]]
+// CHECK: %[[OTHER:.*]] = arith.cmpi ne, %[[IDS]], %[[ALL]]
+// CHECK: %[[REST:.*]] = arith.select %[[OTHER]], %[[ROW]]
+// CHECK: mlafix.reduce max %[[REST]]
+// CHECK: %[[NEXT:.*]] = arith.cmpf ugt, %[[REST]]
+// CHECK: arith.select %[[NEXT]], %[[IDS]]
+// CHECK: mlafix.reduce min
+// Where all others are -inf, so is the first in its place: the first index that was not found.
+// CHECK: scf.if
+// CHECK: math.ctpop
+mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "64"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %best:4 = mlafix.top_k %v : !tile -> f32, f32, i32, i32
+    mlafix.store %best#3, %y[%t] : i32, !col
+  }
+}
