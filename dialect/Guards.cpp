@@ -49,6 +49,18 @@ bool mlafix::isGuardedPacked(ArrayAttr guards, int64_t arg, int64_t dim) {
          });
 }
 
+int64_t mlafix::getGuardedMultiple(KernelOp kernel, StringRef dim) {
+  if (ArrayAttr guards = kernel.getGuardsAttr())
+    for (GuardAttr guard : guards.getAsRange<GuardAttr>()) {
+      if (guard.getKind() != GuardKind::Multiple)
+        continue;
+      ArrayAttr dims = kernel.getArgDims(guard.getArgs().front());
+      if (cast<StringAttr>(dims[guard.getDim()]).getValue() == dim)
+        return guard.getNumber();
+    }
+  return 1;
+}
+
 bool mlafix::hasUnknownStride(KernelOp kernel, Value memref) {
   BlockArgument argument = getKernelArgument(memref);
   for (auto [dim, stride] : llvm::enumerate(

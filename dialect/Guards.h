@@ -30,6 +30,8 @@ bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
 /// True if dim `dim` of argument `arg` has no gaps: its stride is the size of
 /// the next dim times the stride of that.
 bool isGuardedPacked(mlir::ArrayAttr guards, int64_t arg, int64_t dim);
+/// What the sizes along dim `dim` are a multiple of; 1 if no guard says.
+int64_t getGuardedMultiple(KernelOp kernel, llvm::StringRef dim);
 /// True if a stride of `memref`, an argument's or a thread's own memory, is
 /// neither known nor said by a guard.
 bool hasUnknownStride(KernelOp kernel, mlir::Value memref);

@@ -28,25 +28,29 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
 
     `"b" most 1024` is a dim that the launch knows, with the bound that the kernel gives it (`most`). A row along it has the type of
     1024 elements, of which those below the dim's size are there, and no others: they are neither read nor written, and
-    reductions do not count them.
+    reductions do not count them. `by 4`: the size is a multiple of 4 in each launch of this code version, whose guards
+    say so (`multiple`), and rows are moved in packs of 4.
 
     ```mlir
     tensor<?xf32, #mlafix.dim<"D">>
     tensor<1024xf32, #mlafix.dim<"b" most 1024>>
+    tensor<1024xf32, #mlafix.dim<"b" most 1024 by 4>>
     tensor<128xf32, #mlafix.dim<128>>
     tensor<?xf32, #mlafix.dim<"G" x 128>>
     tensor<512xf32, #mlafix.dim<4 x 128>>
     tensor<4xf32, #mlafix.dim<4 per 128>>
     ```
   }];
-  let parameters = (ins "::mlir::Attribute":$value, "::mlir::Attribute":$inner, "bool":$perGroup, "::mlir::IntegerAttr":$most);
+  let parameters = (ins "::mlir::Attribute":$value, "::mlir::Attribute":$inner, "bool":$perGroup, "::mlir::IntegerAttr":$most,
+                        DefaultValuedParameter<"int64_t", "1">:$multiple);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static DimAttr get(::mlir::MLIRContext *context, ::llvm::StringRef name);
     static DimAttr get(::mlir::MLIRContext *context, int64_t size);
-    /// A dim that the launch knows, of at most so much.
-    static DimAttr getBounded(::mlir::MLIRContext *context, ::llvm::StringRef name, int64_t most);
+    /// A dim that the launch knows, of at most so much, and a multiple of
+    /// `multiple`.
+    static DimAttr getBounded(::mlir::MLIRContext *context, ::llvm::StringRef name, int64_t most, int64_t multiple = 1);
     /// The product of two dims that are none.
     static DimAttr getProduct(DimAttr groups, DimAttr group);
     /// True if it is a product: rows of groups of elements.
@@ -74,8 +78,7 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     /// This dim with a size for each name that `sizeOf` knows.
     DimAttr bind(::llvm::function_ref<::std::optional<int64_t>(::llvm::StringRef)> sizeOf) const;
     /// Elements of a pack of at most `most`, a power of two: one that ends where
-    /// a row, or a group, does. Of rows of one element a group, and of those that
-    /// may end at any element: 1.
+    /// a row, or a group, does. Of rows of one element a group: 1.
     int64_t getPack(int64_t most) const;
     /// Packs of a group of such rows, rounded up to a power of two, so that groups
     /// stay aligned.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -266,7 +266,8 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   if (!type.isDynamicDim(position))
     return DimAttr::get(context, type.getDimSize(position));
   if (std::optional<int64_t> most = kernel.getMostOf(name))
-    return DimAttr::getBounded(context, name, *most);
+    return DimAttr::getBounded(context, name, *most,
+                               getGuardedMultiple(kernel, name));
   return name.empty() ? DimAttr() : DimAttr::get(context, name);
 }
 
@@ -386,36 +387,36 @@ Type mlafix::getComputeType(Type type) {
 
 DimAttr DimAttr::get(MLIRContext *context, StringRef name) {
   return get(context, StringAttr::get(context, name), /*inner=*/{},
-             /*perGroup=*/false, /*most=*/{});
+             /*perGroup=*/false, /*most=*/{}, /*multiple=*/1);
 }
 
-DimAttr DimAttr::getBounded(MLIRContext *context, StringRef name,
-                            int64_t most) {
+DimAttr DimAttr::getBounded(MLIRContext *context, StringRef name, int64_t most,
+                            int64_t multiple) {
   return get(context, StringAttr::get(context, name), /*inner=*/{},
              /*perGroup=*/false,
-             IntegerAttr::get(IntegerType::get(context, 64), most));
+             IntegerAttr::get(IntegerType::get(context, 64), most), multiple);
 }
 
 DimAttr DimAttr::get(MLIRContext *context, int64_t size) {
   return get(context, IntegerAttr::get(IntegerType::get(context, 64), size),
-             Attribute(), false, IntegerAttr());
+             Attribute(), false, IntegerAttr(), 1);
 }
 
 DimAttr DimAttr::getProduct(DimAttr groups, DimAttr group) {
   return get(groups.getContext(), groups.getValue(), group.getValue(), false,
-             IntegerAttr());
+             IntegerAttr(), 1);
 }
 
 DimAttr DimAttr::getGroups() const {
-  return get(getContext(), getValue(), Attribute(), false, IntegerAttr());
+  return get(getContext(), getValue(), Attribute(), false, IntegerAttr(), 1);
 }
 
 DimAttr DimAttr::getGroup() const {
-  return get(getContext(), getInner(), Attribute(), false, IntegerAttr());
+  return get(getContext(), getInner(), Attribute(), false, IntegerAttr(), 1);
 }
 
 DimAttr DimAttr::getEachGroup() const {
-  return get(getContext(), getValue(), getInner(), true, IntegerAttr());
+  return get(getContext(), getValue(), getInner(), true, IntegerAttr(), 1);
 }
 
 bool DimAttr::isBound() const {
@@ -457,13 +458,16 @@ DimAttr::bind(function_ref<std::optional<int64_t>(StringRef)> sizeOf) const {
                 : factor;
   };
   Attribute value = bindFactor(getValue());
+  bool isOpen = isa<StringAttr>(value);
   return get(getContext(), value, bindFactor(getInner()), getPerGroup(),
-             isa<StringAttr>(value) ? getMost() : IntegerAttr());
+             isOpen ? getMost() : IntegerAttr(), isOpen ? getMultiple() : 1);
 }
 
 int64_t DimAttr::getPack(int64_t most) const {
-  if (isPerGroup() || isBounded())
+  if (isPerGroup())
     return 1;
+  if (isBounded())
+    return std::min(most, getMultiple());
   int64_t whole = isProduct() ? getGroup().getSize() : getSize();
   return std::min(most, whole & -whole);
 }
@@ -515,7 +519,7 @@ static LogicalResult verifyFactor(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                               Attribute value, Attribute inner, bool perGroup,
-                              IntegerAttr most) {
+                              IntegerAttr most, int64_t multiple) {
   if (failed(verifyFactor(emitError, value)))
     return failure();
   if (most && (inner || !isa<StringAttr>(value)))
@@ -524,6 +528,10 @@ LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (most && most.getInt() < 1)
     return emitError() << "expected a bound of at least 1, got "
                        << most.getInt();
+  if (!llvm::isPowerOf2_64(multiple) || multiple > (most ? most.getInt() : 1))
+    return emitError() << "expected a power of two within the bound for what "
+                          "the size is a multiple of, got "
+                       << multiple;
   if (!inner)
     return perGroup ? emitError() << "expected the dim of a group, got none"
                     : success();
@@ -560,7 +568,7 @@ static FailureOr<Attribute> parseFactor(AsmParser &parser) {
 }
 
 /// dim ::= factor | factor `x` factor | factor `per` factor
-///       | string `most` integer
+///       | string `most` integer (`by` integer)?
 /// factor ::= string | integer
 static FailureOr<DimAttr> parseDim(AsmParser &parser) {
   llvm::SMLoc loc = parser.getCurrentLocation();
@@ -580,10 +588,15 @@ static FailureOr<DimAttr> parseDim(AsmParser &parser) {
       return failure();
     most = parser.getBuilder().getI64IntegerAttr(number);
   }
-  if (failed(inner) ||
-      failed(DimAttr::verify(emitError, *value, *inner, perGroup, most)))
+  int64_t multiple = 1;
+  if (most && succeeded(parser.parseOptionalKeyword("by")) &&
+      parser.parseInteger(multiple))
     return failure();
-  return DimAttr::get(parser.getContext(), *value, *inner, perGroup, most);
+  if (failed(inner) || failed(DimAttr::verify(emitError, *value, *inner,
+                                              perGroup, most, multiple)))
+    return failure();
+  return DimAttr::get(parser.getContext(), *value, *inner, perGroup, most,
+                      multiple);
 }
 
 Attribute DimAttr::parse(AsmParser &parser, Type) {
@@ -605,6 +618,8 @@ static void printDim(AsmPrinter &printer, DimAttr dim) {
   printFactor(dim.getValue());
   if (dim.isBounded())
     printer << " most " << dim.getMost().getInt();
+  if (dim.getMultiple() > 1)
+    printer << " by " << dim.getMultiple();
   if (!dim.getInner())
     return;
   printer << (dim.isProduct() ? " x " : " per ");

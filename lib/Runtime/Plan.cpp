@@ -125,6 +125,11 @@ bool holdsPacked(const Call &call, const Guard &guard, int64_t) {
           arg.strides[guard.dim] == stride);
 }
 
+bool holdsMultiple(const Call &call, const Guard &guard, int64_t) {
+  const CallArg &arg = call.args[guard.first];
+  return !arg.hasShape || arg.sizes[guard.dim] % guard.number == 0;
+}
+
 // What a call has in place of what a guard asks for; one of each kind, too.
 
 /// "[4096, 128, 1]"
@@ -193,6 +198,10 @@ std::string gotPacked(const Call &call, const Guard &guard, int64_t) {
   const CallArg &arg = call.args[guard.first];
   return "stride " + std::to_string(arg.strides[guard.dim]) + " and size " +
          std::to_string(arg.sizes[guard.dim + 1]);
+}
+
+std::string gotMultiple(const Call &call, const Guard &guard, int64_t) {
+  return std::to_string(call.args[guard.first].sizes[guard.dim]);
 }
 
 /// `text` with each `name` replaced.

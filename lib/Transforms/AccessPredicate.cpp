@@ -32,19 +32,25 @@ Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
   return both(b, loc, buildPresent(b, loc, memref), predicate);
 }
 
-Value mlafix::buildRowSize(OpBuilder &b, Location loc, KernelOp kernel,
-                           DimAttr dim) {
+std::pair<BlockArgument, int64_t> mlafix::findSizeOf(KernelOp kernel,
+                                                     DimAttr dim) {
   for (BlockArgument argument : kernel.getBody().front().getArguments()) {
     auto type = dyn_cast<MemRefType>(argument.getType());
     if (!type || kernel.isArgOptional(argument.getArgNumber()))
       continue;
     for (unsigned position = 0; position < type.getRank(); ++position)
-      if (getArgumentDim(argument, position) == dim) {
-        Value at = arith::ConstantIndexOp::create(b, loc, position);
-        return memref::DimOp::create(b, loc, argument, at);
-      }
+      if (DimAttr other = getArgumentDim(argument, position);
+          other && other.isBounded() && other.getName() == dim.getName())
+        return {argument, position};
   }
   llvm_unreachable("the kernel's verifier asks for such a tensor");
+}
+
+Value mlafix::buildRowSize(OpBuilder &b, Location loc, KernelOp kernel,
+                           DimAttr dim) {
+  auto [argument, position] = findSizeOf(kernel, dim);
+  Value at = arith::ConstantIndexOp::create(b, loc, position);
+  return memref::DimOp::create(b, loc, argument, at);
 }
 
 Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {

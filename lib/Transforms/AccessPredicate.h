@@ -26,6 +26,11 @@ mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
+/// A tensor that is always given and has dim `dim`, which has a bound, and
+/// where among its dims.
+std::pair<mlir::BlockArgument, int64_t> findSizeOf(KernelOp kernel,
+                                                   DimAttr dim);
+
 /// The number of elements that rows along `dim`, which has a bound, have in
 /// this launch, index: the size of that dim of a tensor that is always given.
 mlir::Value buildRowSize(mlir::OpBuilder &b, mlir::Location loc,

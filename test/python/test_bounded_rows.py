@@ -100,7 +100,7 @@ def elements(y: Out[f32, "b<=100"], x: In[f32, "b"], rows: Out[f32, "b<=100 D"])
         rows[t] = f32(argmax(x[:]))
 """
 
-SIZES = [0, 1, 2, 31, 32, 33, 63, 127, 200, 299, 300]
+SIZES = [0, 1, 2, 31, 32, 33, 63, 127, 200, 272, 299, 300]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 
 class Beyond:
-    """Arrays with room for `bound` elements behind `offset` others, of which a call passes `size`: what lies around them is poison."""
+    """Arrays with room for `bound` elements behind `offset` others, of which a call passes `size`: what lies around them is poison. Without others, rows are aligned."""
 
     def __init__(self, device: Device, bound: int, size: int, offset: int) -> None:
         self.device, self.bound, self.size, self.offset = device, bound, size, offset
@@ -117,7 +117,8 @@ class Beyond:
 
     def of(self, array: np.ndarray) -> Any:
         """The array's elements on the device, with NaN or -1 around them."""
-        around = np.full((*array.shape[:-1], self.offset + self.bound + 3), np.nan if array.dtype in (F32, BF16) else -1, array.dtype)
+        room = self.bound + 3 + (-self.bound - 3) % 32 if self.offset == 0 else self.offset + self.bound + 3
+        around = np.full((*array.shape[:-1], room), np.nan if array.dtype in (F32, BF16) else -1, array.dtype)
         around[..., self.offset : self.offset + self.size] = array
         put = self.device.put(around)
         self.checked.append((put, around))
@@ -129,6 +130,15 @@ class Beyond:
             got = self.device.get(put).copy()
             got[..., self.offset : self.offset + self.size] = around[..., self.offset : self.offset + self.size]
             assert got.tobytes() == around.tobytes()
+
+
+def launched(kernel: Any, *arguments: Any) -> str:
+    """The code version that a call takes."""
+    return next(version.entry for version in kernel.explain_call(*arguments).versions if version.chosen)
+
+
+WHOLE = (0, 32, 200, 272)
+"""Sizes of whole packs on a GPU; those of a CPU have up to 32 elements."""
 
 
 def by_tree(row: np.ndarray) -> np.ndarray:
@@ -163,7 +173,7 @@ def test_softmax(device: Device, kernels: ModuleType, rng: np.random.Generator, 
     x = (3 * rng.standard_normal((5, size))).astype(dtype)
     if size > 4:
         x[1, 2:] = -np.inf
-    around = Beyond(device, 300, size, size % 4)
+    around = Beyond(device, 300, size, 0 if size in WHOLE else size % 4)
     y = around.of(np.zeros_like(x))
     kernels.softmax(y, around.of(x))
     wide = x.astype(np.float64)
@@ -173,6 +183,15 @@ def test_softmax(device: Device, kernels: ModuleType, rng: np.random.Generator, 
     around.check()
 
 
+@pytest.mark.parametrize(("size", "offset", "is_whole"), [(32, 0, True), (288, 0, True), (33, 0, False), (300, 0, False), (32, 1, False)])
+def test_whole_packs_are_moved_where_sizes_are_multiples(device: Device, kernels: ModuleType, size: int, offset: int, is_whole: bool) -> None:
+    if offset and device.name != "ptx":
+        pytest.skip("a CPU's packs need no alignment")
+    around = Beyond(device, 300, size, offset)
+    x, y = (around.of(np.ones((5, size), BF16)) for _ in range(2))
+    assert ("_whole_" in launched(kernels.softmax, y, x)) == is_whole
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     x = rng.standard_normal((4, size)).astype(np.float32)
@@ -180,7 +199,7 @@ def test_reductions_count_what_is_there(device: Device, kernels: ModuleType, rng
         x[1], x[2] = -np.inf, -np.abs(x[2]) - 1  # zeros behind the end would be greater
         x[3, size // 2] = np.nan
     k = rng.integers(-50, -5, (4, size)).astype(np.int32)
-    around = Beyond(device, 300, size, 1)
+    around = Beyond(device, 300, size, 0 if size in WHOLE else 1)
     floats = [device.poisoned((4,), np.float32) for _ in range(5)]
     integers, places = ([device.poisoned((4,), np.int32) for _ in range(3)] for _ in range(2))
     total, mean, most, least, ones = floats
@@ -216,7 +235,7 @@ def run_scanned(device: Device, kernel: Any, x: np.ndarray, k: np.ndarray, offse
 @pytest.mark.parametrize("size", SIZES)
 def test_scans_have_the_bits_of_rows_of_that_size(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     x, k = rng.standard_normal((3, size)).astype(np.float32), rng.integers(-9, 9, (3, size)).astype(np.int32)
-    sums, most, least, places = run_scanned(device, kernels.scanned, x, k, size % 4)
+    sums, most, least, places = run_scanned(device, kernels.scanned, x, k, 0 if size in WHOLE else size % 4)
     for end in range(size):
         assert sums[:, end].tobytes() == by_tree(x[:, : end + 1]).tobytes()
     np.testing.assert_array_equal(most, np.maximum.accumulate(x, axis=1))
@@ -227,11 +246,11 @@ def test_scans_have_the_bits_of_rows_of_that_size(device: Device, kernels: Modul
         assert all(a.tobytes() == b.tobytes() for a, b in zip([sums, most, least, places], again))
 
 
-@pytest.mark.parametrize("size", [1, 5, 64, 299])
+@pytest.mark.parametrize("size", [1, 5, 64, 288, 299])
 def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     y, k = rng.standard_normal((4, size)).astype(np.float32), np.array([0, 1, 2, 3], np.int32)
     results = []
-    for kernel, offset in ((kernels.through_control, 2), (kernels.through_control.specialize(v=size), 0)):
+    for kernel, offset in ((kernels.through_control, 0 if size in (64, 288) else 2), (kernels.through_control.specialize(v=size), 0)):
         around = Beyond(device, 300, size, offset)
         mine, last = around.of(y), device.poisoned((4,), np.float32)
         kernel(mine, last, device.put(k))
@@ -241,14 +260,14 @@ def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType,
     np.testing.assert_array_equal(results[0][0][2], y[2])  # which the predicate leaves
 
 
-@pytest.mark.parametrize("size", [0, 1, 4097, 8999, 9000])
+@pytest.mark.parametrize("size", [0, 1, 64, 4097, 4096, 8192, 8999, 9000])
 def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
     if device.name == "ptx" and size > 5000:
         pytest.skip("an interpreter would take minutes")
     x = rng.integers(-9, -1, (2, size)).astype(np.float32)
     if size:
         x[0, size // 3] = 0.0
-    around = Beyond(device, 9000, size, 1)
+    around = Beyond(device, 9000, size, 1 if size % 64 else 0)
     total, at, y = device.poisoned((2,), np.float32), device.poisoned((2,), np.int32), around.of(np.zeros_like(x))
     kernels.long(total, y, at, around.of(x))
     np.testing.assert_array_equal(device.get(total), 2 * x.sum(axis=1))

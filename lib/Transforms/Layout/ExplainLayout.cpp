@@ -161,7 +161,10 @@ void Explanation::remarkBlock() {
 /// Why packs of rows along `dim` have less than `wanted` elements.
 std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
   if (dim.isBounded())
-    return "a row along " + dim.getText() + " may end at any element";
+    return dim.getMultiple() == 1
+               ? "a row along " + dim.getText() + " may end at any element"
+               : "rows along " + dim.getText() + " have at most " +
+                     std::to_string(dim.getSize()) + " elements";
   return llvm::formatv("{0} elements{1} are not a multiple of {2}",
                        getPieceSize(dim), ofGroup(dim), wanted);
 }

@@ -8,6 +8,7 @@
 #include "dialect/Guards.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Layout/ChooseLayout.h"
 #include "lib/Transforms/Layout/ExplainLayout.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
@@ -164,7 +165,7 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// A copy of `kernel` before it, called KERNEL_SUFFIX.
+/// A copy of `kernel` before it, called KERNEL_SUFFIX, with further guards.
 static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
                                  LayoutAttr layout,
                                  ArrayRef<Attribute> guards) {
@@ -172,7 +173,48 @@ static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
   auto clone = cast<KernelOp>(b.clone(*kernel));
   clone.setSymName((kernel.getSymName() + "_" + suffix).str());
   clone.setLayoutAttr(layout);
-  clone.setGuardsAttr(b.getArrayAttr(guards));
+  SmallVector<Attribute> all(guards);
+  if (ArrayAttr given = kernel.getGuardsAttr())
+    llvm::append_range(all, given);
+  clone.setGuardsAttr(b.getArrayAttr(all));
+  return clone;
+}
+
+/// A copy of `kernel` before it, called KERNEL_whole, for sizes along dims with
+/// bounds that are multiples of packs, at most `pack` elements each. Null if it
+/// has no such rows, or packs are single elements.
+static KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
+                                   int64_t pack) {
+  AttrTypeReplacer replacer;
+  SmallVector<Attribute> guards;
+  MLIRContext *context = kernel.getContext();
+  for (DimAttr dim : shape.dims) {
+    if (!dim.isBounded())
+      continue;
+    int64_t multiple = llvm::bit_floor<uint64_t>(std::min(pack, dim.getSize()));
+    if (multiple == 1)
+      continue;
+    auto [argument, position] = findSizeOf(kernel, dim);
+    guards.push_back(GuardAttr::get(context, GuardKind::Multiple,
+                                    {argument.getArgNumber()}, position,
+                                    multiple));
+    DimAttr whole =
+        DimAttr::getBounded(context, dim.getName(), dim.getSize(), multiple);
+    replacer.addReplacement([=](DimAttr other) -> std::optional<Attribute> {
+      return other == dim ? std::optional<Attribute>(whole) : std::nullopt;
+    });
+  }
+  if (guards.empty())
+    return {};
+  // Their types are no elements that the replacer knows.
+  replacer.addReplacement([&](DenseElementsAttr constant) -> Attribute {
+    return constant.reshape(
+        cast<ShapedType>(replacer.replace(constant.getType())));
+  });
+  KernelOp clone = cloneCodeVersion(kernel, "whole", LayoutAttr(), guards);
+  replacer.recursivelyReplaceElementsIn(clone, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
   return clone;
 }
 
@@ -242,14 +284,19 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   });
 }
 
+/// Elements of an access of the target's widest.
+static int64_t getWidestPack(const MachineModel &machine,
+                             const RowShape &shape) {
+  return 8 * machine.accessBytes / shape.packedBits(machine.narrowPercent);
+}
+
 /// The code versions for dense rows, with the widest accesses of the target:
 /// one for calls out of place, and, if outputs may be inputs, one for calls in
 /// place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, 8 * machine.accessBytes /
-                                       shape.packedBits(machine.narrowPercent));
+  int64_t pack = choosePack(shape, getWidestPack(machine, shape));
   auto add = [&](StringRef suffix, AliasMode aliasMode) {
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
@@ -354,6 +401,22 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
   FailureOr<RowShape> shape = RowShape::of(kernel);
   if (failed(shape))
     return failure();
+  int64_t widest =
+      isGPU(target) ? getWidestPack(machine, *shape) : machine.packFloats;
+  // Ranks are to agree on a geometry, whatever their own sizes are.
+  KernelOp whole = kernel.getExchange()
+                       ? KernelOp()
+                       : cloneForWholePacks(kernel, *shape, widest);
+  if (whole) {
+    FailureOr<RowShape> ofWhole = RowShape::of(whole);
+    if (failed(ofWhole))
+      return failure();
+    if (isGPU(target))
+      planDense(whole, machine, *ofWhole, aliases);
+    else
+      planCPU(whole, machine, *ofWhole, aliases);
+    whole.erase();
+  }
   MLIRContext *context = &getContext();
   if (!isGPU(target)) {
     planCPU(kernel, machine, *shape, aliases);

@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// Where a pack is. Packs of a row along a dim with a bound are single
-/// elements: those below the dim's size exist.
+/// Where a pack is. Of a row along a dim with a bound, the packs below the
+/// dim's size exist: single elements, unless the size is a multiple of more.
 struct PackPosition {
   mlir::Value start;  ///< its first element in the row, index
   mlir::Value exists; ///< whether the row has it, i1; null: in every lane

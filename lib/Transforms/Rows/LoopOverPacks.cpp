@@ -274,6 +274,9 @@ private:
   Value buildOp(OpBuilder &b, Operation *op, const WalkPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const WalkPosition &place);
   void allocPartials(ArrayRef<Operation *> ops);
+  Value buildWalkEnd(OpBuilder &b, Location loc, Type tile);
+  void fillPartials(OpBuilder &b, ArrayRef<Operation *> ops, Type tile,
+                    Value end);
   void finishReduction(OpBuilder &b, ReduceOp op);
   bool isMadeAgain(Value row, int64_t stage);
 
@@ -530,6 +533,40 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
          });
 }
 
+/// Where the walk over rows of the length of `tile` ends: those that the launch
+/// knows end where their last pack does.
+Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
+  DimAttr dim = getTileDim(tile);
+  return dim.isBounded() ? buildRowSize(b, loc, kernel, dim)
+                         : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
+}
+
+/// The partials of the packs behind `end`, up to the bound of the row, of the
+/// reductions among `ops`.
+void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
+                                    Type tile, Value end) {
+  SmallVector<ReduceOp> reductions;
+  for (Operation *op : ops)
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      reductions.push_back(reduce);
+  if (!getTileDim(tile).isBounded() || reductions.empty())
+    return;
+  Location loc = ops.front()->getLoc();
+  IndexBuilder x(b, loc);
+  int64_t step = layout.walkStep(tile);
+  Value first = x.div(x.add(end, x.constant(step - 1)), x.constant(step));
+  auto loop = scf::ForOp::create(
+      b, loc, first, x.constant(llvm::divideCeil(layout.walkEnd(tile), step)),
+      x.constant(1));
+  OpBuilder body(loop.getBody()->getTerminator());
+  for (ReduceOp reduce : reductions) {
+    Value neutral = arith::ConstantOp::create(
+        body, loc,
+        neutralOf(reduce.getKind(), getElementTypeOrSelf(reduce.getType())));
+    partials.find(reduce)->second.store(body, neutral, loop.getInductionVar());
+  }
+}
+
 /// The loop over the packs of rows of the length of `tile`.
 void LoopDistribution::buildLoop(int64_t stage, Type tile,
                                  ArrayRef<Operation *> ops) {
@@ -539,9 +576,10 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   allocPartials(ops);
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
          << " ops on rows of " << getTileDim(tile).str();
-  auto loop = scf::ForOp::create(b, loc, x.constant(0),
-                                 x.constant(layout.walkEnd(tile)),
+  Value end = buildWalkEnd(b, loc, tile);
+  auto loop = scf::ForOp::create(b, loc, x.constant(0), end,
                                  x.constant(layout.walkStep(tile)));
+  fillPartials(b, ops, tile, end);
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();

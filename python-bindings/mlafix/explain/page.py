@@ -232,9 +232,11 @@ def _count(number: int, what: str) -> str:
 def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> str:
     """A guard as a sentence; its exact meaning is in docs/UnitFormat.md."""
     names = ", ".join(args[index]["name"] for index in guard.get("args", [guard["arg"]] if "arg" in guard else []))
+    dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}" if "dim" in guard else ""
     if guard["kind"] == "stride":
-        dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}"
         return f"stride {guard['value']} of {names} along {dim}"
+    if guard["kind"] == "multiple":
+        return f"{dim} of {names} a multiple of {guard['value']}"
     sentences = {
         "align": f"rows of {names} at multiples of {guard.get('bytes')} bytes",
         "distinct": f"different addresses for {names}",

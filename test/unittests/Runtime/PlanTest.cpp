@@ -333,6 +333,14 @@ TEST_F(Plan, a_packed_guard_compares_a_stride_with_the_next_size) {
   EXPECT_EQ(info().variant, 0u) << "one row has no stride";
 }
 
+TEST_F(Plan, a_multiple_guard_looks_at_a_size) {
+  json guard = {{"kind", "multiple"}, {"arg", 1}, {"dim", 1}, {"value", 4}};
+  variant()["guards"] = json::array({guard});
+  EXPECT_EQ(info().variant, 0u);
+  variant()["guards"][0]["value"] = 8;
+  EXPECT_EQ(info().variant, 1u);
+}
+
 TEST_F(Plan, a_reciprocal_divides_every_number_of_a_row) {
   variant()["params"] =
       json::array({{{"kind", "reciprocal"}, {"arg", 1}, {"dim", 0}}});

@@ -1,10 +1,12 @@
-// The packs of a row along a dim with a bound are single elements, which exist up to the dim's size: they alone are read, written and reduced.
+// The packs of a row along a dim with a bound are single elements, which exist up to the dim's size: they alone are read, written and reduced. Where a guard says that the size is a multiple
+// of four, packs of four exist up to it, and loops over packs end there.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>
 !col = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<40xf32, #mlafix.dim<"b" most 40>>
+!fours = tensor<40xf32, #mlafix.dim<"b" most 40 by 4>>
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @sum
   mlafix.kernel @sum(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"})
@@ -44,6 +46,29 @@ module attributes {mlafix.target = "sm_80"} {
       %v = mlafix.load_into %lens[] from 1 : !ints -> tensor<41xi32, #mlafix.dim<"c" most 41>>
       %s = mlafix.scan add %v : tensor<41xi32, #mlafix.dim<"c" most 41>>
       mlafix.store %s, %c[] : tensor<41xi32, #mlafix.dim<"c" most 41>>, !ints
+    }
+  }
+
+  // CHECK-LABEL: mlafix.kernel @whole
+  mlafix.kernel @whole(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<multiple, arg = 0, dim = 1, value = 4>],
+                  layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>, most = {b = 40}} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK: %[[B:.*]] = memref.dim %x, %{{c1.*}}
+      // CHECK: %[[IS:.*]] = arith.cmpi ult, %{{.*}}, %[[B]] : index
+      // CHECK: %[[MASK:.*]] = vector.broadcast %[[IS]] : i1 to vector<4xi1>
+      // CHECK: vector.maskedload %x[%{{.*}}], %[[MASK]], {{.*}} {alignment = 16 : i64} : {{.*}} into vector<4xf32>
+      // CHECK-NOT: vector.maskedload
+      %v = mlafix.load %x[%t] : !rows -> !fours
+      // CHECK-COUNT-3: arith.addf %{{.*}} : f32
+      // CHECK: arith.select %{{.*}} : f32
+      // CHECK: nvvm.shfl.sync
+      %s = mlafix.reduce add %v : !fours
+      // CHECK: vector.store %{{.*}}, %x{{.*}} vector<4xf32>
+      mlafix.store %v, %x[%t] : !fours, !rows
+      mlafix.store %s, %y[%t] : f32, !col
     }
   }
 }
