@@ -390,12 +390,13 @@ def worker() -> Iterator[workers.Worker]:
 
 # Where the search for a kernel that shows a planted fault begins, so that few are run before one does.
 _BEGIN = {
-    "add": 100002, "mul": 100006, "div": 100013, "floordiv": 100096, "shl": 100038, "shr": 100125, "and": 100023, "xor": 100108,
-    "min": 100012, "max": 100006, "abs": 100016, "log": 100522, "sqrt": 100261, "rsqrt": 100182, "tanh": 100261, "floor": 100503,
-    "ceil": 100611, "sin": 100161, "erf": 100350, "round": 100117, "bf16": 100110, "f16": 100475, "f8e4m3fn": 100465, "f8e5m2": 100846,
-    "f8e8m0": 100518, "not": 100015, "fma": 100052, "compare": 100012, "ifexp": 100004, "reduce": 100016, "load": 100004,
-    "load-bool": 100006, "shape": 100012, "splat": 100376, "merge": 100012, "mask": 100032, "make_state": 100006, "load_state": 100012,
-    "store-where": 100009, "for-step": 100037, "if": 100013,
+    "sub": 100010, "mul": 100005, "floordiv": 100033, "mod": 100180, "shl": 100102, "shr": 100033, "and": 100023,
+    "or": 100032, "xor": 100024, "min": 100002, "neg": 100002, "abs": 100009, "exp": 100131, "log2": 102188, "sqrt": 100261,
+    "rsqrt": 100588, "tanh": 100825, "floor": 100016, "ceil": 100023, "sin": 100090, "round": 100242, "trunc": 100561,
+    "bf16": 100334, "f16": 100540, "f8e5m2": 100296, "f8e8m0": 100067, "copysign": 100053, "fma": 100147, "compare": 100004,
+    "logic": 100023, "where": 100005, "reduce": 100032, "scan": 100159, "top": 100088, "swap": 100030, "iota": 101059,
+    "convert": 100019, "load-bool": 100005, "shape": 100016, "splat": 100063, "call": 100070, "merge": 100025, "mask": 100035,
+    "make_state": 100025, "sink": 100029, "load_state": 100007, "store-where": 100006, "store-scale": 100092,
 }  # fmt: skip
 
 
