@@ -67,6 +67,15 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
 }
 
+/// `number`, or a row of it along the dim of `like` where that is a row.
+static Value buildConstant(OpBuilder &b, Location loc, Type like,
+                           TypedAttr number) {
+  Value scalar = arith::ConstantOp::create(b, loc, number);
+  Type type = withElement(like, number.getType());
+  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                         : scalar;
+}
+
 /// Where `row` has its extreme, which is `extreme`: i1 of each element.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
@@ -166,10 +175,8 @@ private:
 } // namespace
 
 Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
-  Value scalar = arith::ConstantIntOp::create(b, loc, number, width);
-  Type type = typed(like, scalar.getType());
-  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
-                         : scalar;
+  return buildConstant(b, loc, like.getType(),
+                       b.getIntegerAttr(b.getIntegerType(width), number));
 }
 
 Value KeyBuilder::turnNegative(Value bits) {
@@ -250,20 +257,13 @@ public:
       least = b.getIntegerAttr(
           element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
     all = IotaOp::create(b, loc, withElement(row.getType(), b.getI32Type()));
-    none = constant(row.getType(), b.getI32IntegerAttr(INT32_MAX));
+    none = buildConstant(b, loc, row.getType(), b.getI32IntegerAttr(INT32_MAX));
   }
 
   /// The next element and its index in the row.
   std::pair<Value, Value> next();
 
 private:
-  /// `number`, or a row of it along the dim of `like` where that is a row.
-  Value constant(Type like, TypedAttr number) {
-    Value scalar = arith::ConstantOp::create(b, loc, number);
-    Type type = withElement(like, number.getType());
-    return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
-                           : scalar;
-  }
   Value buildFirstLeft(OpBuilder &b);
 
   OpBuilder &b;
@@ -283,9 +283,7 @@ private:
 Value GreatestFinder::buildFirstLeft(OpBuilder &b) {
   Type wide = withElement(result, b.getI64Type());
   auto number = [&](int64_t value) {
-    Value scalar = arith::ConstantIntOp::create(b, loc, value, 64);
-    return isRowTile(wide) ? Value(SplatOp::create(b, loc, wide, scalar))
-                           : scalar;
+    return buildConstant(b, loc, wide, b.getI64IntegerAttr(value));
   };
   Value set = number(0), one = number(1), most = number(63);
   for (Value index : found) {
@@ -312,8 +310,8 @@ std::pair<Value, Value> GreatestFinder::next() {
     Value isOther =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
                               spread(b, loc, all.getType(), found.back()));
-    rest = arith::SelectOp::create(b, loc, isOther, rest,
-                                   constant(rest.getType(), least));
+    rest = arith::SelectOp::create(
+        b, loc, isOther, rest, buildConstant(b, loc, rest.getType(), least));
   }
   Value greatest = ReduceOp::create(b, loc, withElement(result, element),
                                     ReduceKind::max, rest);
@@ -322,7 +320,7 @@ std::pair<Value, Value> GreatestFinder::next() {
   Value index = ReduceOp::create(b, loc, withElement(result, b.getI32Type()),
                                  ReduceKind::min, indices);
   if (!found.empty()) { // those found look like the others where all are least
-    Value bound = constant(result, least), isLeast;
+    Value bound = buildConstant(b, loc, result, least), isLeast;
     if (element.isF32())
       isLeast = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
                                       greatest, bound);
