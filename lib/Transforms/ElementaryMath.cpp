@@ -19,16 +19,14 @@ using CmpF = arith::CmpFPredicate;
 /// e^x = 2^t * e^(x - t * ln(2)) for any t; with t the rounded product of x and
 /// log2(e), the second factor is 1 plus a small number, which one fused
 /// operation gives (Cody and Waite).
-Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2,
-                       bool mayOverflow) {
+Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
   // Below, e^x rounds to 0. NaN passes both comparisons.
   x = s.select(s.cmp(CmpF::OLT, x, s.f(-105.0f)), s.f(-105.0f), x);
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
   // The largest below 128: the second factor is what overflows.
   constexpr float kLargest = 0x1.fffffep+6f;
-  if (mayOverflow)
-    exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)),
-                        s.f(kLargest), exponent);
+  exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)), s.f(kLargest),
+                      exponent);
   Value power = exp2(exponent);
   Value rest = s.fma(exponent, s.f(-llvm::numbers::ln2f), x);
   return s.fma(power, rest, power);

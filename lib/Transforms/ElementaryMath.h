@@ -16,10 +16,8 @@ using UnaryFn = llvm::function_ref<mlir::Value(mlir::Value)>;
 using BinaryFn = llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>;
 
 /// e^x by way of a target's 2^x, with an error of a few units in the last place
-/// for all x: what rounding takes from the exponent is put back. Without
-/// `mayOverflow`, for x up to 0 and NaN.
-mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2,
-                     bool mayOverflow = true);
+/// for all x: what rounding takes from the exponent is put back.
+mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 
 /// 1 / x rounded to nearest, of x in [2^-64, 2^64]; `near` is off by 1 unit in
 /// the last place at most.
