@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from devices import Device
-from numerics import BF16, F32
+from numerics import BF16, E4M3, F16, F32
 from sources import load, underlined
 
 import mlafix
@@ -15,10 +15,14 @@ import mlafix
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 
+DTYPES = {"f32": F32, "i32": np.int32, "bf16": BF16, "f16": F16, "f8e4m3fn": E4M3}
+
+
 def best(k: int, dtype: str) -> str:
+    value = "i32" if dtype == "i32" else "f32"
     return f"""
 @mlafix.kernel
-def k(values: Out[{dtype}, "n K={k}"], found: Out[i32, "n K={k}"], x: In[{dtype}, "n D"]):
+def k(values: Out[{value}, "n K={k}"], found: Out[i32, "n K={k}"], x: In[{dtype}, "n D"]):
     for t in grid("n"):
         most, indices = top_k(x[t], {k})
         for i in range({k}):
@@ -27,7 +31,7 @@ def k(values: Out[{dtype}, "n K={k}"], found: Out[i32, "n K={k}"], x: In[{dtype}
 
 
 @mlafix.kernel
-def groups(values: Out[{dtype}, "n K={k} G"], found: Out[i32, "n K={k} G"], x: In[{dtype}, "n (G P)"]):
+def groups(values: Out[{value}, "n K={k} G"], found: Out[i32, "n K={k} G"], x: In[{dtype}, "n (G P)"]):
     for t in grid("n"):
         most, indices = top_k(x[t], {k}, along="P")
         for i in range({k}):
@@ -45,7 +49,7 @@ def order(rows: np.ndarray) -> np.ndarray:
 
 def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.ndarray:
     """Many equals, zeros of both signs, both infinities, NaN and the ends of the integers; a row of the least number but for one element."""
-    x = rng.integers(-4, 5, (rows, size)).astype(dtype)
+    x = rng.integers(-4, 5, (rows, size)).astype(np.int32 if dtype == np.int32 else F32)
     if dtype == np.int32:
         x[0], x[1], x[2, ::2], x[3] = -(2**31), 2**31 - 1, -(2**31), -(2**31)
         x[3, size // 2] = 5
@@ -55,32 +59,66 @@ def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.n
     x = np.where(special, rng.choice([np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45], x.shape), x).astype(F32)
     x[0], x[1], x[2], x[3] = -np.inf, np.nan, -0.0, -np.inf
     x[3, size // 2] = np.nan
-    return x
+    with np.errstate(over="ignore"):
+        return x.astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["f32", "i32"])
-@pytest.mark.parametrize(("k", "size"), [(1, 1), (2, 2), (3, 5), (4, 64), (8, 256), (2, 100), (8, 4112), (2, 70000)])
+@pytest.mark.parametrize(
+    ("dtype", "k", "size"),
+    [(dtype, k, size) for dtype in ("f32", "i32") for k, size in [(1, 1), (2, 2), (3, 5), (4, 64), (8, 256), (2, 100), (8, 4112), (2, 70000)]]
+    # Of few bits, with and beyond the longest row of which an index takes the bits that the dtype leaves.
+    + [("bf16", 2, 64), ("bf16", 8, 256), ("bf16", 3, 5), ("bf16", 2, 65536), ("bf16", 2, 65544), ("f16", 4, 100), ("f16", 2, 8192),
+       ("f16", 2, 8200), ("f8e4m3fn", 8, 128), ("f8e4m3fn", 2, 4112)],
+)  # fmt: skip
 def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, size: int) -> None:
-    x = numbers(rng, 6, size, F32 if dtype == "f32" else np.int32)
-    values, found = device.poisoned((6, k), x.dtype), device.poisoned((6, k), np.int32)
+    x = numbers(rng, 6, size, DTYPES[dtype])
+    values, found = device.poisoned((6, k), np.int32 if dtype == "i32" else F32), device.poisoned((6, k), np.int32)
     load(tmp_path, best(k, dtype)).k(values, found, device.put(x))
     device.synchronize()
     want = order(x)[:, :k]
     np.testing.assert_array_equal(device.get(found), want)
-    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1))
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1).astype(values.dtype))
 
 
-@pytest.mark.parametrize("dtype", ["f32", "i32"])
+@pytest.mark.parametrize("dtype", ["f32", "i32", "bf16", "f16"])
 @pytest.mark.parametrize(("k", "groups", "size"), [(2, 8, 32), (2, 3, 5), (1, 4, 1), (4, 2, 96), (2, 16, 8)])
 def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, groups: int, size: int) -> None:
-    x = numbers(rng, 5, groups * size, F32 if dtype == "f32" else np.int32)
-    values, found = device.poisoned((5, k, groups), x.dtype), device.poisoned((5, k, groups), np.int32)
+    x = numbers(rng, 5, groups * size, DTYPES[dtype])
+    values, found = device.poisoned((5, k, groups), np.int32 if dtype == "i32" else F32), device.poisoned((5, k, groups), np.int32)
     load(tmp_path, best(k, dtype)).groups(values, found, device.put(x))
     device.synchronize()
     wide = x.reshape(5, groups, size)
     want = order(wide)[..., :k]
     np.testing.assert_array_equal(device.get(found), want.transpose(0, 2, 1))
-    np.testing.assert_array_equal(device.get(values), np.take_along_axis(wide, want, 2).transpose(0, 2, 1))
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(wide, want, 2).transpose(0, 2, 1).astype(values.dtype))
+
+
+def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """What is masked, or chosen between rows, has as few bits as all of what it is chosen from, which constants need not have."""
+    text = """
+@mlafix.kernel
+def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], kept: In[bool_, "n D"]):
+    for t in grid("n"):
+        first, a = top_k(where(kept[t], f32(x[t]), -1.0 / 0.0), 3)
+        second, b = top_k(where(kept[t], f32(x[t]), 0.1), 3)
+        third, c = top_k(where(kept[t], f32(x[t]), z[t]), 3)
+        fourth, d = top_k(load(x[t], where=t > 1, otherwise=0.1), 3)
+        for i in range(3):
+            found[t, 0, i] = a[i]
+            found[t, 1, i] = b[i]
+            found[t, 2, i] = c[i]
+            found[t, 3, i] = d[i]
+"""
+    x, kept = rng.normal(0, 1, (8, 136)).astype(BF16), rng.random((8, 136)) < 0.4
+    # Apart from the row's elements in bits that bf16 lacks.
+    z = (x.astype(F32) * (1 + 2.0**-20 * rng.integers(-9, 10, x.shape))).astype(F32)
+    found = device.poisoned((8, 4, 3), np.int32)
+    load(tmp_path, text).k(found, device.put(x), device.put(z), device.put(kept))
+    device.synchronize()
+    wide = x.astype(F32)
+    rows = [np.where(kept, wide, other) for other in (np.float32(-np.inf), np.float32(0.1), z)]
+    rows.append(np.where(np.arange(8)[:, None] > 1, wide, np.float32(0.1)))
+    np.testing.assert_array_equal(device.get(found), np.stack([order(row)[:, :3] for row in rows], 1))
 
 
 def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -139,15 +141,25 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Builds the keys of a row's elements, i64 that are all different and of which
-/// the greater one comes first: the element in the high half, in the order of
-/// its values, and in the low one its index, all bits turned, so that of equal
-/// elements the first one is the greatest.
+/// Builds the keys of a row's elements, integers that are all different and of
+/// which the greater one comes first: in the high bits the element, in the
+/// order of its values, and in the low ones its index, all bits turned, so that
+/// of equal elements the first one is the greatest. They are i32 where the
+/// elements have as many low bits that are 0 as an index takes, else i64.
 class KeyBuilder {
 public:
   KeyBuilder(OpBuilder &b, Location loc, Value row)
       : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
-        isFloat(getElementTypeOrSelf(row.getType()).isF32()) {}
+        isFloat(getElementTypeOrSelf(row.getType()).isF32()),
+        indexBits(countSpareBits(row)) {
+    bool isNarrow = dim.isBound() && indexBits < kFractionBits &&
+                    dim.getSize() <= int64_t(1) << indexBits;
+    if (!isNarrow)
+      indexBits = 32;
+  }
+
+  bool isNarrow() const { return indexBits < 32; }
+  IntegerType getType() const { return b.getIntegerType(isNarrow() ? 32 : 64); }
 
   Value keys(bool inGroups);
   /// Of a key, or of a row of keys.
@@ -157,11 +169,16 @@ public:
   Value without(Value keys, Value key);
 
 private:
+  static constexpr unsigned kFractionBits = 23; // of f32
+
+  static unsigned countSpareBits(Value row);
   /// `number` in the shape of `like`, with elements of `width` bits.
   Value constant(Value like, int64_t number, unsigned width);
   static Type typed(Value like, Type element) {
     return withElement(like.getType(), element);
   }
+  /// The bits of a float that a key has.
+  int32_t getValueMask() const { return isNarrow() ? -(1 << indexBits) : -1; }
   /// Exchanges the order of the negative floats' bits, as integers, with that
   /// of the floats, and back.
   Value turnNegative(Value bits);
@@ -171,8 +188,36 @@ private:
   Value row;
   DimAttr dim;
   bool isFloat;
+  unsigned indexBits;
 };
 } // namespace
+
+/// How many low bits of all of a row's f32 are 0, unless they are NaN: those
+/// that the dtype it is loaded from lacks.
+unsigned KeyBuilder::countSpareBits(Value row) {
+  if (!getElementTypeOrSelf(row.getType()).isF32())
+    return 0;
+  if (auto splat = row.getDefiningOp<SplatOp>()) {
+    APFloat number(0.0f);
+    if (!matchPattern(splat.getOperand(), m_ConstantFloat(&number)))
+      return 0;
+    return number.bitcastToAPInt().countr_zero();
+  }
+  if (auto select = row.getDefiningOp<arith::SelectOp>())
+    return std::min(countSpareBits(select.getTrueValue()),
+                    countSpareBits(select.getFalseValue()));
+  auto load = row.getDefiningOp<LoadOp>();
+  APFloat other(0.0f);
+  if (!load || (load.getOther() &&
+                !matchPattern(load.getOther(), m_ConstantFloat(&other))))
+    return 0;
+  auto type = dyn_cast<FloatType>(load.getSource().getType().getElementType());
+  if (!type || type.getWidth() > 16)
+    return 0;
+  unsigned fraction = APFloat::semanticsPrecision(type.getFloatSemantics()) - 1;
+  return std::min<unsigned>(kFractionBits - fraction,
+                            other.bitcastToAPInt().countr_zero());
+}
 
 Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
   return buildConstant(b, loc, like.getType(),
@@ -181,8 +226,8 @@ Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
 
 Value KeyBuilder::turnNegative(Value bits) {
   Value sign = arith::ShRSIOp::create(b, loc, bits, constant(bits, 31, 32));
-  Value others =
-      arith::AndIOp::create(b, loc, sign, constant(bits, INT32_MAX, 32));
+  Value others = arith::AndIOp::create(
+      b, loc, sign, constant(bits, INT32_MAX & getValueMask(), 32));
   return arith::XOrIOp::create(b, loc, bits, others);
 }
 
@@ -198,8 +243,8 @@ Value KeyBuilder::keys(bool inGroups) {
     Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
     order = turnNegative(
         arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
-    order = arith::SelectOp::create(b, loc, isNaN, constant(row, INT32_MAX, 32),
-                                    order);
+    order = arith::SelectOp::create(
+        b, loc, isNaN, constant(row, INT32_MAX & getValueMask(), 32), order);
   }
   Value index = IotaOp::create(b, loc, typed(row, i32));
   if (inGroups) { // where each group begins is 0
@@ -208,7 +253,10 @@ Value KeyBuilder::keys(bool inGroups) {
     first = BroadcastOp::create(b, loc, index.getType(), first);
     index = arith::SubIOp::create(b, loc, index, first);
   }
-  index = arith::XOrIOp::create(b, loc, index, constant(index, -1, 32));
+  int32_t indexMask = isNarrow() ? ~getValueMask() : -1;
+  index = arith::XOrIOp::create(b, loc, index, constant(index, indexMask, 32));
+  if (isNarrow())
+    return arith::OrIOp::create(b, loc, order, index);
   Value high = arith::ShLIOp::create(
       b, loc, arith::ExtSIOp::create(b, loc, typed(row, i64), order),
       constant(row, 32, 64));
@@ -217,14 +265,25 @@ Value KeyBuilder::keys(bool inGroups) {
 }
 
 Value KeyBuilder::value(Value key) {
-  Value order = arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
-  order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
+  Value order;
+  if (isNarrow()) {
+    order =
+        arith::AndIOp::create(b, loc, key, constant(key, getValueMask(), 32));
+  } else {
+    order = arith::ShRSIOp::create(b, loc, key, constant(key, 32, 64));
+    order = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), order);
+  }
   return isFloat ? Value(arith::BitcastOp::create(
                        b, loc, typed(key, b.getF32Type()), turnNegative(order)))
                  : order;
 }
 
 Value KeyBuilder::index(Value key) {
+  if (isNarrow()) {
+    Value mask = constant(key, ~getValueMask(), 32);
+    return arith::XOrIOp::create(
+        b, loc, arith::AndIOp::create(b, loc, key, mask), mask);
+  }
   Value low = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
   return arith::XOrIOp::create(b, loc, low, constant(low, -1, 32));
 }
@@ -233,8 +292,9 @@ Value KeyBuilder::without(Value keys, Value key) {
   Value all = spread(b, loc, keys.getType(), key);
   Value isHere =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
-  return arith::SelectOp::create(b, loc, isHere, constant(keys, INT64_MIN, 64),
-                                 keys);
+  unsigned width = getType().getWidth();
+  return arith::SelectOp::create(
+      b, loc, isHere, constant(keys, llvm::minIntN(width), width), keys);
 }
 
 namespace {
@@ -354,14 +414,14 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
   return arith::AddFOp::create(b, loc, value, zero);
 }
 
-/// Of long rows, and on a CPU: a reduction for each element, of the keys of
-/// those that were not found yet.
-static void findByKeys(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
+/// Of long rows, of narrow keys, and on a CPU: a reduction for each element, of
+/// the keys of those that were not found yet.
+static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
+                       SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
   Location loc = op.getLoc();
   Type result = op.getValues().front().getType();
-  Type key = withElement(result, b.getI64Type());
-  KeyBuilder builder(b, loc, op.getSource());
+  Type key = withElement(result, builder.getType());
   Value keys = builder.keys(/*inGroups=*/isRowTile(result));
   for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
     Value best = ReduceOp::create(b, loc, key, ReduceKind::max, keys);
@@ -408,9 +468,12 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
                   ConversionPatternRewriter &rewriter) const override {
     SmallVector<Value> values, indices;
     DimAttr dim = getTileDim(op.getSource().getType());
-    bool isShort = dim.isBound() && dim.getSize() <= mostByIndex &&
-                   op.getValues().size() <= GreatestFinder::kMost;
-    (isShort ? findByIndex : findByKeys)(rewriter, op, values, indices);
+    KeyBuilder builder(rewriter, op.getLoc(), op.getSource());
+    if (!builder.isNarrow() && dim.isBound() && dim.getSize() <= mostByIndex &&
+        op.getValues().size() <= GreatestFinder::kMost)
+      findByIndex(rewriter, op, values, indices);
+    else
+      findByKeys(rewriter, op, builder, values, indices);
     llvm::append_range(values, indices);
     rewriter.replaceOp(op, values);
     return success();

@@ -34,3 +34,38 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
     mlafix.store %best#3, %y[%t] : i32, !col
   }
 }
+
+// A bf16 leaves 16 of a float's bits to an index: one reduction of i32 finds an element and its index, on a CPU as well.
+// CHECK-LABEL: mlafix.kernel @of_few_bits
+// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
+// CHECK-NOT: mlafix.reduce
+// CHECK: arith.cmpi eq
+// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
+// CHECK-NOT: mlafix.reduce
+// KEYS-LABEL: mlafix.kernel @of_few_bits
+// KEYS-COUNT-2: mlafix.reduce max {{.*}} : tensor<64xi32
+!halves = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+mlafix.kernel @of_few_bits(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !halves {mlafix.dims = ["n", "64"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !halves -> !tile
+    %best:4 = mlafix.top_k %v : !tile -> f32, f32, i32, i32
+    mlafix.store %best#3, %y[%t] : i32, !col
+  }
+}
+
+// An f16 leaves 13, so for an index of a longer row there is no room.
+// CHECK-LABEL: mlafix.kernel @of_many
+// CHECK: mlafix.reduce max {{.*}} : tensor<8200xi64
+!long = memref<?x8200xf16, strided<[?, 1], offset: ?>>
+!longs = tensor<8200xf32, #mlafix.dim<8200>>
+mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !long {mlafix.dims = ["n", "8200"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !long -> !longs
+    %best:4 = mlafix.top_k %v : !longs -> f32, f32, i32, i32
+    mlafix.store %best#3, %y[%t] : i32, !col
+  }
+}
