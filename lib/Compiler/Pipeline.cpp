@@ -70,6 +70,8 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createGroupRowsPass());
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(createHoistLoadsPass());
 }
 
 /// One row's program becomes a thread's program. Each pass knows the kernels

@@ -78,11 +78,27 @@ static void hoistLoads(Block &block, bool predicated) {
   }
 }
 
+/// Moves the scalars' loads without a predicate from behind a reduction of a
+/// row to before it: where warps wait for each other, no load passes.
+static void hoistScalars(Block &block) {
+  Operation *anchor = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (load && anchor && !load.getPredicate() && !isRowTile(load.getType()))
+      hoist(load, anchor);
+    else if (mayWrite(&op))
+      anchor = nullptr;
+    else if (!anchor && isa<ReduceOp, ArgReduceOp, TopKOp, ScanOp>(op))
+      anchor = &op;
+  }
+}
+
 namespace {
 class HoistLoadsPass : public mlafix::impl::HoistLoadsPassBase<HoistLoadsPass> {
 public:
   void runOnOperation() override {
     getOperation().getBody().walk([](Block *block) {
+      hoistScalars(*block);
       hoistLoads(*block, /*predicated=*/false);
       hoistLoads(*block, /*predicated=*/true);
     });

@@ -101,3 +101,33 @@ mlafix.kernel @exchanges(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims
     memref.store %d, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
   }
 }
+
+// While rows are tiles: an element is loaded before the reduction of a row, not before a store, nor under a condition; rows stay.
+// CHECK-LABEL: @tiles
+mlafix.kernel @tiles(%x: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                     %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
+                     %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[ROW:.*]] = mlafix.load %x[%[[T:.*]]] :
+    // CHECK-NEXT: %[[J:.*]] = mlafix.load %i[%[[T]]] : {{.*}} -> i32
+    // CHECK-NEXT: %[[MOST:.*]] = mlafix.reduce max %[[ROW]]
+    // CHECK: mlafix.load %x[%c0] :
+    // CHECK: mlafix.load %i[%c0] if
+    // CHECK: mlafix.store
+    // CHECK-NEXT: mlafix.load %y
+    %row = mlafix.load %x[%t] : memref<?x64xf32, strided<[?, 1], offset: ?>> -> tensor<64xf32, #mlafix.dim<64>>
+    %most = mlafix.reduce max %row : tensor<64xf32, #mlafix.dim<64>>
+    %j = mlafix.load %i[%t] : memref<?xi32, strided<[1], offset: ?>> -> i32
+    %first = mlafix.load %x[%c0] : memref<?x64xf32, strided<[?, 1], offset: ?>> -> tensor<64xf32, #mlafix.dim<64>>
+    %sum = mlafix.reduce add %first : tensor<64xf32, #mlafix.dim<64>>
+    %isMore = arith.cmpf ogt, %most, %sum : f32
+    %k = mlafix.load %i[%c0] if %isMore : memref<?xi32, strided<[1], offset: ?>> -> i32
+    %both = arith.addi %j, %k : i32
+    %float = arith.sitofp %both : i32 to f32
+    mlafix.store %float, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
+    %again = mlafix.load %y[%c0] : memref<?xf32, strided<[1], offset: ?>> -> f32
+    mlafix.store %again, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
+  }
+}
