@@ -144,6 +144,10 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
+  // Two rows share a multiprocessor, each held in half of its registers.
+  if (!isRagged && layout.getLanes() == machine.threadsPerBlock / 2 &&
+      layout.getPacks() > 2)
+    return 2;
   if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1 ||
       !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;

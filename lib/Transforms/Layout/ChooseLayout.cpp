@@ -176,6 +176,16 @@ static bool isOperation(Operation *op) {
          !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
 }
 
+/// True if lanes keep what `op` computes of a row while warps wait for each
+/// other: several ops use it.
+static bool isKept(Operation *op) {
+  if (op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()) ||
+      isa<LoadOp, SplatOp, BroadcastOp, IotaOp, arith::ConstantOp>(op))
+    return false;
+  llvm::SmallPtrSet<Operation *, 2> users(op->user_begin(), op->user_end());
+  return users.size() > 1;
+}
+
 /// An error at `op`, which has a row along `dim`, unless its size is known and
 /// small enough.
 static LogicalResult checkSize(Operation *op, DimAttr dim) {
@@ -207,6 +217,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       shape.isRagged = true;
     shape.reduces |= exchangesLanes(op);
     shape.operations += isOperation(op);
+    shape.keeps |= isKept(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
@@ -338,6 +349,23 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   llvm_unreachable("all rules are handled");
 }
 
+/// The most lanes of a row that is wider than a warp. Two blocks of half a
+/// block's most threads share a multiprocessor's registers: one computes while
+/// the other's row is on the way. Of a row of 16 bits whose elements are
+/// widened again for each reduction, a lane holds twice as many.
+static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
+                            int64_t needed, int64_t pack) {
+  int64_t half = machine.threadsPerBlock / 2;
+  bool isPacked = shape.stored.empty() && shape.moves == 1 &&
+                  shape.widest() <= 2 && !shape.keeps;
+  int64_t most = machine.sharedElements * (isPacked ? 2 : 1);
+  int64_t elements =
+      static_cast<int64_t>(llvm::divideCeil(needed, half)) * pack;
+  return shape.reduces && pack > 1 && elements <= most
+             ? half
+             : machine.threadsPerBlock;
+}
+
 LayoutAttr mlafix::chooseLayout(MLIRContext *context,
                                 const MachineModel &machine,
                                 const RowShape &shape, int64_t pack,
@@ -366,7 +394,7 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
     }
   }
   if (!slots) { // wider than a warp
-    lanes = std::min<int64_t>(machine.threadsPerBlock,
+    lanes = std::min<int64_t>(getMostLanes(machine, shape, needed, pack),
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);
   }

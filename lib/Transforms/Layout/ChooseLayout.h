@@ -41,6 +41,7 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
   bool reduces = false;                   // a row, or a group of it
+  bool keeps = false;                     // what it computes of rows
   bool accumulates = false;               // rows, in a loop of unknown length
   bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once

@@ -1,5 +1,5 @@
-// Of a row of many warps, a thread reads the partials of one warp, and lanes exchange them in the order of the tree: 32
-// warps with four packs each would be 128 registers. Of few, a thread reads all.
+// Of a row of many warps, a thread reads the partials of one warp, and lanes exchange them in the order of the tree: 16
+// warps with eight packs each would be 128 registers. Of few, a thread reads all.
 // RUN: %mlafix-opt %s --kernel=many --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MANY
 // RUN: %mlafix-opt %s --kernel=few --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=FEW
 
@@ -9,10 +9,10 @@
 
 // MANY: .entry many_dense
 // MANY: bar.sync
-// MANY: ld.shared
+// MANY-COUNT-2: ld.shared
 // MANY-NOT: ld.shared
-// Five exchanges of a lane's last pack, and of four packs three more; two for the tree of the packs.
-// MANY-COUNT-8: shfl.sync.bfly
+// Seven exchanges leave a lane one of eight packs, one more has it of all warps; three for the tree of the packs.
+// MANY-COUNT-11: shfl.sync.bfly
 // MANY-NOT: shfl.sync
 // MANY: bar.sync
 // MANY-NOT: ld.shared

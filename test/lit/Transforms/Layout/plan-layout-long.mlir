@@ -1,0 +1,71 @@
+// Long rows that are reduced: two of them share a multiprocessor, as long as its registers hold both. A row of 16 bits that is only reduced is widened again for each reduction, so twice as many elements fit.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --kernel=only_reduced --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PTX
+
+!bf16 = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
+!half = memref<?x16384xbf16, strided<[?, 1], offset: ?>>
+!sums = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<32000xf32, #mlafix.dim<32000>>
+!halves = tensor<16384xf32, #mlafix.dim<16384>>
+
+// CHECK-LABEL: mlafix.kernel @only_reduced_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 8, pack = 8, rows = 1>
+// Elements of rows that begin anywhere are moved one by one, each to a register.
+// CHECK-LABEL: mlafix.kernel @only_reduced_any(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 32, pack = 1, rows = 1>
+// PTX: .reqntid 512, 1, 1
+// PTX-NEXT: .minnctapersm 2
+mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !sums
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bf16 -> !tile
+    %s = mlafix.reduce add %v : !tile
+    mlafix.store %s, %y[%t] : f32, !sums
+  }
+}
+
+// The squares are kept from one reduction to the other: f32 fill twice the registers.
+// CHECK-LABEL: mlafix.kernel @kept_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 4, pack = 8, rows = 1>
+mlafix.kernel @kept(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !sums
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bf16 -> !tile
+    %square = arith.mulf %v, %v : !tile
+    %most = mlafix.reduce max %square : !tile
+    %all = mlafix.splat %most : f32 -> !tile
+    %rest = arith.subf %square, %all : !tile
+    %s = mlafix.reduce add %rest : !tile
+    mlafix.store %s, %y[%t] : f32, !sums
+  }
+}
+
+// CHECK-LABEL: mlafix.kernel @stored_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 4, pack = 8, rows = 1>
+mlafix.kernel @stored(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !half {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !half
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !half -> !halves
+    %s = mlafix.reduce max %v : !halves
+    %all = mlafix.splat %s : f32 -> !halves
+    %rest = arith.subf %v, %all : !halves
+    mlafix.store %rest, %y[%t] : !halves, !half
+  }
+}
+
+// CHECK-LABEL: mlafix.kernel @longer_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 4, pack = 8, rows = 1>
+mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !bf16
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bf16 -> !tile
+    %s = mlafix.reduce max %v : !tile
+    %all = mlafix.splat %s : f32 -> !tile
+    %rest = arith.subf %v, %all : !tile
+    mlafix.store %rest, %y[%t] : !tile, !bf16
+  }
+}
