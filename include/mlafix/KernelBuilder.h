@@ -257,9 +257,10 @@ public:
              std::string_view dtype);
   /// A row along `dim` that has the row, or the slice, at `place` from element
   /// `first` on, each element `each` times, and again from its beginning where
-  /// it ends; zeros before `first`.
+  /// it ends; zeros before `first`. Its elements are those of `load`.
   Value loadInto(const Access &place, std::string_view dim, std::int64_t first,
-                 std::int64_t each, const SourceLocation &location);
+                 std::int64_t each, const SourceLocation &location,
+                 std::string_view dtype);
   Value load(const Access &place, const SourceLocation &location) {
     return load(place, location, Value(), {});
   }

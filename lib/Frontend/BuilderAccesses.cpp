@@ -143,6 +143,33 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
+/// The type that elements of a tensor have once they are loaded, integers as
+/// wide as `dtype`; null, and an error, if that widens none.
+static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
+                          std::string_view dtype,
+                          const SourceLocation &location) {
+  auto memref = cast<MemRefType>(impl.get(place.tensor).getType());
+  Type type = getComputeType(memref.getElementType());
+  bool widens = dtype == "i32" || dtype == "i64";
+  if (widens && !type.isInteger(1) && type.isInteger())
+    type = impl.builder.getIntegerType(dtype == "i32" ? 32 : 64);
+  if (dtype.empty() || getDTypeName(type) == llvm::StringRef(dtype) ||
+      dtype == "u8")
+    return type;
+  impl.fail(location) << "expected integers to widen, got "
+                      << impl.spell(place.tensor) << " and "
+                      << llvm::StringRef(dtype);
+  return {};
+}
+
+/// True if what is loaded, of type `loaded`, are bytes without a sign.
+static bool isUnsigned(Impl &impl, const KernelBuilder::Access &place,
+                       Type loaded) {
+  auto memref = cast<MemRefType>(impl.get(place.tensor).getType());
+  return memref.getElementType().isUnsignedInteger() &&
+         getElementTypeOrSelf(loaded).isInteger(8);
+}
+
 KernelBuilder::Value KernelBuilder::load(const Access &place,
                                          const SourceLocation &location,
                                          Value other, std::string_view dtype) {
@@ -150,18 +177,9 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
       !checkPart(*impl, place, location) ||
       (other && !impl->checkVisible(other, "value instead", location)))
     return {};
-  auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
-  Type type = getComputeType(memref.getElementType());
-  bool widens = dtype == "i32" || dtype == "i64";
-  if (widens && !type.isInteger(1) && type.isInteger())
-    type = impl->builder.getIntegerType(dtype == "i32" ? 32 : 64);
-  if (!dtype.empty() && getDTypeName(type) != llvm::StringRef(dtype) &&
-      dtype != "u8") {
-    impl->fail(location) << "expected integers to widen, got "
-                         << impl->spell(place.tensor) << " and "
-                         << llvm::StringRef(dtype);
+  Type type = getLoadedType(*impl, place, dtype, location);
+  if (!type)
     return {};
-  }
   if (isRow(*impl, place)) {
     DimAttr dim = getAccessDim(*impl, place, location);
     if (!dim)
@@ -181,16 +199,15 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
       impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
       impl->get(place.part.member), endOf(*impl, place.part, place.part.begin),
       endOf(*impl, place.part, place.part.end));
-  bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
-                    getElementTypeOrSelf(type).isInteger(8);
-  return load ? impl->wrap(load, isUnsigned) : Value();
+  return load ? impl->wrap(load, isUnsigned(*impl, place, type)) : Value();
 }
 
 KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
                                              std::string_view dim,
                                              std::int64_t first,
                                              std::int64_t each,
-                                             const SourceLocation &location) {
+                                             const SourceLocation &location,
+                                             std::string_view dtype) {
   if (!checkAccess(*impl, place, "tensor", location))
     return {};
   if (!isRow(*impl, place) || dim.empty() || place.part.group ||
@@ -200,15 +217,16 @@ KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
         << (dim.empty() ? "no dim" : "a part or an element");
     return {};
   }
+  Type type = getLoadedType(*impl, place, dtype, location);
+  if (!type)
+    return {};
   impl->useRows(place.tensor, place.part.end != 0);
-  auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
-  Type row =
-      getRowTileType(impl->dimOf(dim), getComputeType(memref.getElementType()));
-  return impl->wrap(impl->make<LoadIntoOp>(
-      location, row, impl->get(place.tensor), impl->getAll(place.indices),
-      first, each, impl->get(place.predicate),
-      endOf(*impl, place.part, place.part.begin),
-      endOf(*impl, place.part, place.part.end)));
+  auto load = impl->make<LoadIntoOp>(
+      location, getRowTileType(impl->dimOf(dim), type),
+      impl->get(place.tensor), impl->getAll(place.indices), first, each,
+      impl->get(place.predicate), endOf(*impl, place.part, place.part.begin),
+      endOf(*impl, place.part, place.part.end));
+  return load ? impl->wrap(load, isUnsigned(*impl, place, type)) : Value();
 }
 
 bool KernelBuilder::store(Value value, const Access &place,

@@ -280,14 +280,14 @@ void bindMemory(nb::class_<Builder> &builder) {
           "load_into",
           [](Builder &b, Value tensor, const Values &indices,
              const Value *predicate, Text dim, std::int64_t first,
-             std::int64_t each, const Loc &loc, std::int64_t begin,
+             std::int64_t each, Text dtype, const Loc &loc, std::int64_t begin,
              std::int64_t end) {
             Builder::Part part = {{}, {}, begin, end};
             Builder::Access place = {tensor, indices, orNone(predicate), part};
-            return checked(b, b.loadInto(place, dim, first, each, loc));
+            return checked(b, b.loadInto(place, dim, first, each, loc, dtype));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "dim"_a, "first"_a,
-          "each"_a, "location"_a, "begin"_a = 0, "end"_a = 0)
+          "each"_a, "dtype"_a, "location"_a, "begin"_a = 0, "end"_a = 0)
       .def(
           "store",
           [](Builder &b, Value value, Value tensor, const Values &indices,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from devices import Device
-from numerics import BF16, F16, F32, same_bits, widen
+from numerics import BF16, E4M3, E5M2, E8M0, F16, F32, same_bits, widen
 from sources import load
 
 import mlafix
@@ -92,15 +92,49 @@ def turn_end(x: InOut[T, "n H D"], c: In[f32, "n Z"], s: In[f32, "n Z"]):
     np.testing.assert_allclose(device.get(held), want, rtol=1e-5, atol=1e-6)
 
 
-def test_rows_of_a_variable_of_integers_are_read_into_no_other(tmp_path: Path) -> None:
-    module = load(tmp_path, """
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0", "i64", "i32", "i8", "u8", "bool_"])
+def test_rows_of_every_dtype_are_read_into_longer_ones(device: Device, tmp_path: Path, dtype: str) -> None:
+    kernel = load(tmp_path, f"""
+@mlafix.kernel
+def k(y: Out[{dtype}, "n D"], large: Out[i32, "n"], x: In[{dtype}, "n Z"]):
+    for t in grid("n"):
+        row = load(x[t], into="D", first=3, each=2)
+        y[t] = row
+        large[t] = sum(i32(row {"" if dtype == "bool_" else "> 1" if "f" not in dtype else "> 1.0"}))
+""").k
+    of = {"bf16": BF16, "f8e4m3fn": E4M3, "f8e5m2": E5M2, "f8e8m0": E8M0, "i8": np.int8, "u8": np.uint8, "bool_": np.bool_,
+          "f32": F32, "f16": F16, "i32": np.int32, "i64": np.int64}[dtype]  # fmt: skip
+    x = np.array([[dtype != "bool_", 1, 2, 4], [64, 200 if dtype == "u8" else 32, 8, 1]]).astype(np.float32).astype(of)
+    y, large = device.poisoned((2, 16), of), device.poisoned((2,), np.int32)
+    kernel(y, large, device.put(x))
+    want = np.zeros((2, 16), of)
+    want.view(f"u{want.itemsize}")[:, 3:] = np.concatenate([x, x], axis=1).repeat(2, axis=1)[:, :13].view(f"u{want.itemsize}")
+    assert device.get(y)[:, 3:].tobytes() == want[:, 3:].tobytes()
+    np.testing.assert_array_equal(device.get(large), (want[:, 3:].astype(np.float32) > (0 if dtype == "bool_" else 1)).sum(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_rows_of_a_variable_of_integers_are_read_into_longer_ones(device: Device, tmp_path: Path, dtype: str) -> None:
+    kernel = load(tmp_path, """
 @mlafix.kernel
 def k(y: Out[i64, "n D"], x: In[I, "n Z"]):
     for t in grid("n"):
+        y[t] = load(x[t], into="D", first=1)
+""").k
+    x, y = np.array([[7, -9 if dtype != "uint8" else 250, 100]], dtype), device.poisoned((1, 9), np.int64)
+    kernel(y, device.put(x))
+    np.testing.assert_array_equal(device.get(y), [[0, *[*x[0].astype(np.int64)] * 3][:9]])
+
+
+def test_rows_whose_elements_share_a_byte_are_read_into_no_other(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@mlafix.kernel
+def k(y: Out[f32, "n D"], x: In[f4e2m1, "n Z"]):
+    for t in grid("n"):
         y[t] = load(x[t], into="D")
 """)
-    with pytest.raises(mlafix.CompileError, match="expected a dtype that is no variable of integers for a row that is read into another one, got I"):
-        module.k(np.zeros((2, 48), np.int64), np.zeros((2, 4), np.int32))
+    with pytest.raises(mlafix.CompileError, match="expected a row of an argument of the kernel, of whole bytes"):
+        module.k.compile("x86-64", D=16, Z=8)
 
 
 @pytest.mark.parametrize(("body", "message"), [

@@ -65,10 +65,7 @@ class Memory:
         ctx = self.ctx
         predicate = ctx.predicate(where, node)
         place = element.tensor.value, element.indices
-        row = ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, ctx.at(node), element.begin, element.end))
-        if row.type.dtype != element.tensor.element:  # integers of a variable become i64 when they are read
-            ctx.fail(node, f"expected a dtype that is no variable of integers for a row that is read into another one, got {element.tensor.annotation.dtype}")
-        return row
+        return ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, element.tensor.element, ctx.at(node), element.begin, element.end))
 
     def write(self, element: Element, value: Any, value_node: ast.AST, node: ast.AST, where: Dyn | bool | None = None) -> None:
         tensor, ctx = element.tensor, self.ctx

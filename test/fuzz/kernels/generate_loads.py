@@ -239,7 +239,7 @@ class Loads:
             found = self.own_load(type)
             if found is not None:
                 return found
-        if row_dim and not self.in_where and type.dtype in ("f32", "i32", "bool") and self.chance(0.07):
+        if row_dim and not self.in_where and type.dtype != "M" and self.chance(0.07):
             found = self.load_into(type, depth)
             if found is not None:
                 return found

@@ -347,7 +347,7 @@ TEST(KernelBuilder, indices_of_elements) {
   EXPECT_EQ(b.type(sums).str(), "a row of f32 along D");
   Value swapped = b.swap(row, 4, at(5));
   EXPECT_EQ(b.type(swapped).str(), "a row of f32 along D");
-  Value longer = b.loadInto({x, {t}}, "E", 2, 3, at(5));
+  Value longer = b.loadInto({x, {t}}, "E", 2, 3, at(5), "f32");
   EXPECT_EQ(b.type(longer).str(), "a row of f32 along E");
   EXPECT_TRUE(b.store(index, {best, {t}}, at(5)));
   EXPECT_TRUE(b.endGrid(at(2)));
@@ -363,7 +363,7 @@ TEST(KernelBuilder, indices_of_elements) {
   EXPECT_FALSE(b.scan("max", row, "D", at(6)));
   EXPECT_FALSE(b.iota("", at(6)));
   EXPECT_FALSE(b.swap(index, 1, at(6)));
-  EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(6)));
+  EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(6), ""));
 }
 
 TEST(KernelBuilder, slices_and_greatest_elements) {
@@ -374,7 +374,7 @@ TEST(KernelBuilder, slices_and_greatest_elements) {
   KernelBuilder::Part slice = {{}, {}, 8, 24};
   Value row = b.load({x, {t}, {}, slice}, at(3));
   EXPECT_EQ(b.type(row).str(), "a row of f32 along 16");
-  EXPECT_TRUE(b.loadInto({x, {t}, {}, slice}, "E", 0, 1, at(3)));
+  EXPECT_TRUE(b.loadInto({x, {t}, {}, slice}, "E", 0, 1, at(3), ""));
   EXPECT_TRUE(b.store(row, {x, {t}, {}, slice}, at(4)));
   KernelBuilder::Values best = b.topK(row, 2, "", at(5));
   ASSERT_EQ(best.size(), 4u);
