@@ -556,8 +556,7 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
   int64_t step = layout.walkStep(tile);
   Value first = x.div(x.add(end, x.constant(step - 1)), x.constant(step));
   auto loop = scf::ForOp::create(
-      b, loc, first, x.constant(llvm::divideCeil(layout.walkEnd(tile), step)),
-      x.constant(1));
+      b, loc, first, x.constant(layout.packsOf(tile)), x.constant(1));
   OpBuilder body(loop.getBody()->getTerminator());
   for (ReduceOp reduce : reductions) {
     Value neutral = arith::ConstantOp::create(
