@@ -29,6 +29,8 @@ def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
     #mlafix.guard<max_rows, value = 134217727>
     #mlafix.guard<stride, arg = 0, dim = 1, value = 128>
     #mlafix.guard<packed, arg = 0, dim = 0, value = 128>
+    #mlafix.guard<multiple, arg = 0, dim = 1, value = 4>
+    #mlafix.guard<at_most, arg = 0, dim = 1, value = 256>
     ```
   }];
   let parameters = (ins "::mlafix::GuardKind":$kind, ArrayRefParameter<"int64_t">:$args, "int64_t":$dim, "int64_t":$number);

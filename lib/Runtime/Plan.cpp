@@ -130,6 +130,11 @@ bool holdsMultiple(const Call &call, const Guard &guard, int64_t) {
   return !arg.hasShape || arg.sizes[guard.dim] % guard.number == 0;
 }
 
+bool holdsAtMost(const Call &call, const Guard &guard, int64_t) {
+  const CallArg &arg = call.args[guard.first];
+  return !arg.hasShape || arg.sizes[guard.dim] <= guard.number;
+}
+
 // What a call has in place of what a guard asks for; one of each kind, too.
 
 /// "[4096, 128, 1]"
@@ -202,6 +207,10 @@ std::string gotPacked(const Call &call, const Guard &guard, int64_t) {
 
 std::string gotMultiple(const Call &call, const Guard &guard, int64_t) {
   return std::to_string(call.args[guard.first].sizes[guard.dim]);
+}
+
+std::string gotAtMost(const Call &call, const Guard &guard, int64_t rows) {
+  return gotMultiple(call, guard, rows);
 }
 
 /// `text` with each `name` replaced.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +15,7 @@ from numerics import BF16, F32
 from sources import load
 
 import mlafix
+from mlafix import _runtime
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -78,6 +81,43 @@ def long(total: Out[f32, "n"], y: Out[f32, "n v<=9000"], at: Out[i32, "n"], x: I
         total[t] = sum(row)
         at[t] = argmax(row)
         y[t] = cumsum(row) - max(row)
+
+
+@mlafix.kernel
+def stepped(total: Out[f32, "n"], at: Out[i32, "n"], y: Out[f32, "n v<=4096"], sums: Out[f32, "n v"], x: In[f32, "n v"]):
+    for t in grid("n"):
+        row = x[t] * 2.0
+        total[t] = sum(row)
+        at[t] = argmax(row)
+        y[t] = row - max(row)
+        sums[t] = cumsum(row)
+
+
+@mlafix.kernel(allow={"bounds"})
+def sliced(y: Out[f32, "n v<=4096"], first: Out[f32, "n"], x: In[f32, "n v"]):
+    for t in grid("n"):
+        y[t] = x[t] + 1.0
+        first[t] = sum(x[t, 100:200])
+
+
+@mlafix.kernel
+def beside(y: Out[f32, "n v<=4096"], z: Out[f32, "n D"], x: In[f32, "n v"], w: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t] * 2.0
+        z[t] = w[t] * 2.0
+
+
+@mlafix.kernel
+def read_late(y: Out[f32, "n v<=4096"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = load(x[t], into="v", first=1000)
+
+
+@mlafix.kernel
+def odd_bound(total: Out[i32, "n"], z: Out[f32, "n D"], x: In[i32, "n v<=33"], w: In[f32, "n D"]):
+    for t in grid("n"):
+        z[t] = w[t] * 2.0
+        total[t] = sum(x[t])
 
 
 @mlafix.kernel
@@ -274,6 +314,62 @@ def test_long_rows(device: Device, kernels: ModuleType, rng: np.random.Generator
     np.testing.assert_array_equal(device.get(at), x.argmax(axis=1) if size else 0)
     np.testing.assert_array_equal(device.get(y), 2 * np.cumsum(x, axis=1) - 2 * x.max(axis=1, keepdims=True, initial=-np.inf) if size else x)
     around.check()
+
+
+def bounds_of(kernel: mlafix.Kernel, target: str, **bound: Any) -> list[int]:
+    """The bounds that code versions of a kernel have below its own; "cpu" is this machine's target."""
+    target = _runtime.device_target("cpu") if target == "cpu" else target
+    entries = [version["entry"] for version in json.loads(kernel.compile(target, **bound).manifest)["kernels"][0]["code"][0]["variants"]]
+    return sorted({int(found[1]) for entry in entries if (found := re.search(r"_most(\d+)_", entry))})
+
+
+STEPS = [128, 512, 2048]
+"""Those of 4096 elements of f32 on a GPU; a CPU has one of 64 packs."""
+
+
+@pytest.mark.parametrize("size", [0, 1, 20, 127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2052, 4096])
+def test_short_rows_have_code_versions_with_the_same_bits(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    if device.name == "ptx" and size > 2052:
+        pytest.skip("an interpreter would take minutes")
+    x = rng.standard_normal((3, size)).astype(np.float32)
+    for offset in (0, 1) if size % 4 == 0 else (1,):
+        around = Beyond(device, 4096, size, offset)
+        total, at, y, sums = device.poisoned((3,), np.float32), device.poisoned((3,), np.int32), around.of(np.zeros_like(x)), around.of(np.zeros_like(x))
+        arguments = (total, at, y, sums, around.of(x))
+        kernels.stepped(*arguments)
+        around.check()
+        assert device.get(total).tobytes() == by_tree(2 * x).tobytes()
+        np.testing.assert_array_equal(device.get(at), x.argmax(axis=1) if size else 0)
+        np.testing.assert_array_equal(device.get(y), 2 * x - 2 * x.max(axis=1, keepdims=True, initial=-np.inf))
+        for end in {1, size // 2, size} - {0} if size else ():
+            assert device.get(sums)[:, end - 1].tobytes() == by_tree(2 * x[:, :end]).tobytes()
+        entry = launched(kernels.stepped, *arguments)
+        on_gpu = device.name not in ("numpy", "torch")
+        most = next((step for step in (STEPS if on_gpu else bounds_of(kernels.stepped, "cpu")) if size <= step), None)
+        assert re.findall(r"_most(\d+)_", entry) == ([] if most is None else [str(most)]), entry
+        if on_gpu and size:
+            assert entry.endswith("_whole_dense" if offset == 0 else "_fast")
+
+
+def test_which_kernels_have_them(kernels: ModuleType) -> None:
+    for target, steps in (("sm_90", STEPS), ("x86-64", [1024])):
+        assert bounds_of(kernels.stepped, target) == steps
+        assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])  # up to 300
+        assert bounds_of(kernels.cumulate, target, I="i32") == []  # of one row
+        assert bounds_of(kernels.stepped, target, v=4096) == []
+        assert bounds_of(kernels.sliced, target) == steps[-2:]  # a slice ends at 200
+        assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # zeros up to 1000
+        assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the other rows are as long
+        assert bounds_of(kernels.beside, target, D=4096) == []
+
+
+@pytest.mark.parametrize("size", [0, 16, 31, 32, 33])
+def test_packs_up_to_a_bound_that_is_no_multiple(device: Device, kernels: ModuleType, rng: np.random.Generator, size: int) -> None:
+    x, w, total = rng.integers(-9, 9, (3, size)).astype(np.int32), np.ones((3, 17), np.float32), device.poisoned((3,), np.int32)
+    around, z = Beyond(device, 33, size, 0), device.poisoned((3, 17), np.float32)
+    kernels.odd_bound(total, z, around.of(x), device.put(w))
+    np.testing.assert_array_equal(device.get(total), x.sum(axis=1))
+    np.testing.assert_array_equal(device.get(z), 2 * w)
 
 
 def test_optional_tensors_and_rows_read_into_others(device: Device, kernels: ModuleType) -> None:

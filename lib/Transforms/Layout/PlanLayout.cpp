@@ -8,8 +8,7 @@
 #include "dialect/Guards.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Transforms/AccessPredicate.h"
-#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Transforms/Layout/BoundedRows.h"
 #include "lib/Transforms/Layout/ExplainLayout.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Layout/RowInvariantScalars.h"
@@ -165,59 +164,6 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// A copy of `kernel` before it, called KERNEL_SUFFIX, with further guards.
-static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
-                                 LayoutAttr layout,
-                                 ArrayRef<Attribute> guards) {
-  OpBuilder b(kernel);
-  auto clone = cast<KernelOp>(b.clone(*kernel));
-  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
-  clone.setLayoutAttr(layout);
-  SmallVector<Attribute> all(guards);
-  if (ArrayAttr given = kernel.getGuardsAttr())
-    llvm::append_range(all, given);
-  clone.setGuardsAttr(b.getArrayAttr(all));
-  return clone;
-}
-
-/// A copy of `kernel` before it, called KERNEL_whole, for sizes along dims with
-/// bounds that are multiples of packs, at most `pack` elements each. Null if it
-/// has no such rows, or packs are single elements.
-static KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
-                                   int64_t pack) {
-  AttrTypeReplacer replacer;
-  SmallVector<Attribute> guards;
-  MLIRContext *context = kernel.getContext();
-  for (DimAttr dim : shape.dims) {
-    if (!dim.isBounded())
-      continue;
-    int64_t multiple = llvm::bit_floor<uint64_t>(std::min(pack, dim.getSize()));
-    if (multiple == 1)
-      continue;
-    auto [argument, position] = findSizeOf(kernel, dim);
-    guards.push_back(GuardAttr::get(context, GuardKind::Multiple,
-                                    {argument.getArgNumber()}, position,
-                                    multiple));
-    DimAttr whole =
-        DimAttr::getBounded(context, dim.getName(), dim.getSize(), multiple);
-    replacer.addReplacement([=](DimAttr other) -> std::optional<Attribute> {
-      return other == dim ? std::optional<Attribute>(whole) : std::nullopt;
-    });
-  }
-  if (guards.empty())
-    return {};
-  // Their types are no elements that the replacer knows.
-  replacer.addReplacement([&](DenseElementsAttr constant) -> Attribute {
-    return constant.reshape(
-        cast<ShapedType>(replacer.replace(constant.getType())));
-  });
-  KernelOp clone = cloneCodeVersion(kernel, "whole", LayoutAttr(), guards);
-  replacer.recursivelyReplaceElementsIn(clone, /*replaceAttrs=*/true,
-                                        /*replaceLocs=*/false,
-                                        /*replaceTypes=*/true);
-  return clone;
-}
-
 /// The guards of a code version with such packs and lanes; a ragged grid counts
 /// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
 static SmallVector<Attribute> getGuards(MLIRContext *context,
@@ -253,6 +199,8 @@ public:
 private:
   LogicalResult plan(KernelOp kernel, const MachineModel &machine,
                      ArrayAttr aliases);
+  LogicalResult planForBound(KernelOp kernel, const MachineModel &machine,
+                             int64_t widest, ArrayAttr aliases);
   LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
 };
 } // namespace
@@ -333,7 +281,7 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
           ? getGroupedLayout(context, machine, shape, pack)
           : chooseLayout(context, machine, shape, pack, shape.aliasMode());
   SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
-  if (!guards.empty())
+  if (!guards.empty() || kernel.getGuardsAttr())
     explainLayout(cloneCodeVersion(kernel, "fast", layout, guards), machine,
                   shape, shape.aliasMode());
 }
@@ -403,6 +351,34 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
     return failure();
   int64_t widest =
       isGPU(target) ? getWidestPack(machine, *shape) : machine.packFloats;
+  for (int64_t most :
+       getSmallerBounds(kernel, machine, *shape, widest, isGPU(target))) {
+    KernelOp shorter = cloneForBound(kernel, *shape, most);
+    if (failed(planForBound(shorter, machine, widest, aliases)))
+      return failure();
+    shorter.erase();
+  }
+  if (failed(planForBound(kernel, machine, widest, aliases)))
+    return failure();
+  if (!isGPU(target))
+    return success();
+  KernelOp any =
+      cloneCodeVersion(kernel, "any",
+                       chooseLayout(&getContext(), machine, *shape,
+                                    shape->leastPack(), AliasMode::OutOfPlace),
+                       {});
+  explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
+  return success();
+}
+
+/// The code versions for rows up to the kernel's bounds; `any` is not among
+/// those of a GPU.
+LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
+                                           const MachineModel &machine,
+                                           int64_t widest, ArrayAttr aliases) {
+  FailureOr<RowShape> shape = RowShape::of(kernel);
+  if (failed(shape))
+    return failure();
   // Ranks are to agree on a geometry, whatever their own sizes are.
   KernelOp whole = kernel.getExchange()
                        ? KernelOp()
@@ -417,21 +393,16 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
       planCPU(whole, machine, *ofWhole, aliases);
     whole.erase();
   }
-  MLIRContext *context = &getContext();
   if (!isGPU(target)) {
     planCPU(kernel, machine, *shape, aliases);
     return success();
   }
-
-  if (!shape->elementBits.empty())
+  // Where single elements are moved, few strides gain nothing.
+  bool isOfElements =
+      whole && choosePack(*shape, getWidestPack(machine, *shape)) == 1;
+  if (!shape->elementBits.empty() && !isOfElements)
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);
-  KernelOp any =
-      cloneCodeVersion(kernel, "any",
-                       chooseLayout(context, machine, *shape,
-                                    shape->leastPack(), AliasMode::OutOfPlace),
-                       {});
-  explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
   return success();
 }
 

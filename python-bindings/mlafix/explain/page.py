@@ -237,6 +237,8 @@ def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> s
         return f"stride {guard['value']} of {names} along {dim}"
     if guard["kind"] == "multiple":
         return f"{dim} of {names} a multiple of {guard['value']}"
+    if guard["kind"] == "at_most":
+        return f"{dim} of {names} at most {guard['value']}"
     sentences = {
         "align": f"rows of {names} at multiples of {guard.get('bytes')} bytes",
         "distinct": f"different addresses for {names}",

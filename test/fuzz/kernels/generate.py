@@ -82,7 +82,7 @@ class Generator(Statements):
         if self.chance(0.3):
             self.choose_product()
         if self.chance(0.12):
-            self.row_dims.append(f"r<={self.pick([1, 2, 7, 8, 32, 33, 40, 100, 128, 300])}")
+            self.row_dims.append(f"r<={self.pick([1, 2, 7, 8, 32, 33, 40, 100, 128, 300, 600, 2500])}")
         self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
         self.fixed_sizes["K"] = self.rng.randint(1, 9)
         self.fixed_sizes["H"] = self.rng.randint(1, 6)

@@ -83,7 +83,11 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["b1"] = sizes["b"] + 1
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
-        sizes["r"] = rng.choice([0, 1, bound - 1, bound, rng.randint(0, bound), rng.randint(0, bound)])
+        # Around the bounds of code versions for shorter rows, too; longer rows take their time.
+        most = min(bound, 300)
+        sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
+        if bound > 300 and rng.random() < 0.5:
+            sizes["r"] = min(bound, rng.choice([128, 256, 512, 1024, 2048]) + rng.choice([-1, 0, 1]))
     if max(fixed.values()) >= LONG:
         sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1, "ranks": 1}
         sizes["b1"] = sizes["b"] + 1

@@ -1,12 +1,12 @@
 // Every message of the attributes that describe a launch, and of the part of a kernel's verifier that compares them with its arguments.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected the kind of a guard (align, distinct, same_strides, beyond_cache, max_rows, stride, packed, multiple), got moon}}
+// expected-error @below {{expected the kind of a guard (align, distinct, same_strides, beyond_cache, max_rows, stride, packed, multiple, at_most), got moon}}
 #a = #mlafix.guard<moon, args = [0]>
 
 // -----
 
-// expected-error @below {{expected the kind of a guard (align, distinct, same_strides, beyond_cache, max_rows, stride, packed, multiple), got none}}
+// expected-error @below {{expected the kind of a guard (align, distinct, same_strides, beyond_cache, max_rows, stride, packed, multiple, at_most), got none}}
 #a = #mlafix.guard<[0]>
 
 // -----

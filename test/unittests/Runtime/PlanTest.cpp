@@ -341,6 +341,16 @@ TEST_F(Plan, a_multiple_guard_looks_at_a_size) {
   EXPECT_EQ(info().variant, 1u);
 }
 
+TEST_F(Plan, an_at_most_guard_looks_at_a_size) {
+  json guard = {{"kind", "at_most"}, {"arg", 1}, {"dim", 0}, {"value", 20}};
+  variant()["guards"] = json::array({guard});
+  EXPECT_EQ(info().variant, 0u);
+  variant()["guards"][0]["value"] = 19;
+  EXPECT_EQ(info().variant, 1u);
+  variant()["guards"][0]["arg"] = 2;
+  EXPECT_EQ(info().variant, 0u) << "what is omitted has no size";
+}
+
 TEST_F(Plan, a_reciprocal_divides_every_number_of_a_row) {
   variant()["params"] =
       json::array({{{"kind", "reciprocal"}, {"arg", 1}, {"dim", 0}}});
@@ -407,6 +417,9 @@ TEST_F(Plan, a_refused_variant_says_what_its_guard_expected_and_got) {
       refused({{"kind", "align"}, {"args", json::array({1})}, {"bytes", 4096}}),
       "expected rows of \"in\" at multiples of 4096 bytes, got \"in\" at "
       "multiples of 4");
+  EXPECT_EQ(
+      refused({{"kind", "at_most"}, {"arg", 1}, {"dim", 0}, {"value", 19}}),
+      "expected a size of dim 0 of \"in\" of at most 19, got 20");
   call.args[1] = call.args[0];
   EXPECT_EQ(
       refused({{"kind", "distinct"}, {"args", both}}),
@@ -457,6 +470,10 @@ TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
               "requires a grid of at most 3 rows");
   expectAsked({{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 7}},
               "requires stride 7 in dim 0 of \"in\"");
+  expectAsked({{"kind", "multiple"}, {"arg", 1}, {"dim", 1}, {"value", 8}},
+              "requires a size of dim 1 of \"in\" that is a multiple of 8");
+  expectAsked({{"kind", "at_most"}, {"arg", 1}, {"dim", 0}, {"value", 19}},
+              "requires a size of dim 0 of \"in\" of at most 19");
   std::vector<float> other(4 * 20);
   call.args[0] =
       Tensor::strided(other.data(), MLAFIX_F32, {20, 4}, {4, 1}, cuda(0));

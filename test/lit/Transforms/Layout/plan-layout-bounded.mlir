@@ -13,8 +13,8 @@
 // CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 4, pack = 8, rows = 8>
 // CHECK: arith.constant dense<2.000000e+00> : tensor<1000xf32, #mlafix.dim<"v" most 1000 by 8>>
 // CHECK: mlafix.load %{{.*}} -> tensor<1000xf32, #mlafix.dim<"v" most 1000 by 8>>
-// CHECK: mlafix.kernel @sum_dense
-// CHECK-NOT: multiple
+// CHECK: mlafix.kernel @sum_fast
+// CHECK-SAME: guards = [#mlafix.guard<max_rows, value = {{[0-9]+}}>]
 // CHECK: mlafix.kernel @sum_any
 // CHECK-SAME: guards = []
 
@@ -26,7 +26,7 @@
 // PTX-LABEL: .entry sum_whole_dense(
 // PTX: ld.global.v4.b32
 // PTX: st.global.v4.b32
-// PTX-LABEL: .entry sum_dense(
+// PTX-LABEL: .entry sum_fast(
 // PTX-NOT: ld.global.v4
 mlafix.kernel @sum(%y: !rows {mlafix.dims = ["n", "v"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "v"], mlafix.access = "read"},
                    %s: !col {mlafix.dims = ["n"], mlafix.access = "write"}) attributes {most = {v = 1000}} {

@@ -1,0 +1,164 @@
+//===- BoundedRows.cpp - code versions for sizes of the launch ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Layout/BoundedRows.h"
+#include "lib/Transforms/AccessPredicate.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+using NewDims = SmallVector<std::pair<DimAttr, DimAttr>>;
+
+KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
+                                  LayoutAttr layout,
+                                  ArrayRef<Attribute> guards) {
+  OpBuilder b(kernel);
+  auto clone = cast<KernelOp>(b.clone(*kernel));
+  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
+  clone.setLayoutAttr(layout);
+  SmallVector<Attribute> all(guards);
+  if (ArrayAttr given = kernel.getGuardsAttr())
+    llvm::append_range(all, given);
+  clone.setGuardsAttr(b.getArrayAttr(all));
+  return clone;
+}
+
+/// Gives rows of `kernel` along the first dim of each pair the second.
+static void replaceDims(KernelOp kernel, const NewDims &dims) {
+  AttrTypeReplacer replacer;
+  auto replaced = [&](Attribute dim) {
+    const auto *found =
+        llvm::find_if(dims, [&](auto &pair) { return pair.first == dim; });
+    return found == dims.end() ? DimAttr() : found->second;
+  };
+  replacer.addReplacement([=](DimAttr dim) -> std::optional<Attribute> {
+    DimAttr other = replaced(dim);
+    return other ? std::optional<Attribute>(other) : std::nullopt;
+  });
+  replacer.addReplacement([=](RankedTensorType row) -> std::optional<Type> {
+    DimAttr other = replaced(row.getEncoding());
+    return other ? std::optional<Type>(
+                       getRowTileType(other, row.getElementType()))
+                 : std::nullopt;
+  });
+  // Their types are no elements that the replacer knows.
+  replacer.addReplacement([&](DenseElementsAttr row) -> Attribute {
+    auto type = cast<ShapedType>(replacer.replace(row.getType()));
+    if (row.isSplat())
+      return row.resizeSplat(type);
+    auto values = llvm::to_vector(row.getValues<Attribute>());
+    values.resize(type.getNumElements());
+    return DenseElementsAttr::get(type, values);
+  });
+  replacer.recursivelyReplaceElementsIn(kernel, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
+}
+
+static GuardAttr getSizeGuard(KernelOp kernel, GuardKind kind, DimAttr dim,
+                              int64_t number) {
+  auto [argument, position] = findSizeOf(kernel, dim);
+  return GuardAttr::get(kernel.getContext(), kind, {argument.getArgNumber()},
+                        position, number);
+}
+
+KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
+                                    int64_t pack) {
+  NewDims dims;
+  SmallVector<Attribute> guards;
+  for (DimAttr dim : shape.dims) {
+    if (!dim.isBounded())
+      continue;
+    int64_t multiple = llvm::bit_floor<uint64_t>(std::min(pack, dim.getSize()));
+    if (multiple == 1)
+      continue;
+    guards.push_back(getSizeGuard(kernel, GuardKind::Multiple, dim, multiple));
+    dims.push_back({dim, DimAttr::getBounded(kernel.getContext(), dim.getName(),
+                                             dim.getSize(), multiple)});
+  }
+  if (guards.empty())
+    return {};
+  KernelOp clone = cloneCodeVersion(kernel, "whole", LayoutAttr(), guards);
+  replaceDims(clone, dims);
+  return clone;
+}
+
+/// True if the number of rows is known, as that of the one row of offsets of a
+/// batch: few, as a rule, for which idle lanes wait and nothing waits for them.
+static bool hasKnownRows(KernelOp kernel) {
+  auto forall = dyn_cast<ForallOp>(kernel.getGrid());
+  return forall && llvm::all_of(forall.getExtents(), [](Value extent) {
+           return matchPattern(extent, m_Constant());
+         });
+}
+
+/// The least bound that all accesses allow: slices end there, and rows that are
+/// read into longer ones begin there.
+static int64_t getLeastBound(KernelOp kernel) {
+  int64_t least = 1;
+  for (const MemoryAccess &access : collectAccesses(kernel)) {
+    if (access.slice)
+      least = std::max(least, access.slice->end);
+    if (auto load = dyn_cast<LoadIntoOp>(access.op))
+      least = std::max<int64_t>(least, load.getFirst());
+  }
+  return least;
+}
+
+SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
+                                              const MachineModel &machine,
+                                              const RowShape &shape,
+                                              int64_t pack, bool isGPU) {
+  int64_t longest = 0, others = 1; // packs of rows with bounds, and without
+  for (DimAttr dim : shape.dims)
+    if (dim.isBounded())
+      longest = std::max<int64_t>(longest, llvm::divideCeil(dim.getSize(), pack));
+    else
+      others = std::max(others, dim.getPacks(pack));
+  // Ranks are to agree on a geometry, whatever their own sizes are.
+  if (longest == 0 || kernel.getExchange() || hasKnownRows(kernel))
+    return {};
+  int64_t least = getLeastBound(kernel);
+  int64_t steps = isGPU ? machine.boundSteps : 1;
+  int64_t packs = isGPU ? machine.boundPacks : machine.loopBoundPacks;
+  SmallVector<int64_t> bounds;
+  for (; steps > 0; --steps, packs *= machine.boundFactor) {
+    if (2 * packs > static_cast<int64_t>(llvm::bit_ceil<uint64_t>(longest)))
+      break;
+    // Shorter rows than others have gain nothing.
+    if (packs < others || packs * pack < least)
+      continue;
+    bounds.push_back(packs * pack);
+  }
+  return bounds;
+}
+
+KernelOp mlafix::cloneForBound(KernelOp kernel, const RowShape &shape,
+                               int64_t most) {
+  MLIRContext *context = kernel.getContext();
+  NewDims dims;
+  SmallVector<Attribute> guards;
+  NamedAttrList bounds(kernel.getMostAttr());
+  for (DimAttr dim : shape.dims) {
+    if (!dim.isBounded() || dim.getSize() <= most)
+      continue;
+    guards.push_back(getSizeGuard(kernel, GuardKind::AtMost, dim, most));
+    DimAttr shorter = DimAttr::getBounded(context, dim.getName(), most);
+    dims.push_back({dim, shorter});
+    bounds.set(dim.getName(), shorter.getMost());
+  }
+  std::string suffix = "most" + std::to_string(most);
+  KernelOp clone = cloneCodeVersion(kernel, suffix, LayoutAttr(), guards);
+  clone.setMostAttr(bounds.getDictionary(context));
+  replaceDims(clone, dims);
+  return clone;
+}
