@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from floats import INF, Floats, approximate, monotone, upper, widened
-from formats import TINY, f32, round_to
+from formats import TINY, f32, f32_down, f32_up, round_to
 
 # Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of an angle's.
 FUNCTION = (4e-6, TINY)
@@ -136,7 +136,9 @@ def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
     nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
     (low, most, _), (_, high, _) = (approximate(function(end), ANGLE).bounds() for end in (first, last))
     reach = last - first  # 0 between zeros of both signs, too
-    low, high = np.where(reach > 0, np.maximum(low - reach, -_MOST), low), np.where(reach > 0, np.minimum(most + reach, _MOST), high)
+    away = reach + ANGLE[1]  # an end that is zero has no error, what lies beside it has
+    low = np.where(reach > 0, np.maximum(f32_down(low - away), -_MOST), low)
+    high = np.where(reach > 0, np.minimum(f32_up(most + away), _MOST), high)
     # Across 0, a zero of either sign may be.
     low = np.where((reach > 0) & (low == 0), -0.0, low)
     return Floats.between(np.where(inside, low, INF), np.where(inside, high, -INF), nan | only_nan)
