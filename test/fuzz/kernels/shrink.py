@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import copy
+import pickle
 import time
 from collections.abc import Callable
 from typing import Any
@@ -46,9 +46,9 @@ class Shrinker:
             tried = 0
             while time.monotonic() < self.end:
                 edits = list(kind(case))
-                found = None
+                found, image = None, pickle.dumps(case)  # a copy from it takes a fifth of a deep copy's time
                 for i in range(tried, len(edits)):
-                    found = self._try(case, edits[i])
+                    found = self._try(pickle.loads(image), edits[i])
                     tried = i
                     if found is not None or time.monotonic() > self.end:
                         break
@@ -57,8 +57,8 @@ class Shrinker:
                 case, changed = found, True
         return case if changed else None
 
-    def _try(self, case: Case, edit: Edit) -> Case | None:
-        candidate = copy.deepcopy(case)
+    def _try(self, candidate: Case, edit: Edit) -> Case | None:
+        """The candidate after the edit, if it still fails."""
         try:
             if not edit(candidate):
                 return None

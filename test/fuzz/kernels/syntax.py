@@ -65,9 +65,12 @@ class Node:
     attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def walk(self) -> Iterator[Node]:
-        yield self
-        for argument in self.args:
-            yield from argument.walk()
+        """This expression and all below it, each before its arguments."""
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending += node.args[::-1]
 
     def access(self) -> tuple[list[Node], Node | None, Node | None]:
         """Indices, predicate and other value of a load. The indices of a part of a row (the attribute "part") are the last ones."""
