@@ -1,18 +1,19 @@
 """An archive of compiled kernels: one file with units for many bindings and targets, as a wheel carries it.
 
-Units of one target that resemble each other are compressed together, in blocks of 512 KiB to 16 MiB. A look-up reads the
-directory, the table of its target and one block. Integers are little-endian:
+Units of one target that resemble each other are compressed together, in blocks. A look-up reads the directory, a few
+records, and one block up to the unit. Integers are little-endian:
 
     0    8 bytes    magic: "MLAFIXA\\n"
-    8    u64        version, 2
+    8    u64        version, 3
     16   u64, u64   where the directory begins, and its bytes
-    32              blocks: raw LZMA2 (`filters`) of units, one behind the other
-                    tables, one for each target: xz of JSON {"blocks": [[offset, bytes], …],
-                    "units": {IDENTITY: [[bindings, block, begin, bytes], …]}}
-                    directory: xz of JSON {"declarations": {IDENTITY: text}, "targets": {TARGET: [offset, bytes]}}
+    32              blocks: raw LZMA2 (`filters`) of units, each followed by zeros up to a multiple of 16 bytes
+                    records: xz of some kernels' records, one behind the other
+                    directory: xz of JSON {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
+                    "kernels": {IDENTITY: [number of the records, begin, bytes]}}
 
-An IDENTITY is that of a kernel (`_keys.identity`); its declaration is that of docs/UnitFormat.md, as text of JSON of its own. A dim that a unit leaves to
-the launch has no binding. An archive is code, and must be trusted as code.
+An IDENTITY is that of a kernel (`_keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md,
+"units": {TARGET: [[bindings, block, begin, bytes], …]}}. A dim that a unit leaves to the launch has no binding. An archive
+is code, and must be trusted as code.
 """
 
 from __future__ import annotations
@@ -31,25 +32,22 @@ _log = logging.getLogger("mlafix")
 
 SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
-_VERSION = 2
+_VERSION = 3
 _HEADER = 32
+# Of a GPU's instruction: a block begins with one, and LZMA tells its bytes by their place in it.
+_ALIGNMENT = 16
+# Records that are compressed together: a look-up takes 1 ms for more.
+_RECORD_BYTES = 1 << 16
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
 """Ends the name of a target whose units have PTX alone: "sm_75+", for GPUs that are later, too."""
-
-
-def block_bytes(target: str) -> int:
-    """Units are compressed together up to this size. A call decompresses a block up to its unit: 1 MiB takes 12 ms. PTX takes its driver longer."""
-    if target.endswith(AND_LATER):
-        return 1 << 24
-    return 1 << 19 if target.startswith("x86-64-v") else 1 << 21
 
 
 def filters(target: str) -> list[dict[str, int]]:
     """How blocks of a target are compressed. Instructions of GPUs have 16 bytes, so that a byte resembles the one that many before it."""
     is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
     context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
-    return [{"id": _LZMA2, "preset": _PRESET, "dict_size": block_bytes(target), **context}]
+    return [{"id": _LZMA2, "preset": _PRESET, "dict_size": 1 << (24 if target.endswith(AND_LATER) else 21), **context}]
 
 
 class Archive:
@@ -68,36 +66,34 @@ class Archive:
         version, *directory = (int.from_bytes(header[at : at + 8], "little") for at in (8, 16, 24))
         if not header.startswith(_MAGIC) or version != _VERSION:
             raise ValueError(f"{path}: expected an archive of version {_VERSION}, got something else")
-        found = _json(self._read(*directory))
-        # Text: a call needs one of them.
-        self._declarations: dict[str, str] = found["declarations"]
-        self._targets: dict[str, list[int]] = found["targets"]
-        self._table = functools.lru_cache(maxsize=None)(self._read_table)
+        found = _unpacked(self._read(*directory))
+        self._places: dict[str, list[list[int]]] = found["blocks"]
+        self._records_at: list[list[int]] = found["records"]
+        self._kernels: dict[str, list[int]] = found["kernels"]
+        self._records = functools.lru_cache(maxsize=None)(self._read_records)
+        self._record = functools.lru_cache(maxsize=None)(self._read_record)
         # Of two blocks at most, how much was decompressed.
         self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
-        return list(self._targets)
+        return list(self._places)
 
     def declaration(self, identity: str) -> dict[str, Any] | None:
         """How a kernel is declared, if the archive has it."""
-        found: dict[str, Any] | None = json.loads(self._declarations.get(identity, "null"))
+        found: dict[str, Any] | None = self._record(identity)["declaration"]
         return found
 
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
         """The place of the unit for a call with these bindings, bound to most of them; None if there is none."""
-        declaration = self.declaration(identity) if target in self._targets else None
-        if declaration is None:
-            return None
-        names = declaration["names"]
-        found = [entry for entry in self._table(target)["units"].get(identity, ()) if _manifest.fits(entry[0], bindings, names)]
+        record = self._record(identity)
+        found = [entry for entry in record["units"].get(target, ()) if _manifest.fits(entry[0], bindings, record["declaration"]["names"])]
         if not found:
             return None
         _, block, begin, size = max(found, key=lambda entry: len(entry[0]))
         return block, begin, size
 
     def read(self, target: str, place: tuple[int, int, int]) -> bytes:
-        """The unit at a place that `find` has found."""
+        """The unit at a place that `find` has found; fewer bytes, which are no unit, if its block is damaged."""
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
@@ -110,19 +106,12 @@ class Archive:
 
     def bound(self, kernel: str, name: str) -> set[str]:
         """What a name of a kernel is bound to in any unit."""
-        tables = (self._table(target)["units"] for target in self._targets)
-        return {
-            entry[0][name]
-            for table in tables
-            for identity, entries in table.items()
-            if identity.startswith(f"{kernel}.")
-            for entry in entries
-            if name in entry[0]
-        }
+        records = (self._record(identity)["units"] for identity in self._kernels if identity.startswith(f"{kernel}."))
+        return {entry[0][name] for units in records for entries in units.values() for entry in entries if name in entry[0]}
 
     def count(self) -> int:
         """How many units it has."""
-        return sum(len(entries) for target in self._targets for entries in self._table(target)["units"].values())
+        return sum(len(entries) for identity in self._kernels for entries in self._record(identity)["units"].values())
 
     def _read(self, offset: int, size: int) -> bytes:
         with open(self.path, "rb") as file:
@@ -131,15 +120,32 @@ class Archive:
             raise ValueError(f"{self.path}: expected {size} bytes at {offset}, got {len(data)}")
         return data
 
-    def _read_table(self, target: str) -> dict[str, Any]:
-        return _json(self._read(*self._targets[target]))
+    def _read_records(self, number: int) -> bytes:
+        import lzma
+
+        return lzma.decompress(self._read(*self._records_at[number]))
+
+    def _read_record(self, identity: str) -> dict[str, Any]:
+        """What the archive has of a kernel: nothing, if that is damaged."""
+        found: dict[str, Any] = {"declaration": None, "units": {}}
+        if identity in self._kernels:
+            try:
+                number, begin, size = self._kernels[identity]
+                found = json.loads(self._records(number)[begin : begin + size])
+            except Exception as error:  # of lzma, too
+                _log.warning("%s: %s is not used: %s", self.path, identity, error)
+        return found
 
     def _read_block(self, target: str, block: int, most: int) -> bytes:
-        """A block, or so many bytes of it."""
+        """A block, or so many bytes of it; nothing, if it is damaged."""
         import lzma
 
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters(target))
-        return unpacker.decompress(self._read(*self._table(target)["blocks"][block]), most)
+        try:
+            return unpacker.decompress(self._read(*self._places[target][block]), most)
+        except Exception as error:
+            _log.warning("%s: a block for %s is not used: %s", self.path, target, error)
+            return b""
 
 
 def archives(folders: Iterable[Path]) -> list[Archive]:
@@ -158,30 +164,24 @@ def _archives_of(folder: Path) -> tuple[Archive, ...]:
     return tuple(found)
 
 
-def _json(packed: bytes) -> dict[str, Any]:
+def _unpacked(packed: bytes) -> dict[str, Any]:
     import lzma
 
     found: dict[str, Any] = json.loads(lzma.decompress(packed))
     return found
 
 
-def _packed(value: Any) -> bytes:
-    import lzma
-
-    return lzma.compress(json.dumps(value, separators=(",", ":")).encode())
+Unit = tuple[str, Mapping[str, str], bytes]
+"""Its kernel's identity, what it is bound to, and its bytes."""
 
 
-Units = Mapping[str, Sequence[tuple[Mapping[str, str], bytes]]]
-"""Of each kernel, by identity: what each unit is bound to, and its bytes."""
-
-
-def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units]) -> None:
+def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Sequence[Sequence[Unit]]]) -> None:
     """Writes an archive.
 
     Args:
         path: the file.
         declarations: of each kernel, by identity.
-        units: of each target. They are compressed in this order, so those that resemble each other belong together.
+        units: of each target, by the block that they shall be in.
     """
     import lzma
     from concurrent.futures import ThreadPoolExecutor
@@ -193,21 +193,32 @@ def write(path: Path, declarations: Mapping[str, Any], units: Mapping[str, Units
             file.write(data)
             return [file.tell() - len(data), len(data)]
 
-        targets = {}
-        for target, kernels in units.items():
-            blocks: list[bytearray] = []
-            table: dict[str, list[list[Any]]] = {}
-            for identity, bindings, data in ((identity, *entry) for identity, entries in kernels.items() for entry in entries):
-                if not blocks or len(blocks[-1]) + len(data) > block_bytes(target):
-                    blocks.append(bytearray())
-                table.setdefault(identity, []).append([dict(bindings), len(blocks) - 1, len(blocks[-1]), len(data)])
-                blocks[-1] += data
+        records: dict[str, Any] = {identity: {"declaration": text, "units": {}} for identity, text in declarations.items()}
+        places = {}
+        for target, blocks in units.items():
+            texts = [bytearray() for _ in blocks]
+            for number, block in enumerate(blocks):
+                for identity, bindings, data in block:
+                    of_kernel = records[identity]["units"].setdefault(target, [])
+                    of_kernel.append([dict(bindings), number, len(texts[number]), len(data)])
+                    texts[number] += data + bytes(-len(data) % _ALIGNMENT)
             # lzma lets other threads run.
             with ThreadPoolExecutor(os.cpu_count()) as pool:
-                packed = list(pool.map(lambda block: lzma.compress(bytes(block), lzma.FORMAT_RAW, filters=filters(target)), blocks))  # noqa: B023
-            places = [place(data) for data in packed]
-            targets[target] = place(_packed({"blocks": places, "units": table}))
-        texts = {identity: json.dumps(declaration, separators=(",", ":")) for identity, declaration in declarations.items()}
-        directory = place(_packed({"declarations": texts, "targets": targets}))
+                packed = list(pool.map(lambda text: lzma.compress(bytes(text), lzma.FORMAT_RAW, filters=filters(target)), texts))  # noqa: B023
+            places[target] = [place(data) for data in packed]
+        groups = [bytearray()]
+        kernels = {}
+        for identity, record in records.items():
+            if len(groups[-1]) > _RECORD_BYTES:
+                groups.append(bytearray())
+            text = _text(record)
+            kernels[identity] = [len(groups) - 1, len(groups[-1]), len(text)]
+            groups[-1] += text
+        directory = {"blocks": places, "records": [place(lzma.compress(bytes(group))) for group in groups], "kernels": kernels}
+        end = place(lzma.compress(_text(directory)))
         file.seek(0)
-        file.write(_MAGIC + b"".join(number.to_bytes(8, "little") for number in (_VERSION, *directory)))
+        file.write(_MAGIC + b"".join(number.to_bytes(8, "little") for number in (_VERSION, *end)))
+
+
+def _text(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

@@ -1,6 +1,6 @@
 """Compiles the kernels that a wheel carries, and packs them into an archive (mlafix/_archive.py).
 
-    make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16]
+    make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16] [--jobs N] [--kept DIR]
 
 Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs. TARGETS are
 comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of each generation in servers, whose machine code
@@ -19,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import alike
 import wheel_calls
 
 import mlafix
@@ -152,18 +153,25 @@ def _compiled_at(job: tuple[int, str, str]) -> tuple[bytes, float]:
         raise RuntimeError(f"{_units[number].name} for {target}: {error}") from None
 
 
+def block_milliseconds(target: str) -> float:
+    """How long a first call may decompress. The driver of a GPU takes longer than that for all else, and for PTX much longer."""
+    if target.endswith(_archive.AND_LATER):
+        return 24.0
+    return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
+
+
 def pack(out: Path, folder: Path, targets: Sequence[str], jobs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     declarations = {one.variants.identity: declaration(one) for one in _units}
-    units: dict[str, dict[str, list[Any]]] = {}
+    units: dict[str, list[list[_archive.Unit]]] = {}
     with ProcessPoolExecutor(jobs) as pool:
         for target in targets:
             begin = time.monotonic()
             chosen = [number for number, one in enumerate(_units) if is_for(one, target)]
             made = list(pool.map(_compiled_at, ((number, target, str(folder)) for number in chosen), chunksize=4))
-            units[target] = {}
-            for one, (data, _) in zip((_units[number] for number in chosen), made):
-                units[target].setdefault(one.variants.identity, []).append((bound(data), data))
+            found = [(_units[number].variants.identity, bound(data), data) for number, (data, _) in zip(chosen, made)]
+            blocks = alike.sorted_into_blocks([data for _, _, data in found], block_milliseconds(target))
+            units[target] = [[found[number] for number in block] for block in blocks]
             print(f"{target}: {len(made)} units, {sum(len(data) for data, _ in made) / 2**20:.1f} MiB, {sum(took for _, took in made):.0f} s of processors, "
                   f"{time.monotonic() - begin:.0f} s", flush=True)
     _archive.write(out, declarations, units)

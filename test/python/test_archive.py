@@ -21,6 +21,7 @@ from mlafix.dsl.digest import digest as dsl_digest
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts" / "wheel"))
 make_archive = pytest.importorskip("make_archive", reason="the sources have no scripts")
+import alike  # noqa: E402
 import wheel_calls  # noqa: E402
 
 DIM, DTYPE = 128, "bf16"
@@ -133,6 +134,30 @@ def test_an_archive_that_is_damaged_is_not_used(folder: Path, tmp_path: Path, ca
     (tmp_path / f"c{_archive.SUFFIX}").write_bytes(data)
     assert _archive.archives([tmp_path]) == []
     assert [record.message.count("not used") for record in caplog.records] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("part", ("blocks", "records"))
+def test_what_is_damaged_in_an_archive_is_not_run(folder: Path, tmp_path: Path, archived: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, part: str) -> None:  # fmt: skip
+    (archive,) = _archive.archives([folder])
+    places = archive._places["x86-64"] if part == "blocks" else archive._records_at
+    data = bytearray(archive.path.read_bytes())
+    for begin, size in places:
+        data[begin : begin + size] = bytes(255 - byte for byte in data[begin : begin + size])
+    (tmp_path / archive.path.name).write_bytes(data)
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
+    rows, lse = np.zeros((1, 3, DIM), wheel_calls.DTYPES[DTYPE]), np.zeros((3, 1), np.float32)
+    with pytest.raises(mlafix.UnitError, match="expected a compiled specialisation for .*MLAFIX_STRICT forbids"):
+        ops.merge_attn_states(rows, lse, rows, lse)
+    assert "is not used: " in caplog.text
+
+
+def test_units_that_are_alike_share_blocks_that_decompress_quickly() -> None:
+    random = np.random.default_rng(0)
+    kinds = [random.integers(0, 256, 1 << 18, np.uint8) for _ in range(3)]
+    units = [kinds[number % 3].tobytes() + random.integers(0, 256, 1 << 12, np.uint8).tobytes() for number in range(9)]
+    assert [sorted(block) for block in alike.sorted_into_blocks(units, 5.0)] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    assert alike.sorted_into_blocks(units, 1.0) == [[number] for number in range(9)]
+    assert alike.sorted_into_blocks([b"", b"short"], 1.0) == [[0, 1]]
 
 
 def test_a_gpu_runs_machine_code_of_its_major_version_and_earlier_ptx() -> None:

@@ -7,6 +7,8 @@ result is fp8 or fp4 is a family (`scaling.Family`), one for each way to scale i
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 from .._kernel import Kernel
@@ -15,8 +17,14 @@ from .scaling import FORMATS, Family
 MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")
 
 
-def _modules() -> list[ModuleType]:
-    return [importlib.import_module(f".{name}", __name__) for name in MODULES]
+def _modules(*names: str) -> Iterator[ModuleType]:
+    """All modules; those first that define such a name, then those that mention one: importing all takes 10 ms."""
+
+    def distance(module: str) -> int:
+        text = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+        return 2 - any(name in text for name in names) - any(f"def {name}(" in text for name in names)
+
+    return (importlib.import_module(f".{module}", __name__) for module in (sorted(MODULES, key=distance) if names else MODULES))
 
 
 def names() -> list[str]:
@@ -36,13 +44,12 @@ def _names_of(kind: type) -> list[str]:
 
 def find(name: str) -> Kernel:
     """A kernel, or the member of a family: "merge_two_states_nvfp4". Raises KeyError for a name that is neither."""
-    for module in _modules():
+    families = {name.removesuffix(f"_{format}"): format for format in FORMATS if name.endswith(f"_{format}")}
+    for module in _modules(name, *families):
         value = vars(module).get(name)
         if isinstance(value, Kernel):
             return value
-    for format in FORMATS:
-        family = name.removesuffix(f"_{format}")
-        for module in _modules() if family != name else ():
+        for family, format in families.items():
             value = vars(module).get(family)
             if isinstance(value, Family):
                 return value.member(format)

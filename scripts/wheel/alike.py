@@ -1,0 +1,56 @@
+"""Sorts compiled units into the blocks of an archive: those that resemble each other together, each block quick to decompress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# Of a fit to archives of this library, on one core of an x86-64 server: milliseconds that LZMA takes for 1 MiB that it has
+# decompressed, and for 1 MiB of it that no earlier unit of the block has.
+_MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
+# Units are compared by windows of 8 bytes; of these one in so many is looked at, chosen by its contents.
+_SAMPLED = 8
+
+
+def sorted_into_blocks(units: Sequence[bytes], milliseconds: float) -> list[list[int]]:
+    """The units of each block, as indices, in order.
+
+    The first one of a block is the first that is left; after that comes the one of which most is in the block already, until
+    the block would take longer to decompress.
+
+    Args:
+        units: of one target.
+        milliseconds: that a block of more than one unit may take, about.
+    """
+    samples = [_samples(unit) for unit in units]
+    counts = np.array([len(sample) for sample in samples])
+    begins = np.cumsum(counts) - counts
+    kinds, numbers = np.unique(np.concatenate(samples), return_inverse=True)
+    sizes = np.array([len(unit) for unit in units]) / 2**20
+    is_left, is_there = np.ones(len(units), bool), np.zeros(len(kinds), np.float32)
+    blocks: list[list[int]] = []
+    spent = 0.0
+    while is_left.any():
+        known = np.where(is_left, np.add.reduceat(is_there[numbers], begins) / counts, -1.0)
+        unit = int(known.argmax())
+        cost = sizes[unit] * (_MS_PER_MIB + _MS_PER_NEW_MIB * (1 - known[unit]))
+        if not blocks or spent + cost > milliseconds:
+            unit = int(is_left.argmax())
+            cost, spent = sizes[unit] * (_MS_PER_MIB + _MS_PER_NEW_MIB), 0.0
+            is_there[:] = 0.0
+            blocks.append([])
+        blocks[-1].append(unit)
+        spent += cost
+        is_left[unit] = False
+        is_there[numbers[begins[unit] : begins[unit] + counts[unit]]] = 1.0
+    return blocks
+
+
+def _samples(unit: bytes) -> np.ndarray:
+    """Hashes of windows, each once; at least one, so that units of few bytes have a place."""
+    windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(unit + bytes(8), np.uint8), 8)
+    hashes = np.ascontiguousarray(windows).view(np.uint64)[:, 0] * np.uint64(0x9E3779B97F4A7C15)
+    hashes ^= hashes >> np.uint64(32)
+    found = np.unique(hashes[hashes % np.uint64(_SAMPLED) == 0])
+    return found if len(found) else hashes[:1]
