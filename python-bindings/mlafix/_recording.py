@@ -6,9 +6,19 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple, Union
 
-Recorder = Callable[[Any, Mapping[str, str]], None]
+
+class Needed(NamedTuple):
+    """The code that a call needs: compiled specialisations (`cache.Variants`), which of them, and what the call takes where nothing
+    compiles and that is not there."""
+
+    variants: Any
+    bindings: Mapping[str, str]
+    instead: Union[Needed, None] = None
+
+
+Recorder = Callable[[Needed], None]
 
 recorders: list[Recorder] = []
 """Of all threads: empty nearly always, so that a launch asks no more than that."""
@@ -51,7 +61,7 @@ def recorder_of_thread() -> Recorder | None:
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Has calls of this thread hand `recorder` the compiled specialisations they need (`cache.Variants`, bindings).
+    """Has calls of this thread hand `recorder` the code that they need.
 
     They launch nothing. Calls of other threads, and calls that were bound before, are launched.
     """

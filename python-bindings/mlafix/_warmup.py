@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TextIO, Union
 
 from . import _env, _recording, _runtime, _toolchain, cache, library
 from ._kernel import Kernel
-from .errors import ArgumentError, Error
+from .errors import ArgumentError, Error, UnitError
 
 
 class CompileKey:
@@ -24,12 +24,14 @@ class CompileKey:
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
 
-    def __init__(self, variants: cache.Variants, bindings: Mapping[str, str], *, of_call: bool) -> None:
+    def __init__(self, variants: cache.Variants, bindings: Mapping[str, str], *, of_call: bool, instead: CompileKey | None = None) -> None:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
         # Whether code that leaves the optional arguments open will do: not for one who bound them.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
+        # What the call takes where nothing compiles and this is not there.
+        self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:
         return (self._variants, self._of_call, *sorted(self.bindings.items()))
@@ -52,7 +54,14 @@ class CompileKey:
         Raises CompileError, UnitError or DriverError.
         """
         make = self._variants.unit_of_call if self._of_call else self._variants.load
-        unit = make(self.bindings, _runtime.device_target(device))
+        try:
+            unit = make(self.bindings, _runtime.device_target(device))
+        except UnitError:
+            if self._instead is None:
+                raise
+            with contextlib.suppress(UnitError):
+                return self._instead.make_ready(device)
+            raise
         unit.prepare(device)
         return unit
 
@@ -104,12 +113,16 @@ def _keys_of(request: Request) -> list[CompileKey]:
     if isinstance(named, str) or not callable(kernel):
         raise ArgumentError(f'argument "requests": expected kernels, names of library kernels with what to bind, or functions, got {request!r}')
     found: list[CompileKey] = []
-    with _recording.recording(lambda variants, bindings: found.append(CompileKey(variants, bindings, of_call=True))):
+    with _recording.recording(lambda needed: found.append(_key_of(needed))):
         if isinstance(given, Mapping):
             kernel(**given)
         else:
             kernel(*given)
     return found
+
+
+def _key_of(needed: _recording.Needed) -> CompileKey:
+    return CompileKey(needed.variants, needed.bindings, of_call=True, instead=_key_of(needed.instead) if needed.instead else None)
 
 
 def warmup(
@@ -200,7 +213,7 @@ class _Advance(Protocol):
     def __call__(self) -> object: ...
 
 
-@contextmanager
+@contextlib.contextmanager
 def _bar(total: int, show: bool) -> Iterator[_Advance]:
     """The callback after each request: tqdm's bar where it is installed, else a line of our own."""
     if not show:

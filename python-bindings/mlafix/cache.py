@@ -104,7 +104,7 @@ class Variants:
             ordinal: the CUDA device's.
         """
         if _recording.recorders and (recorder := _recording.recorder_of_thread()):
-            recorder(self, bindings)
+            recorder(_recording.Needed(self, bindings))
             raise _recording.Recorded
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 

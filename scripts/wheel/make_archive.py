@@ -2,10 +2,16 @@
 
     make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16] [--jobs N] [--kept DIR]
 
-Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs. TARGETS are
-comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of each generation in servers, whose machine code
-all GPUs of its major version run, and for PTX ("sm_75+"), "all" for both. What is compiled is what the calls of
-wheel_calls.py need, which also says for what there is machine code, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores, or --jobs says.
+Runs with the package that was built on the path. OUT is the archive; UNITS a folder that keeps the units between runs, those
+that are as new as the compiler. TARGETS are comma-separated: "cpu" stands for every level of x86-64, "gpus" for one GPU of
+each generation in servers, whose machine code all GPUs of its major version run, and for PTX ("sm_75+"), "all" for both;
+"aarch64" is neither. What is compiled is what the calls of wheel_calls.py need, which also says for what there is machine
+code, H left to the launch; --dims and --dtypes keep fewer of them. As many units are compiled at a time as there are cores,
+or --jobs says.
+
+--kept: a folder UNITS of another machine, from which units are taken before any is compiled. Its files are named by the
+text of a kernel, what it is bound to, and the target; that the same compiler made them is tried by compiling three units
+for each target here. Units for GPUs are the same whatever the host is, so one folder serves all architectures.
 """
 
 from __future__ import annotations
@@ -126,29 +132,58 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
     return bytes(made)
 
 
-def compiled(one: Wanted, target: str, folder: Path) -> tuple[bytes, float]:
+class Folders(NamedTuple):
+    """Where units are: those of this machine, and those of another or None."""
+
+    made: Path
+    kept: Path | None
+
+
+def file_name(one: Wanted, target: str) -> str:
+    return _keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), target.removesuffix(_archive.AND_LATER))
+
+
+def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
     """The lean unit for one target, and the seconds that it took; the whole one, which has PTX and machine code, is kept in the folder."""
-    chip = target.removesuffix(_archive.AND_LATER)
-    unwanted = "ptx" if chip == target else "cubin"
-    path = folder / f"{_keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), chip)}"
+    unwanted = "cubin" if target.endswith(_archive.AND_LATER) else "ptx"
+    path = folders.made / file_name(one, target)
     compiler = _toolchain.compiler_file()
     assert compiler is not None
     if path.exists() and path.stat().st_mtime >= os.stat(compiler).st_mtime:
         return lean(path.read_bytes(), unwanted), 0.0
+    if folders.kept and (folders.kept / path.name).exists():
+        return lean((folders.kept / path.name).read_bytes(), unwanted), 0.0
     begin = time.monotonic()
-    data = one.variants._compile(dict(one.bindings), chip)
+    data = one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))
     path.write_bytes(data)
     return lean(data, unwanted), time.monotonic() - begin
+
+
+def _code(unit: bytes) -> list[bytes]:
+    """What the compiler made, less what an assembler made of it: assemblers of several versions may be about."""
+    images = [image for kernel in _manifest_of(unit)["kernels"] for code in kernel["code"] for image in code["images"]]
+    return [unit[image["offset"] : image["offset"] + image["size"]] for image in images if image["format"] != "cubin"]
+
+
+def check_kept(kept: Path, targets: Sequence[str]) -> None:
+    """Raises SystemExit if units of `kept` are not those of this compiler: three of each target are tried."""
+    for target in targets:
+        there = [one for one in _units if is_for(one, target) and (kept / file_name(one, target)).exists()]
+        for one in there[:: max(1, len(there) // 3)][:3]:
+            here = one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))
+            if _code(here) != _code((kept / file_name(one, target)).read_bytes()):
+                raise SystemExit(f"{kept / file_name(one, target)}: expected what this compiler makes of {one.name} for {target}, got something else")
+        print(f"{target}: {len(there)} units kept", flush=True)
 
 
 # Workers are forked when the list is known, and are given numbers.
 _units: list[Wanted] = []
 
 
-def _compiled_at(job: tuple[int, str, str]) -> tuple[bytes, float]:
-    number, target, folder = job
+def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
+    number, target, folders = job
     try:
-        return compiled(_units[number], target, Path(folder))
+        return compiled(_units[number], target, folders)
     except mlafix.Error as error:
         raise RuntimeError(f"{_units[number].name} for {target}: {error}") from None
 
@@ -160,15 +195,17 @@ def block_milliseconds(target: str) -> float:
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
 
 
-def pack(out: Path, folder: Path, targets: Sequence[str], jobs: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None:
+    folders.made.mkdir(parents=True, exist_ok=True)
+    if folders.kept:
+        check_kept(folders.kept, targets)
     declarations = {one.variants.identity: declaration(one) for one in _units}
     units: dict[str, list[list[_archive.Unit]]] = {}
     with ProcessPoolExecutor(jobs) as pool:
         for target in targets:
             begin = time.monotonic()
             chosen = [number for number, one in enumerate(_units) if is_for(one, target)]
-            made = list(pool.map(_compiled_at, ((number, target, str(folder)) for number in chosen), chunksize=4))
+            made = list(pool.map(_compiled_at, ((number, target, folders) for number in chosen), chunksize=4))
             found = [(_units[number].variants.identity, bound(data), data) for number, (data, _) in zip(chosen, made)]
             blocks = alike.sorted_into_blocks([data for _, _, data in found], block_milliseconds(target))
             units[target] = [[found[number] for number in block] for block in blocks]
@@ -198,12 +235,13 @@ def main() -> None:
     parser.add_argument("--dims", default="all")
     parser.add_argument("--dtypes", default=",".join(wheel_calls.DTYPES))
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--kept", type=Path)
     options = parser.parse_args()
     begin = time.monotonic()
     dims = wheel_calls.DIMS if options.dims == "all" else [int(dim) for dim in options.dims.split(",")]
     _units.extend(wanted(dims, options.dtypes.split(",")))
     print(f"{len(_units)} kernels and bindings, found in {time.monotonic() - begin:.0f} s", flush=True)
-    pack(options.out, options.units, expand(options.targets), options.jobs)
+    pack(options.out, Folders(options.units, options.kept), expand(options.targets), options.jobs)
     print(f"{options.out}: {options.out.stat().st_size / 2**20:.2f} MiB")
 
 

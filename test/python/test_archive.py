@@ -33,7 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = tmp_path_factory.mktemp("archive")
     kept = Path(mlafix.__file__).parents[2] / "wheel-units" / "kept"  # of a build that made a wheel's
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
-    make_archive.pack(made / f"library{_archive.SUFFIX}", kept if kept.is_dir() else made / "kept", ["x86-64"], jobs=2)
+    folders = make_archive.Folders(kept if kept.is_dir() else made / "kept", None)
+    make_archive.pack(made / f"library{_archive.SUFFIX}", folders, ["x86-64"], jobs=2)
     return made
 
 
@@ -126,6 +127,24 @@ def test_numbers_of_heads_share_a_unit(archived: Path) -> None:
     assert units[0] is units[1] and "H" not in units[0].kernels[0].bindings
 
 
+@pytest.mark.parametrize("call", ((ops.pack_rows, 8), (ops.unpack_rows, 4), (ops.zero_blocks, 1)), ids=lambda call: call[0].__name__)
+def test_moving_rows_is_available_as_a_call_runs_it(archived: Path, call: tuple[Any, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks, whose code is there; not where that is missing."""
+    function, chunk = call
+    rows, starts = np.ones((2, 2, 5 * chunk), np.float32), np.array([0, 2, 3], np.int32)
+    given = {"pack_rows": {"x": rows[0], "starts": starts, "length": 2}, "unpack_rows": {"padded": rows, "starts": starts, "out": rows[0].copy()},
+             "zero_blocks": {"cache": rows.copy(), "ids": np.array([1])}}[function.__name__]  # fmt: skip
+    requests = [(function, given)]
+    assert mlafix.available("cpu", requests) == (True, "")
+    (unit,) = mlafix.warmup(requests, "cpu")
+    assert "chunks" in unit.kernels[0].name and unit.kernels[0].bindings["K"] == str(chunk)
+    function(**given)
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(archived / "none"))
+    _forget()
+    found = mlafix.available("cpu", requests)
+    assert not found and f'"{mlafix.compile_keys(requests)[0].kernel}"' in found.reason and "chunks" not in found.reason
+
+
 def test_an_archive_that_is_damaged_is_not_used(folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = bytearray((folder / f"library{_archive.SUFFIX}").read_bytes())
     (tmp_path / f"a{_archive.SUFFIX}").write_bytes(data[:20])
@@ -149,6 +168,21 @@ def test_what_is_damaged_in_an_archive_is_not_run(folder: Path, tmp_path: Path, 
     with pytest.raises(mlafix.UnitError, match="expected a compiled specialisation for .*MLAFIX_STRICT forbids"):
         ops.merge_attn_states(rows, lse, rows, lse)
     assert "is not used: " in caplog.text
+
+
+def test_units_of_another_machine_are_taken_if_this_compiler_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variants = mlafix.library.variants("clear_pad_flags")
+    monkeypatch.setattr(make_archive, "_units", [make_archive.Wanted(variants, (), wheel_calls.of_most_models)])
+    here, there = (make_archive.Folders(tmp_path / name, None) for name in ("here", "there"))
+    out = tmp_path / f"library{_archive.SUFFIX}"
+    make_archive.pack(out, there, ["x86-64"], jobs=1)
+    want = out.read_bytes()
+    make_archive.pack(out, here._replace(kept=there.made), ["x86-64"], jobs=1)
+    assert out.read_bytes() == want and not list(here.made.iterdir())
+    (kept,) = there.made.iterdir()
+    kept.write_bytes(kept.read_bytes()[:-8] + b"\xcc" * 8)
+    with pytest.raises(SystemExit, match="expected what this compiler makes of clear_pad_flags: for x86-64, got something else"):
+        make_archive.pack(out, here._replace(kept=there.made), ["x86-64"], jobs=1)
 
 
 def test_units_that_are_alike_share_blocks_that_decompress_quickly() -> None:

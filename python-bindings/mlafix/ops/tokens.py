@@ -13,6 +13,7 @@ Arrays of numpy's and torch's may have dtypes that kernels do not have, where el
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from .. import _env, _toolchain, library
 from .._arguments import check_integer, wrong
 from .._arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
 from .._fake import holds
+from .._recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import ArgumentError, UnitError
 from ._launch import launch_kernel, operation
 from ._operators import FAKE
@@ -238,14 +240,18 @@ CHUNKS = (256, 64, 16, 8, 4, 1)
 """How many elements a chunk of a row may have."""
 
 # Calls for whose rows there is no kernel, where nothing compiles.
-_in_chunks_alone: set[tuple[str, tuple[int, ...], str, str]] = set()
+_RowsKey = tuple[str, tuple[int, ...], str, str]
+_Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
+_in_chunks_alone: set[_RowsKey] = set()
 
 
-def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int], tuple[str, tuple[Any, ...]]], stream: Any) -> None:
+def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any) -> None:
     """Launches a kernel that is compiled for the length of its rows; where that is not there and nothing compiles, one that moves chunks.
 
     `chunked` gives that one's name and arguments for a size of chunks that divides the rows.
     """
+    if recorders and (recorder := recorder_of_thread()) and _nothing_compiles():
+        return _record_rows(name, arguments, chunked, stream, recorder)
     fault = None
     if not _in_chunks_alone or _rows_key(name, arguments, stream) not in _in_chunks_alone or not _nothing_compiles():
         try:
@@ -254,10 +260,9 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int],
             if not _nothing_compiles():
                 raise
             fault = error
-    _, lengths, *_ = key = _rows_key(name, arguments, stream)
-    kernel, parts = chunked(next(size for size in CHUNKS if all(length % size == 0 for length in lengths)))
+    key = _rows_key(name, arguments, stream)
     try:
-        launch_kernel(library.kernel(kernel), parts, stream)
+        _launch_chunks(key, chunked, stream)
     except UnitError:
         if fault is not None:
             raise fault from None
@@ -265,13 +270,27 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: Callable[[int],
     _in_chunks_alone.add(key)
 
 
-def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> tuple[str, tuple[int, ...], str, str]:
-    """What decides whether there is code for the rows of a call: the kernel, the lengths of rows, their dtype and their device. Of a call
-    that is only checked lengths do not count, and may be symbols."""
-    if stream is FAKE:
-        return name, (1,), "", ""
+def _launch_chunks(key: _RowsKey, chunked: _Chunked, stream: Any) -> None:
+    kernel, parts = chunked(next(size for size in CHUNKS if all(length % size == 0 for length in key[1])))
+    launch_kernel(library.kernel(kernel), parts, stream)
+
+
+def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any, recorder: Recorder) -> None:
+    """Says what `_launch_rows` needs where nothing compiles: the one kernel or the other."""
+    found: list[Needed] = []
+    with recording(found.append):
+        with contextlib.suppress(UnitError):  # where its signature is not known either
+            launch_kernel(library.kernel(name), arguments, stream)
+        _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
+    if found:  # else a size of the call is a symbol
+        recorder(found[0]._replace(instead=found[1]) if found[1:] else found[0])
+
+
+def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
+    """What decides whether there is code for the rows of a call: the kernel, the lengths of rows, their dtype and their device. A length
+    that is a symbol, of a call that is only checked, counts as 1."""
     arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
-    lengths = tuple(array.shape[-1] for array in arrays if len(array.shape) > 1)
+    lengths = tuple(1 if is_symbol(array.shape[-1]) else array.shape[-1] for array in arrays if len(array.shape) > 1)
     return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
 
 
