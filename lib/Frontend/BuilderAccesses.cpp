@@ -202,12 +202,9 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   return load ? impl->wrap(load, isUnsigned(*impl, place, type)) : Value();
 }
 
-KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
-                                             std::string_view dim,
-                                             std::int64_t first,
-                                             std::int64_t each,
-                                             const SourceLocation &location,
-                                             std::string_view dtype) {
+KernelBuilder::Value KernelBuilder::loadInto(
+    const Access &place, std::string_view dim, std::int64_t first,
+    std::int64_t each, const SourceLocation &location, std::string_view dtype) {
   if (!checkAccess(*impl, place, "tensor", location))
     return {};
   if (!isRow(*impl, place) || dim.empty() || place.part.group ||
@@ -222,9 +219,9 @@ KernelBuilder::Value KernelBuilder::loadInto(const Access &place,
     return {};
   impl->useRows(place.tensor, place.part.end != 0);
   auto load = impl->make<LoadIntoOp>(
-      location, getRowTileType(impl->dimOf(dim), type),
-      impl->get(place.tensor), impl->getAll(place.indices), first, each,
-      impl->get(place.predicate), endOf(*impl, place.part, place.part.begin),
+      location, getRowTileType(impl->dimOf(dim), type), impl->get(place.tensor),
+      impl->getAll(place.indices), first, each, impl->get(place.predicate),
+      endOf(*impl, place.part, place.part.begin),
       endOf(*impl, place.part, place.part.end));
   return load ? impl->wrap(load, isUnsigned(*impl, place, type)) : Value();
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from devices import Device
+from numerics import BF16, F16
 from sources import load, underlined
 
 import mlafix
@@ -25,6 +26,13 @@ def k(ids: Out[i32, "n D"], masked: Out[f32, "n D"], best: Out[i32, "n"], least:
         least[t] = argmin(x[t])
         top[t] = x[t, argmax(x[t])]
         most[t] = argmax(y[t])
+
+
+@mlafix.kernel
+def narrow(best: Out[i32, "n"], least: Out[i32, "n"], x: In[T, "n D"]):
+    for t in grid("n"):
+        best[t] = argmax(x[t])
+        least[t] = argmin(x[t])
 
 
 @mlafix.kernel
@@ -69,6 +77,18 @@ def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Gene
     np.testing.assert_array_equal(least, first(x, False))
     np.testing.assert_array_equal(top, x[np.arange(rows), best])
     np.testing.assert_array_equal(most, first(y.astype(np.float64), True))
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(BF16, 64), (BF16, 2048), (F16, 16384), (BF16, 16392), (BF16, 32000)])
+def test_indices_of_narrow_extremes(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: type, size: int) -> None:
+    """With those lanes alone that have the extreme, which of the last row all have."""
+    x = rng.choice([-2.0, -1.0, -0.0, 0.0, 1.0, 2.0], (6, size), p=[1 / size, 0.2, 0.3, 0.3, 0.2 - 2 / size, 1 / size]).astype(dtype)
+    x[1, size - 1], x[2, 0], x[3], x[5] = np.nan, -np.inf, -np.inf, 1.0
+    best, least = (device.poisoned((6,), np.int32) for _ in range(2))
+    load(tmp_path, TEXT).narrow(best, least, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(best), first(x.astype(np.float64), True))
+    np.testing.assert_array_equal(device.get(least), first(x.astype(np.float64), False))
 
 
 TAKEN = """

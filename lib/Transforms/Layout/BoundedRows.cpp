@@ -121,7 +121,8 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
   int64_t longest = 0, others = 1; // packs of rows with bounds, and without
   for (DimAttr dim : shape.dims)
     if (dim.isBounded())
-      longest = std::max<int64_t>(longest, llvm::divideCeil(dim.getSize(), pack));
+      longest =
+          std::max<int64_t>(longest, llvm::divideCeil(dim.getSize(), pack));
     else
       others = std::max(others, dim.getPacks(pack));
   // Ranks are to agree on a geometry, whatever their own sizes are.

@@ -33,8 +33,8 @@ KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
 /// kernel without such rows, with short ones, or with a known number of rows.
 llvm::SmallVector<int64_t> getSmallerBounds(KernelOp kernel,
                                             const MachineModel &machine,
-                                            const RowShape &shape,
-                                            int64_t pack, bool isGPU);
+                                            const RowShape &shape, int64_t pack,
+                                            bool isGPU);
 
 /// A copy of `kernel` before it, called KERNEL_mostN, for sizes of at most
 /// `most` along the dims of its rows that have a larger bound.

@@ -31,6 +31,35 @@ static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
              : Value(SplatOp::create(b, loc, row, reduced));
 }
 
+constexpr unsigned kF32FractionBits = 23;
+
+/// How many low bits of all of a row's f32 are 0, unless they are NaN: those
+/// that the dtype it is loaded from lacks.
+static unsigned countSpareBits(Value row) {
+  if (!getElementTypeOrSelf(row.getType()).isF32())
+    return 0;
+  if (auto splat = row.getDefiningOp<SplatOp>()) {
+    APFloat number(0.0f);
+    if (!matchPattern(splat.getOperand(), m_ConstantFloat(&number)))
+      return 0;
+    return number.bitcastToAPInt().countr_zero();
+  }
+  if (auto select = row.getDefiningOp<arith::SelectOp>())
+    return std::min(countSpareBits(select.getTrueValue()),
+                    countSpareBits(select.getFalseValue()));
+  auto load = row.getDefiningOp<LoadOp>();
+  APFloat other(0.0f);
+  if (!load || (load.getOther() &&
+                !matchPattern(load.getOther(), m_ConstantFloat(&other))))
+    return 0;
+  auto type = dyn_cast<FloatType>(load.getSource().getType().getElementType());
+  if (!type || type.getWidth() > 16)
+    return 0;
+  unsigned fraction = APFloat::semanticsPrecision(type.getFloatSemantics()) - 1;
+  return std::min<unsigned>(kF32FractionBits - fraction,
+                            other.bitcastToAPInt().countr_zero());
+}
+
 //===----------------------------------------------------------------------===//
 // mlafix.arg_reduce
 //===----------------------------------------------------------------------===//
@@ -78,27 +107,62 @@ static Value buildConstant(OpBuilder &b, Location loc, Type like,
                          : scalar;
 }
 
-/// Where `row` has its extreme, which is `extreme`: i1 of each element.
+/// Where `row`, or a number of it, is the row's extreme, which is `extreme`: i1
+/// of each element.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
+  auto all = [&](Value number) {
+    return isRowTile(row.getType()) ? spread(b, loc, row.getType(), number)
+                                    : number;
+  };
   if (!getElementTypeOrSelf(row.getType()).isF32())
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, row,
-                                 spread(b, loc, row.getType(), extreme));
+                                 all(extreme));
   if (kind == ReduceKind::max)
-    return arith::CmpFOp::create(
-        b, loc, arith::CmpFPredicate::UGT, row,
-        spread(b, loc, row.getType(), buildNextBelow(b, loc, extreme)));
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT, row,
+                                 all(buildNextBelow(b, loc, extreme)));
   Value greatest = arith::NegFOp::create(b, loc, extreme);
   Value above = arith::NegFOp::create(b, loc, buildNextBelow(b, loc, greatest));
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ULT, row,
-                               spread(b, loc, row.getType(), above));
+                               all(above));
+}
+
+/// The least index of those elements of a lane that are the row's extreme,
+/// INT32_MAX if there is none, in each element of a row: few lanes look at
+/// their elements one by one.
+static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
+                              Value extreme) {
+  Value row = op.getSource();
+  Value own = ReduceOp::create(b, loc, extreme.getType(), op.getKind(), row,
+                               /*in_lane=*/true);
+  Value hasIt = buildIsExtreme(b, loc, op.getKind(), own, extreme);
+  auto search = scf::IfOp::create(b, loc, TypeRange{b.getI32Type()}, hasIt,
+                                  /*withElseRegion=*/true);
+  Type indices = getRowTileType(getTileDim(row.getType()), b.getI32Type());
+  OpBuilder then = search.getThenBodyBuilder(),
+            otherwise = search.getElseBodyBuilder();
+  Value isHere = buildIsExtreme(then, loc, op.getKind(), row, extreme);
+  Value found = arith::SelectOp::create(
+      then, loc, isHere, IotaOp::create(then, loc, indices),
+      buildConstant(then, loc, indices, then.getI32IntegerAttr(INT32_MAX)));
+  found = ReduceOp::create(then, loc, b.getI32Type(), ReduceKind::min, found,
+                           /*in_lane=*/true);
+  scf::YieldOp::create(then, loc, found);
+  scf::YieldOp::create(
+      otherwise, loc,
+      arith::ConstantIntOp::create(otherwise, loc, INT32_MAX, 32).getResult());
+  return SplatOp::create(b, loc, indices, search.getResult(0));
 }
 
 namespace {
 /// The least of the indices at which the extreme is, or a NaN: the reduction
 /// gives NaN if there is one.
 struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
+  LowerArgReduce(const TypeConverter &converter, MLIRContext *context,
+                 int64_t leastByLane, int64_t mostByLane)
+      : OpConversionPattern(converter, context), leastByLane(leastByLane),
+        mostByLane(mostByLane) {}
+
   LogicalResult
   matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
@@ -110,12 +174,17 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     Type indices = getRowTileType(dim, rewriter.getI32Type());
     Type reduced = withElement(op.getType(), element);
     Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    Value isHere = buildIsExtreme(rewriter, loc, op.getKind(), row, extreme);
-    Value none = SplatOp::create(
-        rewriter, loc, indices,
-        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
-    Value all = IotaOp::create(rewriter, loc, indices);
-    Value index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
+    Value all, index;
+    if (!isOfGroups && dim.isBound() && dim.getSize() >= leastByLane &&
+        dim.getSize() <= (countSpareBits(row) ? mostByLane / 2 : mostByLane)) {
+      index = buildLaneIndices(rewriter, loc, op, extreme);
+    } else {
+      Value isHere = buildIsExtreme(rewriter, loc, op.getKind(), row, extreme);
+      Value none = buildConstant(rewriter, loc, indices,
+                                 rewriter.getI32IntegerAttr(INT32_MAX));
+      all = IotaOp::create(rewriter, loc, indices);
+      index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
+    }
     Value least =
         ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
     if (isOfGroups) { // where each group begins is 0
@@ -133,6 +202,8 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     rewriter.replaceOp(op, least);
     return success();
   }
+
+  int64_t leastByLane, mostByLane; // elements of a row
 };
 } // namespace
 
@@ -152,7 +223,7 @@ public:
       : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
         isFloat(getElementTypeOrSelf(row.getType()).isF32()),
         indexBits(countSpareBits(row)) {
-    bool isNarrow = dim.isBound() && indexBits < kFractionBits &&
+    bool isNarrow = dim.isBound() && indexBits < kF32FractionBits &&
                     dim.getSize() <= int64_t(1) << indexBits;
     if (!isNarrow)
       indexBits = 32;
@@ -169,9 +240,6 @@ public:
   Value without(Value keys, Value key);
 
 private:
-  static constexpr unsigned kFractionBits = 23; // of f32
-
-  static unsigned countSpareBits(Value row);
   /// `number` in the shape of `like`, with elements of `width` bits.
   Value constant(Value like, int64_t number, unsigned width);
   static Type typed(Value like, Type element) {
@@ -191,33 +259,6 @@ private:
   unsigned indexBits;
 };
 } // namespace
-
-/// How many low bits of all of a row's f32 are 0, unless they are NaN: those
-/// that the dtype it is loaded from lacks.
-unsigned KeyBuilder::countSpareBits(Value row) {
-  if (!getElementTypeOrSelf(row.getType()).isF32())
-    return 0;
-  if (auto splat = row.getDefiningOp<SplatOp>()) {
-    APFloat number(0.0f);
-    if (!matchPattern(splat.getOperand(), m_ConstantFloat(&number)))
-      return 0;
-    return number.bitcastToAPInt().countr_zero();
-  }
-  if (auto select = row.getDefiningOp<arith::SelectOp>())
-    return std::min(countSpareBits(select.getTrueValue()),
-                    countSpareBits(select.getFalseValue()));
-  auto load = row.getDefiningOp<LoadOp>();
-  APFloat other(0.0f);
-  if (!load || (load.getOther() &&
-                !matchPattern(load.getOther(), m_ConstantFloat(&other))))
-    return 0;
-  auto type = dyn_cast<FloatType>(load.getSource().getType().getElementType());
-  if (!type || type.getWidth() > 16)
-    return 0;
-  unsigned fraction = APFloat::semanticsPrecision(type.getFloatSemantics()) - 1;
-  return std::min<unsigned>(kFractionBits - fraction,
-                            other.bitcastToAPInt().countr_zero());
-}
 
 Value KeyBuilder::constant(Value like, int64_t number, unsigned width) {
   return buildConstant(b, loc, like.getType(),
@@ -513,8 +554,11 @@ bool mlafix::reducesNumbers(ReduceOp op) {
 
 void mlafix::populateLowerReductionPatterns(RewritePatternSet &patterns,
                                             const TypeConverter &converter,
-                                            int64_t mostByIndex) {
+                                            int64_t mostByIndex,
+                                            int64_t leastByLane,
+                                            int64_t mostByLane) {
   MLIRContext *context = patterns.getContext();
-  patterns.add<LowerArgReduce, LowerReduceOfBools>(converter, context);
+  patterns.add<LowerReduceOfBools>(converter, context);
+  patterns.add<LowerArgReduce>(converter, context, leastByLane, mostByLane);
   patterns.add<LowerTopK>(converter, context, mostByIndex);
 }

@@ -446,8 +446,11 @@ public:
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
                  LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
         converter, context);
-    populateLowerReductionPatterns(patterns, converter,
-                                   isGPU(target) ? model->byIndexElements : 0);
+    bool isOnGPU = isGPU(target);
+    populateLowerReductionPatterns(
+        patterns, converter, isOnGPU ? model->byIndexElements : 0,
+        model->byLaneElements,
+        isOnGPU ? model->sharedElements * model->threadsPerBlock : 0);
     ConversionTarget legal(*context);
     legal.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });

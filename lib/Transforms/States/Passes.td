@@ -118,7 +118,8 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
-    One comparison finds both, with the float next to the extreme.
+    One comparison finds both, with the float next to the extreme. On a GPU, of rows of 2048 elements and more as long as a lane holds
+    no more than 32 of them, the second one asks only those lanes whose own extreme is the row's.
     `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in
     the low one what makes the lower index the greater key. Where the elements are loaded from 16 bits or fewer, and an index takes no
     more than the bits of f32 that these lack, keys are i32. Other rows of up to 256 elements become, on a GPU, two

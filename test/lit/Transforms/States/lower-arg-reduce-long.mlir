@@ -1,0 +1,45 @@
+// On a GPU, of a long row: a lane whose own extreme is the row's looks for its index, all lanes agree on the least one. Not of rows of which a lane holds many elements, of short rows, nor on a CPU.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byLaneElements=8192}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
+
+!rows = memref<?x4096xf32, strided<[?, 1], offset: ?>>
+!half = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xi32, strided<[1], offset: ?>>
+!tile = tensor<4096xf32, #mlafix.dim<4096>>
+!long = tensor<32000xf32, #mlafix.dim<32000>>
+
+// CHECK-LABEL: mlafix.kernel @greatest
+// CHECK: %[[ROW:.*]] = mlafix.load
+// CHECK: %[[MOST:.*]] = mlafix.reduce max %[[ROW]]
+// CHECK: %[[OWN:.*]] = mlafix.reduce max in_lane %[[ROW]]
+// CHECK: %[[HAS:.*]] = arith.cmpf ugt, %[[OWN]]
+// CHECK: %[[FOUND:.*]] = scf.if %[[HAS]]
+// CHECK: arith.cmpf ugt, %[[ROW]]
+// CHECK: mlafix.reduce min in_lane
+// CHECK: } else {
+// CHECK: %[[EACH:.*]] = mlafix.splat %[[FOUND]]
+// CHECK: mlafix.reduce min %[[EACH]]
+// ALL-LABEL: mlafix.kernel @greatest
+// ALL-NOT: in_lane
+mlafix.kernel @greatest(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "4096"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %best = mlafix.arg_reduce max %v : !tile
+    mlafix.store %best, %y[%t] : i32, !col
+  }
+}
+
+// CHECK-LABEL: mlafix.kernel @of_many
+// CHECK-NOT: in_lane
+mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !half {mlafix.dims = ["n", "32000"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !half -> !long
+    %best = mlafix.arg_reduce min %v : !long
+    mlafix.store %best, %y[%t] : i32, !col
+  }
+}
