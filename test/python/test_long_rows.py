@@ -31,6 +31,13 @@ def probabilities(y: Out[T, "n V"], lse: Out[f32, "n"], best: Out[i32, "n"], lea
 
 
 @mlafix.kernel
+def extremes(most: Out[f32, "n"], least: Out[f32, "n"], first: Out[i32, "n"], last: Out[i32, "n"], x: In[f32, "n V"]):
+    for t in grid("n"):
+        most[t], least[t] = max(x[t]), min(x[t])
+        first[t], last[t] = argmax(x[t]), argmin(x[t])
+
+
+@mlafix.kernel
 def exact(total: Out[f32, "n"], sums: Out[f32, "n V"], most: Out[i32, "n V"], centred: Out[f32, "n V"], ids: Out[i32, "n V"],
           x: In[f32, "n V"], y: In[i32, "n V"]):
     for t in grid("n"):
@@ -306,3 +313,23 @@ def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
     kernel(y, x)
     np.testing.assert_allclose(y, 1 / 128256, rtol=1e-6)
     assert "ld.global" in kernel.ptx("sm_90", V=128256)
+
+
+@pytest.mark.parametrize("size", [96, 1000, 4096])
+def test_extremes_are_the_first_of_equals_and_nan(device: Device, kernels: ModuleType, size: int) -> None:
+    """In one pack, in several ones and at their ends, where the lower index may be in a higher place of its pack."""
+    places = [(5, 40), (31, 32), (15, 16), (63, 64), (33, 65), (0, size - 1), (size - 2, size - 1)]
+    x = np.zeros((2 * len(places) + 3, size), np.float32)
+    for row, (a, b) in enumerate(places):
+        x[row, [a, b]] = 7.0 if row % 2 else -7.0
+        x[len(places) + row, a], x[len(places) + row, [a - 1, b]] = np.inf, np.nan
+    x[-3], x[-2] = -np.inf, np.nan
+    x[-1], x[-1, 50] = -0.0, 0.0
+    results = [device.poisoned((len(x),), np.float32) for _ in range(2)] + [device.poisoned((len(x),), np.int32) for _ in range(2)]
+    kernels.extremes(*results, device.put(x))
+    most, least, first, last = (device.get(one) for one in results)
+    np.testing.assert_array_equal(most, x.max(axis=1))
+    np.testing.assert_array_equal(least, x.min(axis=1))
+    np.testing.assert_array_equal(first[:-1], x.argmax(axis=1)[:-1])
+    np.testing.assert_array_equal(last[:-1], x.argmin(axis=1)[:-1])
+    assert not np.signbit(most[-1]) and np.signbit(least[-1])

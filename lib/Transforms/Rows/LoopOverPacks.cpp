@@ -52,12 +52,21 @@ using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 namespace {
 /// The result of a reduction for each pack of a walk, in a buffer, which is
 /// reduced by the tree of `reduceTree` when the walk is over. Of a longer walk
-/// the buffer holds a part at a time: a block of that tree.
+/// the buffer holds a part at a time: a block of that tree. What depends on no
+/// order is reduced element by element instead: the buffer is a pack of that.
 class WalkPartials {
 public:
   /// Of a reduction to `results` elements, each of as many packs.
   WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
+  /// Of a reduction of packs of `type`, whose order has no influence: begins
+  /// before the walk.
+  WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
+               mlir::VectorType type);
 
+  /// True if `meet` takes packs; else `store` takes what each is reduced to.
+  bool isElementwise() const { return bool(type); }
+  /// Reduces `pack`, if `exists`; null: it does.
+  void meet(mlir::OpBuilder &b, mlir::Value pack, mlir::Value exists);
   /// Keeps `partial`, of the pack that is number `step` of the walk, index.
   void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
   /// Behind the walk: the buffer that begins with the results.
@@ -69,6 +78,7 @@ private:
   void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
 
   ReduceOp op;
+  mlir::VectorType type; // of what is reduced element by element
   int64_t packs, results;
   int64_t block; // packs of a block, a power of two
   mlir::Value buffer;
@@ -171,6 +181,30 @@ WalkPartials::WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs,
     blocks = allocBuffer(kernel, element, llvm::divideCeil(packs, block));
 }
 
+WalkPartials::WalkPartials(OpBuilder &b, KernelOp kernel, ReduceOp op,
+                           VectorType type)
+    : op(op), type(type), packs(1), results(1), block(1) {
+  Type element = type.getElementType();
+  buffer = allocBuffer(kernel, element, type.getNumElements());
+  Location loc = op.getLoc();
+  Value neutral = arith::ConstantOp::create(b, loc,
+                                            neutralOf(op.getKind(), element));
+  vector::StoreOp::create(b, loc,
+                          vector::BroadcastOp::create(b, loc, type, neutral),
+                          buffer, ValueRange{IndexBuilder(b, loc).constant(0)});
+}
+
+void WalkPartials::meet(OpBuilder &b, Value pack, Value exists) {
+  Location loc = op.getLoc();
+  Value zero = IndexBuilder(b, loc).constant(0);
+  Value before =
+      vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
+  Value met = combine(b, loc, op.getKind(), before, pack);
+  if (exists)
+    met = arith::SelectOp::create(b, loc, exists, met, before);
+  vector::StoreOp::create(b, loc, met, buffer, ValueRange{zero});
+}
+
 /// Neighbours are reduced until `left` values are; one without a neighbour is
 /// kept (the tree of reduceTree, in place).
 void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
@@ -223,6 +257,19 @@ void WalkPartials::store(OpBuilder &b, Value partial, Value step) {
 }
 
 Value WalkPartials::finish(OpBuilder &b) {
+  if (isElementwise()) {
+    Location loc = op.getLoc();
+    Value zero = IndexBuilder(b, loc).constant(0);
+    Value pack =
+        vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
+    memref::StoreOp::create(b, loc,
+                            reduceTree(b, loc, op.getKind(), elements), buffer,
+                            ValueRange{zero});
+    return buffer;
+  }
   if (!blocks) {
     reduce(b, buffer, packs, results);
     return buffer;
@@ -273,7 +320,8 @@ private:
   Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
   Value buildOp(OpBuilder &b, Operation *op, const WalkPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const WalkPosition &place);
-  void allocPartials(ArrayRef<Operation *> ops);
+  bool isElementwise(ReduceOp reduce) const;
+  void allocPartials(OpBuilder &b, ArrayRef<Operation *> ops);
   Value buildWalkEnd(OpBuilder &b, Location loc, Type tile);
   void fillPartials(OpBuilder &b, ArrayRef<Operation *> ops, Type tile,
                     Value end);
@@ -406,13 +454,15 @@ Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     const WalkPosition &place) {
   Location loc = reduce.getLoc();
+  Value pack = getPack(b, reduce.getSource(), place);
+  WalkPartials &kept = partials.find(reduce)->second;
+  if (kept.isElementwise())
+    return kept.meet(b, pack, place.place.exists);
   SmallVector<Value> partial = {
-      reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
-                 place.place.exists)};
+      reducePack(b, layout, reduce, pack, place.place.exists)};
   reduceAcrossLanes(b, layout, reduce, partial);
-  partials.find(reduce)->second.store(
-      b, partial.front(),
-      getStep(b, loc, reduce.getSource().getType(), place.base));
+  kept.store(b, partial.front(),
+             getStep(b, loc, reduce.getSource().getType(), place.base));
 }
 
 /// The pack at `place` of what `scan` makes, of all packs up to it.
@@ -501,11 +551,24 @@ void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
       memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
+/// True if `reduce` has packs of a lane alone, and the same result in any
+/// order: all but sums of floats.
+bool LoopDistribution::isElementwise(ReduceOp reduce) const {
+  bool isInOrder =
+      reduce.getKind() == ReduceKind::add && isa<FloatType>(reduce.getType());
+  return !layout.isGPU && !isInOrder && !isRowTile(reduce.getType()) &&
+         layout.packOf(reduce.getSource().getType()) > 1;
+}
+
 /// Gives the reductions and scans among `ops`, of one loop, their buffers.
-void LoopDistribution::allocPartials(ArrayRef<Operation *> ops) {
+void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
       Type row = reduce.getSource().getType();
+      if (isElementwise(reduce)) {
+        partials.try_emplace(op, b, kernel, reduce, layout.packType(row));
+        continue;
+      }
       int64_t packs = layout.packsOf(row);
       int64_t results = isRowTile(reduce.getType())
                             ? packs / layout.packsOfGroup(getTileDim(row))
@@ -547,7 +610,7 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
                                     Type tile, Value end) {
   SmallVector<ReduceOp> reductions;
   for (Operation *op : ops)
-    if (auto reduce = dyn_cast<ReduceOp>(op))
+    if (auto reduce = dyn_cast<ReduceOp>(op); reduce && !isElementwise(reduce))
       reductions.push_back(reduce);
   if (!getTileDim(tile).isBounded() || reductions.empty())
     return;
@@ -572,7 +635,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder b(block.getTerminator());
   Location loc = ops.front()->getLoc();
   IndexBuilder x(b, loc);
-  allocPartials(ops);
+  allocPartials(b, ops);
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
          << " ops on rows of " << getTileDim(tile).str();
   Value end = buildWalkEnd(b, loc, tile);

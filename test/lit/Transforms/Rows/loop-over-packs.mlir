@@ -107,3 +107,38 @@ module attributes {mlafix.target = "x86-64-v3"} {
     }
   }
 }
+
+// -----
+
+// What depends on no order is reduced element by element, and once behind the walk: extremes, and sums of integers.
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!ints = memref<?x64xi32, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!sums = memref<?xi32, strided<[?], offset: ?>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: mlafix.kernel @extremes
+  mlafix.kernel @extremes(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %k: !ints {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                          %y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !sums {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK-DAG: vector.store %{{.*}}, %[[MOST:.*]][%c0{{.*}}] : memref<16xf32>, vector<16xf32>
+      // CHECK-DAG: vector.store %{{.*}}, %[[SUMS:.*]][%c0{{.*}}] : memref<16xi32>, vector<16xi32>
+      // CHECK: scf.for
+      // CHECK: %[[BEFORE:.*]] = vector.load %[[MOST]]
+      // CHECK-NEXT: %[[MET:.*]] = arith.maximumf %[[BEFORE]], %{{.*}} : vector<16xf32>
+      // CHECK-NEXT: vector.store %[[MET]], %[[MOST]]
+      // CHECK: arith.addi %{{.*}} : vector<16xi32>
+      // CHECK: }
+      // CHECK-COUNT-15: arith.maximumf %{{.*}} : f32
+      // CHECK-COUNT-15: arith.addi %{{.*}} : i32
+      %v = mlafix.load %x[%t] : !rows -> tensor<64xf32, #mlafix.dim<64>>
+      %w = mlafix.load %k[%t] : !ints -> tensor<64xi32, #mlafix.dim<64>>
+      %most = mlafix.reduce max %v : tensor<64xf32, #mlafix.dim<64>>
+      %sum = mlafix.reduce add %w : tensor<64xi32, #mlafix.dim<64>>
+      mlafix.store %most, %y[%t] : f32, !col
+      mlafix.store %sum, %z[%t] : i32, !sums
+    }
+  }
+}
