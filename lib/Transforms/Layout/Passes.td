@@ -41,6 +41,10 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     - Before it comes the same for dense rows and scalars with identical strides, which needs few strides: `dense` out
       of place, and `place` in place if outputs may be inputs.
     - `any` has no such guards.
+    - Rows along a dim with a bound get the same for sizes that are multiples of packs, `whole_dense` and `whole_place`.
+      Where they move single elements, `dense` and `place` gain nothing and are not there.
+    - Before those, large bounds get code versions for smaller ones: `most256_whole_dense`, `most256_fast` and so on,
+      with the lanes of their bound.
     - A CPU, where a row has one lane, gets `streamed`, with streaming stores, for aligned outputs that are larger than
       the caches and are no inputs.
     - `apart` computes the scalars of 16 rows at once, for outputs that are no inputs, if there is enough to compute.
@@ -48,7 +52,7 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   }];
   let options = [
     TargetOption<>, MachineOption<>,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any), to inspect its code">];
+    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any; of rows with a bound also most256_whole_dense and so on), to inspect its code">];
 }
 
 #endif // MLAFIX_TRANSFORMS_LAYOUT_PASSES

@@ -187,8 +187,8 @@ WalkPartials::WalkPartials(OpBuilder &b, KernelOp kernel, ReduceOp op,
   Type element = type.getElementType();
   buffer = allocBuffer(kernel, element, type.getNumElements());
   Location loc = op.getLoc();
-  Value neutral = arith::ConstantOp::create(b, loc,
-                                            neutralOf(op.getKind(), element));
+  Value neutral =
+      arith::ConstantOp::create(b, loc, neutralOf(op.getKind(), element));
   vector::StoreOp::create(b, loc,
                           vector::BroadcastOp::create(b, loc, type, neutral),
                           buffer, ValueRange{IndexBuilder(b, loc).constant(0)});
@@ -197,8 +197,7 @@ WalkPartials::WalkPartials(OpBuilder &b, KernelOp kernel, ReduceOp op,
 void WalkPartials::meet(OpBuilder &b, Value pack, Value exists) {
   Location loc = op.getLoc();
   Value zero = IndexBuilder(b, loc).constant(0);
-  Value before =
-      vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
+  Value before = vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
   Value met = combine(b, loc, op.getKind(), before, pack);
   if (exists)
     met = arith::SelectOp::create(b, loc, exists, met, before);
@@ -260,14 +259,12 @@ Value WalkPartials::finish(OpBuilder &b) {
   if (isElementwise()) {
     Location loc = op.getLoc();
     Value zero = IndexBuilder(b, loc).constant(0);
-    Value pack =
-        vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
+    Value pack = vector::LoadOp::create(b, loc, type, buffer, ValueRange{zero});
     SmallVector<Value> elements;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
       elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
-    memref::StoreOp::create(b, loc,
-                            reduceTree(b, loc, op.getKind(), elements), buffer,
-                            ValueRange{zero});
+    memref::StoreOp::create(b, loc, reduceTree(b, loc, op.getKind(), elements),
+                            buffer, ValueRange{zero});
     return buffer;
   }
   if (!blocks) {

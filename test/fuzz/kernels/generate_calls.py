@@ -37,10 +37,11 @@ LONG = 60000
 
 
 def _sliced(kernel: Kernel, dim: str) -> int:
-    """The least size that a dim may be bound to: 1, or what has all slices of rows along it."""
+    """The least size that a dim may be bound to: 1, or what has all slices of rows along it, and begins what is read into them."""
     loads = [(node.attrs["tensor"], node.attrs["slice"]) for node in kernel.nodes() if node.op == "load" and "slice" in node.attrs]
     stores = [(s.tensor, s.slice) for s in all_statements(kernel.body) if isinstance(s, Store) and s.slice]
-    return max([1, *(end for tensor, (_, end) in [*loads, *stores] if parse_dim(kernel.tensor(tensor).dims[-1])[0] == dim)])
+    begun = [node.attrs["first"] for node in kernel.nodes() if node.op == "load" and node.attrs.get("into") == dim]
+    return max([1, *begun, *(end for tensor, (_, end) in [*loads, *stores] if parse_dim(kernel.tensor(tensor).dims[-1])[0] == dim)])
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
