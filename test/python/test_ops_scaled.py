@@ -19,6 +19,7 @@ from mlafix.kernels import merge  # noqa: E402
 from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 N, H, D = 7, 6, 256
+SHORT = 64  # of rows whose length plays no part: compiling takes a third of the time
 NONE = -np.inf
 
 
@@ -39,52 +40,52 @@ def states(rng: np.random.Generator, dtype: np.dtype, lead: tuple[int, ...], lse
     return (rng.standard_normal(lead) * size).astype(dtype), rng.standard_normal(lse).astype(F32)
 
 
-def two(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+def two(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
     """Prefix and suffix; tokens with one side, with none, and with NaN in what has no weight."""
-    (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, D), (H, N)) for _ in range(2))
+    (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, dim), (H, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
     a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
     a[4, 2, 5] = np.nan  # which counts
     return (lambda a, s, b, t, **given: ops.merge_attn_states(a, s, b, t, context_rows=6, **given)), [a, a_lse, b, b_lse]
 
 
-def dense(rng: np.random.Generator, dtype: np.dtype, count: int = 11) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    v, s = states(rng, dtype, (N, count, H, D), (N, count, H))
+def dense(rng: np.random.Generator, dtype: np.dtype, dim: int = D, count: int = 11) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (N, count, H, dim), (N, count, H))
     s[2], s[3, : count - 1] = NONE, NONE
     v[2] = np.nan
     return ops.merge_states, [v, s]
 
 
-def few(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    return dense(rng, dtype, 4)
+def few(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    return dense(rng, dtype, dim, 4)
 
 
-def ragged(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    v, s = states(rng, dtype, (30, H, D), (30, H))
+def ragged(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (30, H, dim), (30, H))
     return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]  # a run that is empty, two that are wrong
 
 
-def listed(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    v, s = states(rng, dtype, (3, N, H, D), (3, N, H))
+def listed(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (3, N, H, dim), (3, N, H))
     s[:, 2] = NONE
     return (lambda v, s, **given: ops.merge_states_list(list(v), list(s), **given)), [v, s]
 
 
-def split(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
-    v, s = states(rng, dtype, (5, N, 1, H, D), (5, N, 1, H))
+def split(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (5, N, 1, H, dim), (5, N, 1, H))
     s[:, 2] = NONE
     return ops.combine_split_kv, [v, s]
 
 
-def mapped(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+def mapped(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callable[..., Any], list[np.ndarray]]:
     """A group for each row, in another order: one without parts, one with parts that are none."""
-    v, s = states(rng, dtype, (20, H, D), (20, H))
+    v, s = states(rng, dtype, (20, H, dim), (20, H))
     v[4], s[4] = np.nan, NONE
     indptr, rows = np.array([0, 3, 3, 9, 12, 13, 19, 22], np.int32), np.array([4, 3, 0, 6, 1, 5, 2], np.int32)
     parts = np.concatenate([rng.permutation(20), [-1, 40]]).astype(np.int32)
 
     def call(v: Any, s: Any, *maps: Any, out: Any = None, out_lse: Any = None, **given: Any) -> tuple[Any, Any]:
-        out, out_lse = outputs(v, "v", out, out_lse, True, given.get("out_format"), shape=(N, H, D))
+        out, out_lse = outputs(v, "v", out, out_lse, True, given.get("out_format"), shape=(N, H, dim))
         ops.merge_states_mapped(out, v, s, *maps, out_lse=out_lse, **given)
         return out, out_lse
 
@@ -162,7 +163,7 @@ def check_joined(q: np.ndarray, scales: np.ndarray, want: np.ndarray, joined: in
 @pytest.mark.parametrize("name", CALLS)
 def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, joined: int) -> None:
     """A scale for each two heads: in rows, in columns with padding, and powers of two in bytes; for each three, in one of these."""
-    call, inputs = CALLS[name](rng, BF16)
+    call, inputs = CALLS[name](rng, BF16, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*given)
     groups = H // joined
@@ -172,7 +173,7 @@ def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: D
         q, q_lse = call(*given, out_format=ops.Fp8Groups(scales[:, None] if name == "split" else scales, quantize_from="output"))
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
-        check_joined(device.get(q), device.get(scales), device.get(merged).reshape(N, H, D), joined, poisoned.dtype == E8M0)
+        check_joined(device.get(q), device.get(scales), device.get(merged).reshape(N, H, SHORT), joined, poisoned.dtype == E8M0)
 
 
 def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Generator) -> None:
@@ -192,7 +193,7 @@ def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Gener
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
     """A merge into f32, then a product with the reciprocal, then fp8: as `Fp8` of `merge_attn_states`."""
-    call, inputs = CALLS[name](rng, dtype)
+    call, inputs = CALLS[name](rng, dtype, SHORT)
     given = [device.put(array) for array in inputs]
     merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
     for scale in (0.0137, 1.7):
