@@ -102,7 +102,7 @@ def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
     kernels = [pair for module in MODULES for pair in kernels_of(LIBRARY / f"{module}.py")]
     rng = random.Random(7)
     made = refused = 0
-    for _ in range(500):
+    for _ in range(250):
         kernel, header = rng.choice(kernels)
         kernel = Mangler(rng, rng.choice([0.01, 0.03, 0.1])).visit(copy.deepcopy(kernel))
         kernel.decorator_list = [ast.Name("kernel", ast.Load())]
@@ -116,4 +116,4 @@ def test_mangled_kernels_raise_nothing_but_compile_errors(folder: Path) -> None:
         except mlafix.CompileError as error:
             refused += 1
             assert error.file and error.line, error.message
-    assert made > 50 and refused > 150
+    assert made > 25 and refused > 75
