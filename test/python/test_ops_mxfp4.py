@@ -77,11 +77,15 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any, rule: str) -> None:
+    """Every call meets every layout and every row of the table; a row but the first meets each layout in some of the calls."""
     call, inputs = CALLS[name](rng, dtype)
+    is_first, turn = (dtype, source) == (BF16, "output"), list(CALLS).index(name) + RULES.index(rule)
     given = [device.put(array) for array in inputs]
     wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
     merged, lse = call(*(given if source == "output" else wide))
-    for layout, poisoned in memories().items():
+    for i, (layout, poisoned) in enumerate(memories().items()):
+        if not is_first and (i + turn) % 3:
+            continue
         scales, first = device.put(poisoned), 101 if layout == "words" else 0
         tiled = layout in ("tiles", "words")
         shaped = scales[:, None] if name == "split" and not tiled else scales
