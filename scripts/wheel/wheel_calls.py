@@ -252,8 +252,7 @@ def counted(dim: int, name: str, base: str) -> Iterator[Request]:
     yield ops.combine_split_kv, {**given, "out_dtype": name, "beside": floats(1, 1, H, dim, of=DTYPES[name]), "beside_lse": floats(1, 1, H)}
     if base == "e":
         yield ops.combine_split_kv, {**given, "out_dtype": name, "sinks": floats(H)}
-        if dim == 128:
-            yield ops.combine_split_kv, {**segments, "out_format": ops.Fp8(1.0)}
+        yield ops.combine_split_kv, {**segments, "out_format": ops.Fp8(1.0)}
 
 
 def in_fp8(dim: int, name: str) -> Iterator[Request]:
@@ -351,7 +350,7 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
                 continue
             yield from blanks(dim, name)
             yield from others(dim, name)
-            if dim in FORMATTED:
+            if dim in FAST:
                 yield from ranks(dim, name, "e")
             if name == "bf16":
                 yield from rare_in_bf16(dim)
