@@ -72,25 +72,27 @@ def numbers(rng: np.random.Generator, rows: int, size: int, dtype: type) -> np.n
 )  # fmt: skip
 def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, size: int) -> None:
     x = numbers(rng, 6, size, DTYPES[dtype])
-    values, found = device.poisoned((6, k), np.int32 if dtype == "i32" else F32), device.poisoned((6, k), np.int32)
+    value = np.int32 if dtype == "i32" else F32
+    values, found = device.poisoned((6, k), value), device.poisoned((6, k), np.int32)
     load(tmp_path, best(k, dtype)).k(values, found, device.put(x))
     device.synchronize()
     want = order(x)[:, :k]
     np.testing.assert_array_equal(device.get(found), want)
-    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1).astype(values.dtype))
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1).astype(value))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "i32", "bf16", "f16"])
 @pytest.mark.parametrize(("k", "groups", "size"), [(2, 8, 32), (2, 3, 5), (1, 4, 1), (4, 2, 96), (2, 16, 8)])
 def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, groups: int, size: int) -> None:
     x = numbers(rng, 5, groups * size, DTYPES[dtype])
-    values, found = device.poisoned((5, k, groups), np.int32 if dtype == "i32" else F32), device.poisoned((5, k, groups), np.int32)
+    value = np.int32 if dtype == "i32" else F32
+    values, found = device.poisoned((5, k, groups), value), device.poisoned((5, k, groups), np.int32)
     load(tmp_path, best(k, dtype)).groups(values, found, device.put(x))
     device.synchronize()
     wide = x.reshape(5, groups, size)
     want = order(wide)[..., :k]
     np.testing.assert_array_equal(device.get(found), want.transpose(0, 2, 1))
-    np.testing.assert_array_equal(device.get(values), np.take_along_axis(wide, want, 2).transpose(0, 2, 1).astype(values.dtype))
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(wide, want, 2).transpose(0, 2, 1).astype(value))
 
 
 def test_narrow_elements_beside_others(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
