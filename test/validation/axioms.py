@@ -32,8 +32,13 @@ class Approximations:
         for known, other in self.seen[function]:
             self.facts.append(f.implies(f.same(known, operand), f.same(other, result)))
         self.seen[function].append((operand, result))
-        self.facts.extend(getattr(self, "_" + function)(operand, result))
+        self.facts.extend(self.of(function, operand, result))
         return result
+
+    def of(self, function: str, operand: object, result: object) -> list[object]:
+        """The facts of one application by itself."""
+        facts: list[object] = getattr(self, "_" + function)(operand, result)
+        return facts
 
     def _nan(self, x: object, y: object) -> object:
         f = self.floats

@@ -29,6 +29,8 @@ class Query:
     name: str
     given: list[object]
     claim: object
+    example: tuple[object, ...] = ()
+    """What `given` allows, down to numbers."""
 
 
 class Row:
@@ -55,7 +57,8 @@ class Row:
             yield Query(f"N4: only state {i} is live", [*others, live[i], f.negate(nan[i])], copy)
             far = [self._is_far_below(other, lse) for j, other in enumerate(self.lses) if j != i]
             if far:
-                yield Query(f"N5: the weights of all but state {i} are zero", [live[i], f.negate(nan[i]), *far], copy)
+                example = tuple(f.same(other, f.number(0.0 if j == i else -2 * _FAR)) for j, other in enumerate(self.lses))
+                yield Query(f"N5: the weights of all but state {i} are zero", [live[i], f.negate(nan[i]), *far], copy, example)
             yield Query(f"N6: the lse of state {i} is NaN", [nan[i]], f.both(f.is_nan(self.out), f.is_nan(self.lse)))
 
     def _is_far_below(self, lse: object, largest: object) -> object:
@@ -82,11 +85,10 @@ class Answer:
     inputs: dict[str, str]
 
 
-def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300) -> Answer:
-    """The solver's answer; a formula that it has proved for `floats` before, of another kernel, is not proved again."""
-    formula = frozenset([*path.conditions, *path.approximations.facts, *query.given, floats.negate(query.claim)])
+def solve(floats: Floats, formula: frozenset[object], seconds: float) -> tuple[Result, Bitwuzla | None]:
+    """The solver's result, and itself where it has one for this formula alone; a formula without a solution is kept for `floats`."""
     if formula in floats.proved:
-        return Answer(query.name, True, {})
+        return Result.UNSAT, None
     options = Options()
     options.set(Option.PRODUCE_MODELS, True)
     options.set(Option.TIME_LIMIT_PER, int(1000 * seconds))
@@ -96,7 +98,34 @@ def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300
     result = solver.check_sat()
     if result == Result.UNSAT:
         floats.proved.add(formula)
-    if result != Result.SAT:
+    return result, solver
+
+
+def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[object]:
+    """The weights and reciprocals that are 0 or 1 in the query's example, and whenever what it gives holds: each is proved of that, and of
+    those before it.
+
+    By itself the solver finds them within the products that they decide, which takes it several times as long.
+    """
+    result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
+    if result != Result.SAT or example is None:  # the example takes another path
+        return []
+    found: list[object] = []
+    for function in ("ex2", "rcp"):
+        for operand, value in path.approximations.seen.get(function, []):
+            known = [*path.conditions, *query.given, *path.approximations.of(function, operand, value), *found]
+            for claim in (floats.same(value, floats.number(number)) for number in (1.0, 0.0)):
+                if example.get_value(claim).is_true() and solve(floats, frozenset([*known, floats.negate(claim)]), seconds)[0] == Result.UNSAT:
+                    found.append(claim)
+    return found
+
+
+def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300) -> Answer:
+    """The solver's answer; a formula that it has proved for `floats` before, of another kernel, is not proved again."""
+    given = [*path.conditions, *path.approximations.facts, *query.given]
+    steps = decided(floats, path, query, seconds) if query.example else []
+    result, solver = solve(floats, frozenset([*given, *steps, floats.negate(query.claim)]), seconds)
+    if result != Result.SAT or solver is None:
         return Answer(query.name, True if result == Result.UNSAT else None, {})
     terms = {**row.inputs, "the result": row.out, "its lse": row.lse}
     return Answer(query.name, False, {name: str(solver.get_value(term)) for name, term in terms.items()})
