@@ -144,7 +144,8 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
-  // Two rows share a multiprocessor, each held in half of its registers.
+  // Two rows share a multiprocessor, each held in half of its registers: what
+  // chooseLayout gives such lanes more than two packs for.
   if (!isRagged && layout.getLanes() == machine.threadsPerBlock / 2 &&
       layout.getPacks() > 2)
     return 2;

@@ -31,6 +31,23 @@ static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
              : Value(SplatOp::create(b, loc, row, reduced));
 }
 
+/// `number`, or a row of it along the dim of `like` where that is a row.
+static Value buildConstant(OpBuilder &b, Location loc, Type like,
+                           TypedAttr number) {
+  Value scalar = arith::ConstantOp::create(b, loc, number);
+  Type type = withElement(like, number.getType());
+  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
+                         : scalar;
+}
+
+/// 0 in place of -0, of a number or a row.
+static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
+  if (!getElementTypeOrSelf(value.getType()).isF32())
+    return value;
+  Value zero = buildConstant(b, loc, value.getType(), b.getF32FloatAttr(0));
+  return arith::AddFOp::create(b, loc, value, zero);
+}
+
 constexpr unsigned kF32FractionBits = 23;
 
 /// How many low bits of all of a row's f32 are 0, unless they are NaN: those
@@ -69,17 +86,12 @@ static unsigned countSpareBits(Value row) {
 /// exceeds in the comparison that NaN passes; if it is -inf, NaN, which all
 /// elements exceed then.
 static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
-  auto constant = [&](Type element, TypedAttr number) -> Value {
-    Value scalar = arith::ConstantOp::create(b, loc, number);
-    Type type = withElement(greatest.getType(), element);
-    return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
-                           : scalar;
-  };
   auto integer = [&](int32_t number) {
-    return constant(b.getI32Type(), b.getI32IntegerAttr(number));
+    return buildConstant(b, loc, greatest.getType(),
+                         b.getI32IntegerAttr(number));
   };
   auto number = [&](float value) {
-    return constant(b.getF32Type(), b.getF32FloatAttr(value));
+    return buildConstant(b, loc, greatest.getType(), b.getF32FloatAttr(value));
   };
   auto compare = [&](arith::CmpFPredicate predicate, Value other) -> Value {
     return arith::CmpFOp::create(b, loc, predicate, greatest, other);
@@ -96,15 +108,6 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       b, loc, compare(arith::CmpFPredicate::UNO, greatest),
       number(std::numeric_limits<float>::infinity()),
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
-}
-
-/// `number`, or a row of it along the dim of `like` where that is a row.
-static Value buildConstant(OpBuilder &b, Location loc, Type like,
-                           TypedAttr number) {
-  Value scalar = arith::ConstantOp::create(b, loc, number);
-  Type type = withElement(like, number.getType());
-  return isRowTile(type) ? Value(SplatOp::create(b, loc, type, scalar))
-                         : scalar;
 }
 
 /// Where `row`, or a number of it, is the row's extreme, which is `extreme`: i1
@@ -127,6 +130,17 @@ static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                                all(above));
 }
 
+/// The indices of a row where it has its extreme, INT32_MAX elsewhere.
+static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
+                          Value extreme) {
+  Value row = op.getSource();
+  Type type = getRowTileType(getTileDim(row.getType()), b.getI32Type());
+  Value isHere = buildIsExtreme(b, loc, op.getKind(), row, extreme);
+  Value none = buildConstant(b, loc, type, b.getI32IntegerAttr(INT32_MAX));
+  Value all = IotaOp::create(b, loc, type);
+  return arith::SelectOp::create(b, loc, isHere, all, none);
+}
+
 /// The least index of those elements of a lane that are the row's extreme,
 /// INT32_MAX if there is none, in each element of a row: few lanes look at
 /// their elements one by one.
@@ -141,12 +155,9 @@ static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
   Type indices = getRowTileType(getTileDim(row.getType()), b.getI32Type());
   OpBuilder then = search.getThenBodyBuilder(),
             otherwise = search.getElseBodyBuilder();
-  Value isHere = buildIsExtreme(then, loc, op.getKind(), row, extreme);
-  Value found = arith::SelectOp::create(
-      then, loc, isHere, IotaOp::create(then, loc, indices),
-      buildConstant(then, loc, indices, then.getI32IntegerAttr(INT32_MAX)));
-  found = ReduceOp::create(then, loc, b.getI32Type(), ReduceKind::min, found,
-                           /*in_lane=*/true);
+  Value found = ReduceOp::create(then, loc, b.getI32Type(), ReduceKind::min,
+                                 buildIndices(then, loc, op, extreme),
+                                 /*in_lane=*/true);
   scf::YieldOp::create(then, loc, found);
   scf::YieldOp::create(
       otherwise, loc,
@@ -174,20 +185,15 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     Type indices = getRowTileType(dim, rewriter.getI32Type());
     Type reduced = withElement(op.getType(), element);
     Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    Value all, index;
-    if (!isOfGroups && dim.isBound() && dim.getSize() >= leastByLane &&
-        dim.getSize() <= (countSpareBits(row) ? mostByLane / 2 : mostByLane)) {
-      index = buildLaneIndices(rewriter, loc, op, extreme);
-    } else {
-      Value isHere = buildIsExtreme(rewriter, loc, op.getKind(), row, extreme);
-      Value none = buildConstant(rewriter, loc, indices,
-                                 rewriter.getI32IntegerAttr(INT32_MAX));
-      all = IotaOp::create(rewriter, loc, indices);
-      index = arith::SelectOp::create(rewriter, loc, isHere, all, none);
-    }
+    bool isByLane =
+        !isOfGroups && dim.isBound() && dim.getSize() >= leastByLane &&
+        dim.getSize() <= (countSpareBits(row) ? mostByLane / 2 : mostByLane);
+    Value index = isByLane ? buildLaneIndices(rewriter, loc, op, extreme)
+                           : buildIndices(rewriter, loc, op, extreme);
     Value least =
         ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
     if (isOfGroups) { // where each group begins is 0
+      Value all = IotaOp::create(rewriter, loc, indices);
       Value first =
           ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
       least = arith::SubIOp::create(rewriter, loc, least, first);
@@ -245,8 +251,9 @@ private:
   static Type typed(Value like, Type element) {
     return withElement(like.getType(), element);
   }
-  /// The bits of a float that a key has.
+  /// The bits of a float that a key has, and those of an index.
   int32_t getValueMask() const { return isNarrow() ? -(1 << indexBits) : -1; }
+  int32_t getIndexMask() const { return isNarrow() ? ~getValueMask() : -1; }
   /// Exchanges the order of the negative floats' bits, as integers, with that
   /// of the floats, and back.
   Value turnNegative(Value bits);
@@ -276,14 +283,10 @@ Value KeyBuilder::keys(bool inGroups) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   Value order = row;
   if (isFloat) {
-    Value zero = SplatOp::create(
-        b, loc, row.getType(),
-        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)));
     Value isNaN =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
-    Value oneZero = arith::AddFOp::create(b, loc, row, zero); // of either sign
-    order = turnNegative(
-        arith::BitcastOp::create(b, loc, typed(row, i32), oneZero));
+    order = turnNegative(arith::BitcastOp::create(b, loc, typed(row, i32),
+                                                  dropSignOfZero(b, loc, row)));
     order = arith::SelectOp::create(
         b, loc, isNaN, constant(row, INT32_MAX & getValueMask(), 32), order);
   }
@@ -294,8 +297,8 @@ Value KeyBuilder::keys(bool inGroups) {
     first = BroadcastOp::create(b, loc, index.getType(), first);
     index = arith::SubIOp::create(b, loc, index, first);
   }
-  int32_t indexMask = isNarrow() ? ~getValueMask() : -1;
-  index = arith::XOrIOp::create(b, loc, index, constant(index, indexMask, 32));
+  index =
+      arith::XOrIOp::create(b, loc, index, constant(index, getIndexMask(), 32));
   if (isNarrow())
     return arith::OrIOp::create(b, loc, order, index);
   Value high = arith::ShLIOp::create(
@@ -320,13 +323,12 @@ Value KeyBuilder::value(Value key) {
 }
 
 Value KeyBuilder::index(Value key) {
-  if (isNarrow()) {
-    Value mask = constant(key, ~getValueMask(), 32);
-    return arith::XOrIOp::create(
-        b, loc, arith::AndIOp::create(b, loc, key, mask), mask);
-  }
-  Value low = arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
-  return arith::XOrIOp::create(b, loc, low, constant(low, -1, 32));
+  Value mask = constant(key, getIndexMask(), 32);
+  Value low =
+      isNarrow()
+          ? Value(arith::AndIOp::create(b, loc, key, mask))
+          : arith::TruncIOp::create(b, loc, typed(key, b.getI32Type()), key);
+  return arith::XOrIOp::create(b, loc, low, mask);
 }
 
 Value KeyBuilder::without(Value keys, Value key) {
@@ -443,16 +445,6 @@ std::pair<Value, Value> GreatestFinder::next() {
   }
   found.push_back(index);
   return {greatest, index};
-}
-
-/// 0 in place of -0, of a number or a row.
-static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
-  if (!getElementTypeOrSelf(value.getType()).isF32())
-    return value;
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0));
-  if (isRowTile(value.getType()))
-    zero = SplatOp::create(b, loc, value.getType(), zero);
-  return arith::AddFOp::create(b, loc, value, zero);
 }
 
 /// Of long rows, of narrow keys, and on a CPU: a reduction for each element, of
