@@ -43,9 +43,9 @@ mlafix.kernel @k(
     // LOWER: %[[MOST:.*]] = mlafix.reduce max %[[V]] : tensor<384xf32, #mlafix.dim<4 x 96>> -> tensor<4xf32, #mlafix.dim<4>>
     // LOWER: arith.bitcast %[[MOST]]
     // LOWER: mlafix.broadcast
-    // LOWER: %[[ALL:.*]] = mlafix.iota : tensor<384xi32, #mlafix.dim<4 x 96>>
     // LOWER: %[[LEAST:.*]] = mlafix.reduce min {{.*}} -> tensor<4xi32, #mlafix.dim<4>>
-    // LOWER: %[[FIRST:.*]] = mlafix.reduce min %[[ALL]]
+    // LOWER: %[[INDEX:.*]] = mlafix.iota : tensor<384xi32, #mlafix.dim<4 x 96>>
+    // LOWER: %[[FIRST:.*]] = mlafix.reduce min %[[INDEX]]
     // LOWER: arith.subi %[[LEAST]], %[[FIRST]]
     %i = mlafix.arg_reduce max %v : tensor<?xf32, #mlafix.dim<"G" x "K">> -> tensor<?xi32, #mlafix.dim<"G">>
     // CHECK: mlafix.broadcast {{.*}} -> tensor<32xi32, #mlafix.dim<4 x 8>>
