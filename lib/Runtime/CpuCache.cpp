@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -26,8 +25,9 @@ namespace {
 /// Processors in a list such as "0-3,8".
 int64_t countProcessors(const std::string &list) {
   int64_t count = 0;
-  std::istringstream ranges(list);
-  for (std::string range; std::getline(ranges, range, ',');) {
+  for (size_t begin = 0, end; begin < list.size(); begin = end + 1) {
+    end = std::min(list.find(',', begin), list.size());
+    std::string range = list.substr(begin, end - begin);
     size_t dash = range.find('-');
     count += dash == range.npos ? 1
                                 : std::atoll(range.c_str() + dash + 1) -

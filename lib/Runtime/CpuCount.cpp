@@ -10,10 +10,9 @@
 #include "ThreadPool.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <sched.h>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,11 +49,10 @@ int quotaThreads(double quota, double period) {
 int quotaV2(const std::string &mount, std::string group) {
   int least = 0;
   for (;;) {
-    std::istringstream line(readLine(mount + group + "/cpu.max"));
-    std::string quota;
-    double period = 0;
-    if (line >> quota >> period) // "max 100000": no limit
-      if (int threads = quotaThreads(std::atof(quota.c_str()), period))
+    double quota = 0, period = 0; // "max 100000": no limit
+    std::string line = readLine(mount + group + "/cpu.max");
+    if (std::sscanf(line.c_str(), "%lf %lf", &quota, &period) == 2)
+      if (int threads = quotaThreads(quota, period))
         least = least ? std::min(least, threads) : threads;
     size_t slash = group.rfind('/');
     if (group.empty() || slash == group.npos)
@@ -77,8 +75,7 @@ int quotaV1(const std::string &group) {
 
 int cgroupThreads() {
   int least = 0;
-  std::ifstream file("/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string &line : readLines("/proc/self/cgroup")) {
     // "0::/user.slice" (version 2) or "4:cpu,cpuacct:/docker/..." (version 1)
     size_t first = line.find(':');
     size_t second = first == line.npos ? line.npos : line.find(':', first + 1);

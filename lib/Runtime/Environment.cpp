@@ -15,7 +15,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
+#include <memory>
 
 using namespace mlafix::runtime;
 
@@ -115,9 +115,23 @@ void mlafix::runtime::reloadEnvironmentForTesting() {
   instance.get(readAll) = readAll();
 }
 
+std::vector<std::string> mlafix::runtime::readLines(const std::string &path) {
+  struct Closer {
+    void operator()(std::FILE *file) const { std::fclose(file); }
+  };
+  std::vector<std::string> lines;
+  std::unique_ptr<std::FILE, Closer> file(std::fopen(path.c_str(), "re"));
+  bool inLine = false;
+  for (int c; file && (c = std::getc(file.get())) != EOF; inLine = c != '\n') {
+    if (!inLine)
+      lines.emplace_back();
+    if (c != '\n')
+      lines.back() += static_cast<char>(c);
+  }
+  return lines;
+}
+
 std::string mlafix::runtime::readLine(const std::string &path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
+  std::vector<std::string> lines = readLines(path);
+  return lines.empty() ? "" : lines.front();
 }
