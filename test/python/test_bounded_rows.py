@@ -15,7 +15,7 @@ from numerics import BF16, F32
 from sources import load
 
 import mlafix
-from mlafix import _runtime
+from mlafix import _runtime, explain
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -98,6 +98,12 @@ def sliced(y: Out[f32, "n v<=4096"], first: Out[f32, "n"], x: In[f32, "n v"]):
     for t in grid("n"):
         y[t] = x[t] + 1.0
         first[t] = sum(x[t, 100:200])
+
+
+@mlafix.kernel
+def beside_a_slice(y: Out[f32, "n v<=4096"], x: In[f32, "n v"], w: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t] + sum(w[t, 2900:3000])
 
 
 @mlafix.kernel
@@ -358,9 +364,15 @@ def test_which_kernels_have_them(kernels: ModuleType) -> None:
         assert bounds_of(kernels.cumulate, target, I="i32") == []  # of one row
         assert bounds_of(kernels.stepped, target, v=4096) == []
         assert bounds_of(kernels.sliced, target) == steps[-2:]  # a slice ends at 200
+        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # of another row
         assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # zeros up to 1000
         assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the other rows are as long
         assert bounds_of(kernels.beside, target, D=4096) == []
+
+
+def test_a_page_says_up_to_which_size_a_version_goes(kernels: ModuleType) -> None:
+    page = explain.write_page(explain.facts_of_kernel(kernels.stepped, {}, "sm_90"))
+    assert all(f"v of y at most {step}" in page for step in STEPS)
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 32, 33])

@@ -144,14 +144,13 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
-  // Two rows share a multiprocessor, each held in half of its registers: what
-  // chooseLayout gives such lanes more than two packs for.
-  if (!isRagged && layout.getLanes() == machine.threadsPerBlock / 2 &&
-      layout.getPacks() > 2)
-    return 2;
-  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1 ||
+  if (isRagged || layout.getPack() == 1 ||
       !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
+  // Two rows share a multiprocessor, each held in half of its registers:
+  // chooseLayout gives such lanes more than two packs for nothing else.
+  if (layout.getPacks() > 2)
+    return layout.getLanes() == machine.threadsPerBlock / 2 ? 2 : 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters

@@ -18,20 +18,6 @@ using namespace mlafix;
 
 using NewDims = SmallVector<std::pair<DimAttr, DimAttr>>;
 
-KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
-                                  LayoutAttr layout,
-                                  ArrayRef<Attribute> guards) {
-  OpBuilder b(kernel);
-  auto clone = cast<KernelOp>(b.clone(*kernel));
-  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
-  clone.setLayoutAttr(layout);
-  SmallVector<Attribute> all(guards);
-  if (ArrayAttr given = kernel.getGuardsAttr())
-    llvm::append_range(all, given);
-  clone.setGuardsAttr(b.getArrayAttr(all));
-  return clone;
-}
-
 /// Gives rows of `kernel` along the first dim of each pair the second.
 static void replaceDims(KernelOp kernel, const NewDims &dims) {
   AttrTypeReplacer replacer;
@@ -53,11 +39,9 @@ static void replaceDims(KernelOp kernel, const NewDims &dims) {
   // Their types are no elements that the replacer knows.
   replacer.addReplacement([&](DenseElementsAttr row) -> Attribute {
     auto type = cast<ShapedType>(replacer.replace(row.getType()));
-    if (row.isSplat())
-      return row.resizeSplat(type);
-    auto values = llvm::to_vector(row.getValues<Attribute>());
-    values.resize(type.getNumElements());
-    return DenseElementsAttr::get(type, values);
+    // A row of other constants has a size, which the launch does not change.
+    assert(row.isSplat() && "along a dim with a bound, constants are equal");
+    return row.resizeSplat(type);
   });
   replacer.recursivelyReplaceElementsIn(kernel, /*replaceAttrs=*/true,
                                         /*replaceLocs=*/false,
@@ -101,14 +85,17 @@ static bool hasKnownRows(KernelOp kernel) {
          });
 }
 
-/// The least bound that all accesses allow: slices end there, and rows that are
-/// read into longer ones begin there.
+/// The least bound that all accesses allow: slices of rows with a bound end
+/// there, and what is read into longer rows begins there.
 static int64_t getLeastBound(KernelOp kernel) {
   int64_t least = 1;
   for (const MemoryAccess &access : collectAccesses(kernel)) {
-    if (access.slice)
+    bool endsAtLaunch = ShapedType::isDynamic(
+        cast<MemRefType>(access.memref.getType()).getShape().back());
+    if (access.slice && endsAtLaunch)
       least = std::max(least, access.slice->end);
-    if (auto load = dyn_cast<LoadIntoOp>(access.op))
+    if (auto load = dyn_cast<LoadIntoOp>(access.op);
+        load && getTileDim(load.getType()).isBounded())
       least = std::max<int64_t>(least, load.getFirst());
   }
   return least;

@@ -17,11 +17,6 @@
 
 namespace mlafix {
 
-/// A copy of `kernel` before it, called KERNEL_SUFFIX, with further guards.
-KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
-                          LayoutAttr layout,
-                          llvm::ArrayRef<mlir::Attribute> guards);
-
 /// A copy of `kernel` before it, called KERNEL_whole, for sizes along dims with
 /// bounds that are multiples of packs, at most `pack` elements each. Null if it
 /// has no such rows, or packs are single elements.

@@ -225,8 +225,12 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
         continue;
       if (failed(checkSize(op, getTileDim(type))))
         return WalkResult::interrupt();
-      if (!getTileDim(type).isPerGroup())
-        shape.dims.insert(getTileDim(type));
+      if (getTileDim(type).isPerGroup())
+        continue;
+      shape.dims.insert(getTileDim(type));
+      Type element = getElementTypeOrSelf(type);
+      shape.isWide |=
+          element.isIntOrFloat() && element.getIntOrFloatBitWidth() > 32;
     }
     if (isHalfOfByte(op) || readsUnboundRow(op))
       return WalkResult::interrupt();
@@ -274,6 +278,20 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
   for (DimAttr dim : shape.dims)
     most = std::max(most, dim.getPacks(pack));
   return most;
+}
+
+KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
+                                  LayoutAttr layout,
+                                  ArrayRef<Attribute> guards) {
+  OpBuilder b(kernel);
+  auto clone = cast<KernelOp>(b.clone(*kernel));
+  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
+  clone.setLayoutAttr(layout);
+  SmallVector<Attribute> all(guards);
+  if (ArrayAttr given = kernel.getGuardsAttr())
+    llvm::append_range(all, given);
+  clone.setGuardsAttr(b.getArrayAttr(all));
+  return clone;
 }
 
 /// True if rows are long enough, and enough is computed for their elements, for
@@ -352,16 +370,19 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
 /// The most lanes of a row that is wider than a warp. Two blocks of half a
 /// block's most threads share a multiprocessor's registers: one computes while
 /// the other's row is on the way. Of a row of 16 bits whose elements are
-/// widened again for each reduction, a lane holds twice as many.
+/// widened again for each reduction, a lane holds twice as many, and half as
+/// many where elements take two registers. A ragged grid has as many blocks as
+/// stay.
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
                             int64_t needed, int64_t pack) {
   int64_t half = machine.threadsPerBlock / 2;
   bool isPacked = shape.stored.empty() && shape.moves == 1 &&
                   shape.widest() <= 2 && !shape.keeps;
-  int64_t most = machine.sharedElements * (isPacked ? 2 : 1);
+  int64_t most =
+      machine.sharedElements * (isPacked ? 2 : 1) / (shape.isWide ? 2 : 1);
   int64_t elements =
       static_cast<int64_t>(llvm::divideCeil(needed, half)) * pack;
-  return shape.reduces && pack > 1 && elements <= most
+  return shape.reduces && !shape.isRagged && pack > 1 && elements <= most
              ? half
              : machine.threadsPerBlock;
 }

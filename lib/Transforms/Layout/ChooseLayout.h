@@ -41,7 +41,8 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
   bool reduces = false;                   // a row, or a group of it
-  bool keeps = false;                     // what it computes of rows
+  bool keeps = false;                     // a computed row for several users
+  bool isWide = false;                    // elements that take two registers
   bool accumulates = false;               // rows, in a loop of unknown length
   bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once
@@ -103,6 +104,11 @@ int64_t choosePack(const RowShape &shape, int64_t limit);
 
 /// Packs of the row that has the most of them.
 int64_t countPacks(const RowShape &shape, int64_t pack);
+
+/// A copy of `kernel` before it, called KERNEL_SUFFIX, with further guards.
+KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
+                          LayoutAttr layout,
+                          llvm::ArrayRef<mlir::Attribute> guards);
 
 /// By what the number of a block's threads is chosen.
 enum class BlockRule {

@@ -383,7 +383,8 @@ LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
   KernelOp whole = kernel.getExchange()
                        ? KernelOp()
                        : cloneForWholePacks(kernel, *shape, widest);
-  if (whole) {
+  bool hasWhole = bool(whole);
+  if (hasWhole) {
     FailureOr<RowShape> ofWhole = RowShape::of(whole);
     if (failed(ofWhole))
       return failure();
@@ -399,7 +400,7 @@ LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
   }
   // Where single elements are moved, few strides gain nothing.
   bool isOfElements =
-      whole && choosePack(*shape, getWidestPack(machine, *shape)) == 1;
+      hasWhole && choosePack(*shape, getWidestPack(machine, *shape)) == 1;
   if (!shape->elementBits.empty() && !isOfElements)
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);

@@ -69,3 +69,39 @@ mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "writ
     mlafix.store %rest, %y[%t] : !tile, !bf16
   }
 }
+
+// An i64 takes two registers.
+!ints = memref<?x16384xi64, strided<[?, 1], offset: ?>>
+!longs = tensor<16384xi64, #mlafix.dim<16384>>
+// CHECK-LABEL: mlafix.kernel @of_two_registers_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 8, pack = 2, rows = 1>
+mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !ints {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !ints
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !ints -> !longs
+    %s = mlafix.reduce max %v : !longs
+    %all = mlafix.splat %s : i64 -> !longs
+    %rest = arith.subi %v, %all : !longs
+    mlafix.store %rest, %y[%t] : !longs, !ints
+  }
+}
+
+// Blocks of a ragged grid stay, one to a multiprocessor.
+!starts = memref<?xi32, strided<[?], offset: ?>>
+// CHECK-LABEL: mlafix.kernel @ragged_dense(
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 2, pack = 8, rows = 1>
+mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !half {mlafix.dims = ["n", "V"], mlafix.access = "read"}, %starts: !starts {mlafix.dims = ["b+1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %true = arith.constant true
+  %n = memref.dim %y, %c0 : !half
+  mlafix.ragged_forall (%b, %t) in (%starts, %n) : !starts where {
+    mlafix.yield %true : i1
+  } do {
+    %v = mlafix.load %x[%t] : !half -> !halves
+    %s = mlafix.reduce max %v : !halves
+    %all = mlafix.splat %s : f32 -> !halves
+    %rest = arith.subf %v, %all : !halves
+    mlafix.store %rest, %y[%t] : !halves, !half
+  }
+}
