@@ -122,7 +122,7 @@ def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
     No function of `math` becomes a libdevice call. Approximate instructions are used where they satisfy N10 for all
     operands, subnormal ones included: `ex2` for `exp2`, `ex2` with a correction of the exponent's rounding error for
     `exp`, and `rsqrt`. Elsewhere they are used only if an operation's flags permit it: `rcp.ftz` for a division with
-    `arcp`, `lg2.ftz` for a logarithm with `afn`. These flags come from `mlafix-lower-states` alone. Any other division
+    `arcp`, `lg2.ftz` for a logarithm with `afn`, `ex2.ftz` without the correction for an exponential with `afn`. These flags come from `mlafix-lower-states` alone. Any other division
     is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126. Any other logarithm is a series: the
     error of `lg2` is absolute and leaves no digit near 1. Bytes that saturate, of f32 that are rounded or of i32, are
     packed two at a time.

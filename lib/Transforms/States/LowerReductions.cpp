@@ -50,10 +50,14 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
 
 constexpr unsigned kF32FractionBits = 23;
 
+/// How many selections are looked through: both sides of each.
+constexpr unsigned kMostSelections = 4;
+
 /// How many low bits of all of a row's f32 are 0, unless they are NaN: those
 /// that the dtype it is loaded from lacks.
-static unsigned countSpareBits(Value row) {
-  if (!getElementTypeOrSelf(row.getType()).isF32())
+static unsigned countSpareBits(Value row, unsigned selections = 0) {
+  if (!getElementTypeOrSelf(row.getType()).isF32() ||
+      selections > kMostSelections)
     return 0;
   if (auto splat = row.getDefiningOp<SplatOp>()) {
     APFloat number(0.0f);
@@ -62,8 +66,8 @@ static unsigned countSpareBits(Value row) {
     return number.bitcastToAPInt().countr_zero();
   }
   if (auto select = row.getDefiningOp<arith::SelectOp>())
-    return std::min(countSpareBits(select.getTrueValue()),
-                    countSpareBits(select.getFalseValue()));
+    return std::min(countSpareBits(select.getTrueValue(), selections + 1),
+                    countSpareBits(select.getFalseValue(), selections + 1));
   auto load = row.getDefiningOp<LoadOp>();
   APFloat other(0.0f);
   if (!load || (load.getOther() &&
@@ -185,9 +189,12 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     Type indices = getRowTileType(dim, rewriter.getI32Type());
     Type reduced = withElement(op.getType(), element);
     Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    bool isByLane =
-        !isOfGroups && dim.isBound() && dim.getSize() >= leastByLane &&
-        dim.getSize() <= (countSpareBits(row) ? mostByLane / 2 : mostByLane);
+    // A lane holds two elements in a register, of which it makes f32 as it
+    // looks, where they are as they were loaded (getMostLanes).
+    bool isPacked = row.getDefiningOp<LoadOp>() && countSpareBits(row) > 0;
+    bool isByLane = !isOfGroups && dim.isBound() &&
+                    dim.getSize() >= leastByLane &&
+                    dim.getSize() <= (isPacked ? mostByLane / 2 : mostByLane);
     Value index = isByLane ? buildLaneIndices(rewriter, loc, op, extreme)
                            : buildIndices(rewriter, loc, op, extreme);
     Value least =
@@ -229,6 +236,7 @@ public:
       : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
         isFloat(getElementTypeOrSelf(row.getType()).isF32()),
         indexBits(countSpareBits(row)) {
+    // NaN has a key of its own, above that of infinity.
     bool isNarrow = dim.isBound() && indexBits < kF32FractionBits &&
                     dim.getSize() <= int64_t(1) << indexBits;
     if (!isNarrow)
@@ -447,8 +455,8 @@ std::pair<Value, Value> GreatestFinder::next() {
   return {greatest, index};
 }
 
-/// Of long rows, of narrow keys, and on a CPU: a reduction for each element, of
-/// the keys of those that were not found yet.
+/// Finds each element by one reduction of the keys that are left: in long rows,
+/// with narrow keys, and on a CPU.
 static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
                        SmallVector<Value> &values,
                        SmallVector<Value> &indices) {

@@ -19,8 +19,8 @@ bool reducesNumbers(ReduceOp op);
 /// mlafix.arg_reduce, mlafix.top_k and reductions of booleans become reductions
 /// of numbers to numbers. Of rows of up to `mostByIndex` elements, mlafix.top_k
 /// finds an element's index after the element, else both by one key. Of rows of
-/// `leastByLane` to `mostByLane` elements, half as many of 16 bits, lanes that
-/// have the extreme alone look for its index.
+/// `leastByLane` to `mostByLane` elements, half as many where they are loaded
+/// from 16 bits or fewer, lanes that have the extreme alone look for its index.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,

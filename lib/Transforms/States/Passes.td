@@ -114,7 +114,8 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     `store_state` divides by a sum of weights, which lies between 1 and the number of states. `arcp` on this division,
     and `afn` on the logarithm of the sum, permit an approximation that holds for such numbers. `afn` on a row's
     exponentials says that they are of what its elements are below its maximum, and that nothing but their sum is used:
-    none overflows, and subnormal ones do not count beside 1. No other operation has such a flag: a kernel's own divisions
+    none overflows, subnormal ones do not count beside 1, and what their exponents lose to rounding is less than what the
+    sum of n numbers may lose, log2(n) 2^-24. No other operation has such a flag: a kernel's own divisions
     are correctly rounded.
 
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.

@@ -55,6 +55,32 @@ mlafix.kernel @of_few_bits(%y: !col {mlafix.dims = ["n"], mlafix.access = "write
   }
 }
 
+// Four selections are looked through, one within the other.
+// CHECK-LABEL: mlafix.kernel @of_selections
+// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
+// CHECK: mlafix.reduce max {{.*}} : tensor<64xf32
+mlafix.kernel @of_selections(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !halves {mlafix.dims = ["n", "64"], mlafix.access = "read"}, %flags: !col {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %none = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %flag = mlafix.load %flags[%t] : !col -> i32
+    %p = arith.cmpi eq, %flag, %zero : i32
+    %v = mlafix.load %x[%t] : !halves -> !tile
+    %w = mlafix.load %x[%t] if %p else %none : !halves -> !tile
+    %s0 = arith.select %p, %v, %w : !tile
+    %s1 = arith.select %p, %s0, %w : !tile
+    %s2 = arith.select %p, %s1, %w : !tile
+    %s3 = arith.select %p, %s2, %w : !tile
+    %s4 = arith.select %p, %s3, %w : !tile
+    %four:2 = mlafix.top_k %s3 : !tile -> f32, i32
+    %five:2 = mlafix.top_k %s4 : !tile -> f32, i32
+    %sum = arith.addi %four#1, %five#1 : i32
+    mlafix.store %sum, %y[%t] : i32, !col
+  }
+}
+
 // An f16 leaves 13, so for an index of a longer row there is no room.
 // CHECK-LABEL: mlafix.kernel @of_many
 // CHECK: mlafix.reduce max {{.*}} : tensor<8200xi64
