@@ -32,11 +32,13 @@ def search(model: Searched) -> int:
     start: Hashable = model.start()
     seen = {start}
     stack = [start]
+    was_collecting = gc.isenabled()
     gc.disable()  # a third of the time would go into looks at states, none of which is garbage
     try:
         _follow(model, seen, stack)
     finally:
-        gc.enable()
+        if was_collecting:
+            gc.enable()
     return len(seen)
 
 

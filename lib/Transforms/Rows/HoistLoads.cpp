@@ -78,6 +78,12 @@ static void hoistLoads(Block &block, bool predicated) {
   }
 }
 
+/// True if the warps of a row wait for each other in `op`.
+static bool waitsForLanes(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return reduce ? !reduce.getInLane() : isa<ScanOp>(op);
+}
+
 /// Moves the scalars' loads without a predicate from behind a reduction of a
 /// row to before it: where warps wait for each other, no load passes.
 static void hoistScalars(Block &block) {
@@ -88,7 +94,7 @@ static void hoistScalars(Block &block) {
       hoist(load, anchor);
     else if (mayWrite(&op))
       anchor = nullptr;
-    else if (!anchor && isa<ReduceOp, ArgReduceOp, TopKOp, ScanOp>(op))
+    else if (!anchor && waitsForLanes(&op))
       anchor = &op;
   }
 }

@@ -58,8 +58,8 @@ class WalkPartials {
 public:
   /// Of a reduction to `results` elements, each of as many packs.
   WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
-  /// Of a reduction of packs of `type`, whose order has no influence: begins
-  /// before the walk.
+  /// For a reduction of packs of `type` that depends on no order. Fills the
+  /// buffer, before the walk.
   WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
                mlir::VectorType type);
 

@@ -239,9 +239,9 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
 CHUNKS = (256, 64, 16, 8, 4, 1)
 """How many elements a chunk of a row may have."""
 
-# Calls for whose rows there is no kernel, where nothing compiles.
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
+# Calls for whose rows there is no kernel, where nothing compiles.
 _in_chunks_alone: set[_RowsKey] = set()
 
 
