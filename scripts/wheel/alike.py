@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Of a fit to archives of this library, on one core of an x86-64 server: milliseconds that LZMA takes for 1 MiB that it has
-# decompressed, and for 1 MiB of it that no earlier unit of the block has.
+# Milliseconds that LZMA takes for 1 MiB that it has decompressed, and for 1 MiB of it that no earlier unit of the block has:
+# docs/Experiments.md, "Blocks of an archive".
 _MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
 # Units are compared by windows of 8 bytes; of these one in so many is looked at, chosen by its contents.
 _SAMPLED = 8

@@ -10,8 +10,8 @@ code, H left to the launch; --dims and --dtypes keep fewer of them. As many unit
 or --jobs says.
 
 --kept: a folder UNITS of another machine, from which units are taken before any is compiled. Its files are named by the
-text of a kernel, what it is bound to, and the target; that the same compiler made them is tried by compiling three units
-for each target here. Units for GPUs are the same whatever the host is, so one folder serves all architectures.
+text of a kernel, what it is bound to, and the target; that the same compiler made them is tried by compiling one unit of
+each kernel for each target here. Units for GPUs are the same whatever the host is, so one folder serves all architectures.
 """
 
 from __future__ import annotations
@@ -165,15 +165,24 @@ def _code(unit: bytes) -> list[bytes]:
     return [unit[image["offset"] : image["offset"] + image["size"]] for image in images if image["format"] != "cubin"]
 
 
-def check_kept(kept: Path, targets: Sequence[str]) -> None:
-    """Raises SystemExit if units of `kept` are not those of this compiler: three of each target are tried."""
+def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) -> None:
+    """Raises SystemExit if units of `kept` are not those of this compiler: one of each kernel and target is tried."""
     for target in targets:
-        there = [one for one in _units if is_for(one, target) and (kept / file_name(one, target)).exists()]
-        for one in there[:: max(1, len(there) // 3)][:3]:
-            here = one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))
-            if _code(here) != _code((kept / file_name(one, target)).read_bytes()):
-                raise SystemExit(f"{kept / file_name(one, target)}: expected what this compiler makes of {one.name} for {target}, got something else")
-        print(f"{target}: {len(there)} units kept", flush=True)
+        there = [number for number, one in enumerate(_units) if is_for(one, target) and (kept / file_name(one, target)).exists()]
+        tried = {_units[number].variants.identity: number for number in there}
+        for wrong in filter(None, pool.map(_difference_at, ((number, target, kept) for number in tried.values()))):
+            raise SystemExit(wrong)
+        print(f"{target}: {len(there)} units kept, {len(tried)} of them tried", flush=True)
+
+
+def _difference_at(job: tuple[int, str, Path]) -> str:
+    """Empty if a unit of a folder is what this compiler makes."""
+    number, target, kept = job
+    one = _units[number]
+    path = kept / file_name(one, target)
+    if _code(one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))) == _code(path.read_bytes()):
+        return ""
+    return f"{path}: expected what this compiler makes of {one.name} for {target}, got something else"
 
 
 # Workers are forked when the list is known, and are given numbers.
@@ -189,19 +198,19 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 
 def block_milliseconds(target: str) -> float:
-    """How long a first call may decompress. The driver of a GPU takes longer than that for all else, and for PTX much longer."""
+    """How long a first call may decompress (docs/Experiments.md, "Blocks of an archive"). The driver of a GPU takes longer for all else, and for PTX much longer."""
     if target.endswith(_archive.AND_LATER):
-        return 24.0
+        return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
 
 
 def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None:
     folders.made.mkdir(parents=True, exist_ok=True)
-    if folders.kept:
-        check_kept(folders.kept, targets)
     declarations = {one.variants.identity: declaration(one) for one in _units}
     units: dict[str, list[list[_archive.Unit]]] = {}
     with ProcessPoolExecutor(jobs) as pool:
+        if folders.kept:
+            check_kept(folders.kept, targets, pool)
         for target in targets:
             begin = time.monotonic()
             chosen = [number for number, one in enumerate(_units) if is_for(one, target)]

@@ -201,11 +201,13 @@ def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, objec
 
 
 def ranks_in_fp8(dim: int, name: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Those whose rows travel in fp8; stored by ranks, where heads are cut."""
+    """Those whose rows travel in fp8."""
     bound = {"H": H, "D": dim, "T": name}
     yield "pack_blocks_fp8", bound
-    for kernel in ("merge_blocks_fp8", "merge_peers_fp8", "push_and_merge_fp8", "push_and_merge_fp8_of_two"):
+    for kernel in ("merge_blocks_fp8", "merge_peers_fp8", "push_and_merge_rounded"):
         yield kernel, {**bound, "O": name, "B": "e"}
+    for cut, many in itertools.product(("", "_tokens"), ("", "_of_two")):
+        yield f"push_and_merge{cut}_fp8{many}", {**bound, "O": name, "B": "e"}
 
 
 def chunks() -> Iterator[tuple[str, dict[str, object]]]:
@@ -255,11 +257,11 @@ def counted(dim: int, name: str, base: str) -> Iterator[Request]:
         yield ops.combine_split_kv, {**segments, "out_format": ops.Fp8(1.0)}
 
 
-def in_fp8(dim: int, name: str) -> Iterator[Request]:
+def in_fp8(dim: int, name: str, base: str) -> Iterator[Request]:
     """Merges of two states whose result is fp8 with one scale."""
     made = states(dim, DTYPES[name])
     for call in ("merge_attn_states", "merge_attn_states, a copy past the context"):
-        yield made[call](out_format=ops.Fp8(1.0))
+        yield made[call](out_format=ops.Fp8(1.0), base=base)
 
 
 def drop_ins(dim: int, name: str) -> Iterator[Request]:
@@ -326,15 +328,14 @@ def rare_in_bf16(dim: int) -> Iterator[Any]:
     if dim in FAST:
         for layout in ("nh", "hn"):
             yield sink(dim, "bf16", layout, "2")
-        yield from counted(dim, "bf16", "e")
-        yield from in_fp8(dim, "bf16")
+        yield from counted(dim, "bf16", "2")
+        yield from in_fp8(dim, "bf16", "2")
         yield from drop_ins(dim, "bf16")
     if dim in FORMATTED:
         yield from ranks(dim, "bf16", "2")
         yield from mixed(dim, "bf16")
-    if dim == 512:  # of MLA, whose states are exchanged by ranks, and by engines in base 2
+    if dim == 512:  # of MLA, whose states are exchanged by ranks
         yield from ranks_in_fp8(dim, "bf16")
-        yield from counted(dim, "bf16", "2")
 
 
 def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
@@ -342,14 +343,15 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
     for dim in dims:
         for name in dtypes:
             for base in BASES if name != "f32" and dim not in (80, 112) else BASES[:1]:
-                if name != "f32" or dim == 128:
-                    yield from merges(dim, name, base=base)
-                    yield in_place(dim, name, base)
+                yield from merges(dim, name, base=base)
+                yield in_place(dim, name, base)
                 yield from splits(dim, name, "f32", base)
-            if name == "f32":
-                continue
             yield from blanks(dim, name)
             yield from others(dim, name)
+            if name == "f32":
+                continue
+            yield from counted(dim, name, "e")
+            yield from in_fp8(dim, name, "e")
             if dim in FAST:
                 yield from ranks(dim, name, "e")
             if name == "bf16":
