@@ -280,6 +280,7 @@ public:
     if (failed(model))
       return signalPassFailure();
     unrolls = isGPU(target) ? &*model : nullptr;
+    done.clear(); // of the kernel before, whose memory this one may have
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isTreeOp(op))
