@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import runpy
 import subprocess
 import sys
 import types
@@ -33,6 +34,26 @@ def bench() -> Iterator[types.SimpleNamespace]:
         sys.path.remove(str(FOLDER))
         for name in MODULES:
             sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a program as its command does, but in this process: importing torch and its compiler takes seconds. Returns its status."""
+
+    def run_it(file: Path, *arguments: object) -> int:
+        with monkeypatch.context() as patch, torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            patch.setattr(sys, "argv", [str(file), *map(str, arguments)])
+            patch.setattr(sys, "path", [*sys.path])
+            try:
+                runpy.run_path(str(file), run_name="__main__")
+            except SystemExit as end:
+                if not isinstance(end.code, int):
+                    raise  # with a sentence
+                return end.code
+            return 0
+
+    return run_it
 
 
 def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
@@ -229,11 +250,9 @@ def test_engines_that_are_not_installed_are_named(bench: types.SimpleNamespace, 
         run(case, bench.engine_baselines.baselines_of("rows_first")["sglang"])
 
 
-def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
-    command = [sys.executable, str(FOLDER), "--device", "cpu", "--rounds", "1", "--rotate", "1", "--quick"]
-    done = subprocess.run([*command, "--case", "merge/.*n16$", "--json", str(tmp_path / "out.json")], capture_output=True, text=True,
-                          timeout=300)
-    assert done.returncode == 0, done.stderr
+def test_writes_the_same_form_as_mlafix_bench(run_program: Callable[..., int], tmp_path: Path) -> None:
+    given = "--device", "cpu", "--rounds", "1", "--rotate", "1", "--quick", "--case", "merge/.*n16$"
+    assert run_program(FOLDER, *given, "--json", tmp_path / "out.json") == 0
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["schema"] == 1 and result["tool"].startswith("mlafix-python ") and result["device"] == "cpu"
     [case] = result["cases"]
@@ -242,39 +261,46 @@ def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
     assert set(case["contenders"][0]["us"]) == {"p10", "median", "p90"}
     assert case["contenders"][1]["against"] == "mlafix"
 
-    wrong = subprocess.run([*command, "--case", "no-such-case"], capture_output=True, text=True, timeout=300)
-    assert wrong.returncode == 2 and "--case: expected to match a case, got 'no-such-case'" in wrong.stderr
+
+def test_a_case_that_is_not_there_is_an_error(run_program: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_program(FOLDER, "--device", "cpu", "--quick", "--case", "no-such-case") == 2
+    assert "--case: expected to match a case, got 'no-such-case'" in capsys.readouterr().err
 
 
-def results_of(script: str, folder: Path) -> Any:
-    """Runs benchmarks that make their own buffers on a CPU. It fails where its kernels do not agree."""
-    file = folder / "results.json"
-    subprocess.run([sys.executable, FOLDER.parent / script, "--device", "cpu", "--quick", "--json", file], check=True, capture_output=True)
-    return json.loads(file.read_text())
+@pytest.fixture
+def results_of(run_program: Callable[..., int], tmp_path: Path) -> Callable[[str], Any]:
+    """Runs benchmarks that make their own buffers on a CPU. It fails where their kernels do not agree."""
+
+    def results(script: str) -> Any:
+        file = tmp_path / "results.json"
+        assert run_program(FOLDER.parent / script, "--device", "cpu", "--quick", "--json", file) == 0
+        return json.loads(file.read_text())
+
+    return results
 
 
-def test_guards_are_measured_on_a_cpu(tmp_path: Path) -> None:
+def test_guards_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     """Both kernels of each pair give the same rows; no time is looked at."""
-    rows = results_of("guards.py", tmp_path)["rows"]
+    rows = results_of("guards.py")["rows"]
     assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)
 
 
-def test_block_scales_are_measured_on_a_cpu(tmp_path: Path) -> None:
-    cases = results_of("block_scales.py", tmp_path)["cases"]
+def test_block_scales_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
+    cases = results_of("block_scales.py")["cases"]
     assert [case["dim"] for case in cases] == [128, 512] and all(
         set(case["us"]) == {"fused", "library", "words", "pair", "merge", "fp4", "fp4_pair"} for case in cases)
 
 
-def test_rotary_embedding_is_measured_on_a_cpu(tmp_path: Path) -> None:
-    cases = results_of("rope.py", tmp_path)["cases"]
+def test_rotary_embedding_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
+    cases = results_of("rope.py")["cases"]
     assert [case["dim"] for case in cases] == [64, 128] and all(set(case["us"]) == {"halves", "pairs", "copy", "rows"} for case in cases)
 
 
-def test_a_fixup_in_a_merge_is_measured_on_a_cpu(tmp_path: Path) -> None:
-    cases = results_of("fixup_merge.py", tmp_path)["cases"]
+def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
+    cases = results_of("fixup_merge.py")["cases"]
     assert [case["empty"] for case in cases] == [0, 2] and all(set(case["us"]) == {"one", "two", "merge", "copy"} for case in cases)
 
 
-def test_a_chain_is_measured_on_a_cpu(tmp_path: Path) -> None:
-    [case] = results_of("chain.py", tmp_path)["cases"]
+def test_a_chain_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
+    [case] = results_of("chain.py")["cases"]
     assert set(case["us"]) == {"static", "static, two", "static, three", "groups", "groups, three"}
