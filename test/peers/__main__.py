@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -117,11 +118,12 @@ def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict
 
 
 def machine(on_cpu: bool) -> dict[str, str]:
+    if on_cpu:  # imports neither, which takes seconds
+        return {"device": "the CPU, Triton interpreted", "torch": metadata.version("torch"), "triton": metadata.version("triton")}
     import torch
     import triton
 
-    return {"device": "the CPU, Triton interpreted" if on_cpu else torch.cuda.get_device_name(), "torch": torch.__version__,
-            "triton": triton.__version__}
+    return {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
 
 
 def run(options: argparse.Namespace) -> list[dict[str, Any]]:
