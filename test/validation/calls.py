@@ -27,7 +27,7 @@ class Call:
         integers: elements of integer tensors.
         same: arguments that are another one's tensor.
         absent: optional arguments that are omitted.
-        is_slow: the solver takes minutes.
+        is_slow: the solver takes half a minute.
     """
 
     kernel: str

@@ -54,7 +54,8 @@ class Row:
         for i, (payload, lse) in enumerate(zip(self.payloads, self.lses, strict=True)):
             others = [term for j, term in enumerate(empty) if j != i]
             copy = f.both(f.same(self.out, payload), f.same(self.lse, lse))
-            yield Query(f"N4: only state {i} is live", [*others, live[i], f.negate(nan[i])], copy)
+            example = tuple(f.same(other, f.number(0.0 if j == i else float("-inf"))) for j, other in enumerate(self.lses))
+            yield Query(f"N4: only state {i} is live", [*others, live[i], f.negate(nan[i])], copy, example)
             far = [self._is_far_below(other, lse) for j, other in enumerate(self.lses) if j != i]
             if far:
                 example = tuple(f.same(other, f.number(0.0 if j == i else -2 * _FAR)) for j, other in enumerate(self.lses))
@@ -105,7 +106,8 @@ def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[ob
     """The weights and reciprocals that are 0 or 1 in the query's example, and whenever what it gives holds: each is proved of that, and of
     those before it.
 
-    By itself the solver finds them within the products that they decide, which takes it several times as long.
+    By itself the solver finds them within the products that they decide, which takes it several times as long. So do the path's conditions,
+    some of which are about products: no weight needs them, and without them the paths have these formulas in common.
     """
     result, example = solve(floats, frozenset([*path.conditions, *path.approximations.facts, *query.given, *query.example]), seconds)
     if result != Result.SAT or example is None:  # the example takes another path
@@ -113,7 +115,7 @@ def decided(floats: Floats, path: Path, query: Query, seconds: float) -> list[ob
     found: list[object] = []
     for function in ("ex2", "rcp"):
         for operand, value in path.approximations.seen.get(function, []):
-            known = [*path.conditions, *query.given, *path.approximations.of(function, operand, value), *found]
+            known = [*query.given, *path.approximations.of(function, operand, value), *found]
             for claim in (floats.same(value, floats.number(number)) for number in (1.0, 0.0)):
                 if example.get_value(claim).is_true() and solve(floats, frozenset([*known, floats.negate(claim)]), seconds)[0] == Result.UNSAT:
                     found.append(claim)

@@ -15,7 +15,7 @@ from contract import answers
 from solver import Floats
 
 _COMPILER = os.environ.get("MLAFIX_OPT", "mlafix-opt")
-_SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="takes minutes: MLAFIX_SLOW_PROOFS=1 runs it")
+_SLOW = pytest.mark.skipif(os.environ.get("MLAFIX_SLOW_PROOFS") != "1", reason="takes long: MLAFIX_SLOW_PROOFS=1 runs it")
 
 
 @pytest.fixture(scope="module")
