@@ -375,7 +375,8 @@ def test_every_word_is_met_and_every_kernel_is_python() -> None:
     for seed in range(600):
         case = generate(seed)
         compile(source(case.kernel), "kernel", "exec")
-        assert cases.write(cases.read(cases.write(case))) == cases.write(case)
+        text = cases.write(case)
+        assert cases.write(cases.read(text)) == text
         met |= words(case)
     assert not set(WORDS) - met
 
@@ -390,13 +391,13 @@ def worker() -> Iterator[workers.Worker]:
 
 # Where the search for a kernel that shows a planted fault begins, so that few are run before one does.
 _BEGIN = {
-    "sub": 100010, "mul": 100005, "floordiv": 100033, "mod": 100180, "shl": 100102, "shr": 100033, "and": 100023,
-    "or": 100032, "xor": 100024, "min": 100002, "neg": 100002, "abs": 100009, "exp": 100131, "log2": 102188, "sqrt": 100261,
-    "rsqrt": 100588, "tanh": 100825, "floor": 100016, "ceil": 100023, "sin": 100090, "round": 100242, "trunc": 100561,
-    "bf16": 100334, "f16": 100540, "f8e5m2": 100296, "f8e8m0": 100067, "copysign": 100053, "fma": 100147, "compare": 100004,
+    "exp2": 100009, "sub": 100010, "mul": 100005, "floordiv": 100033, "mod": 100229, "shl": 100102, "shr": 100033, "and": 100023,
+    "or": 100032, "xor": 100036, "min": 100002, "neg": 100002, "abs": 100009, "exp": 100952, "log2": 102188, "sqrt": 100261,
+    "rsqrt": 100588, "tanh": 100825, "floor": 100204, "ceil": 100023, "sin": 100090, "round": 100844, "trunc": 100561,
+    "bf16": 100334, "f16": 101476, "f8e5m2": 100296, "f8e8m0": 100175, "copysign": 100254, "fma": 100147, "compare": 100004,
     "logic": 100023, "where": 100005, "reduce": 100032, "scan": 100159, "top": 100088, "swap": 100030, "iota": 101059,
-    "convert": 100019, "load-bool": 100005, "shape": 100016, "splat": 100063, "call": 100070, "merge": 100025, "mask": 100035,
-    "make_state": 100025, "sink": 100029, "load_state": 100007, "store-where": 100006, "store-scale": 100092,
+    "convert": 100019, "load-bool": 100005, "shape": 100032, "splat": 100063, "call": 100070, "merge": 100025, "mask": 100072,
+    "make_state": 100025, "sink": 100045, "load_state": 100007, "store-where": 100009, "store-scale": 100092,
 }  # fmt: skip
 
 
