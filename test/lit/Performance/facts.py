@@ -17,7 +17,9 @@ Exit code: 0 all as in the table, 1 not, 2 a wrong command line or a compiler th
 from __future__ import annotations
 
 import argparse
+import json
 import re
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -109,29 +111,26 @@ def facts_of_ptx(text: str) -> dict[str, Facts]:
     return entries
 
 
-def compile_to(tool: str, source: Path, bindings: str, target: str, emit: str) -> tuple[str, str]:
-    """The compiler's standard output and standard error."""
-    command = [tool, str(source), f"--target={target}", f"--emit={emit}", "-o", "-" if emit == "ptx" else "/dev/null"]
-    command += [f"--specialize={bindings}"] if bindings else []
-    command += ["--resource-usage"] if emit == "cubin" else []
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.stderr.write(done.stderr)
-        sys.exit(2)
-    return done.stdout, done.stderr
-
-
 def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str, Facts]:
-    """Facts by "target variant"."""
+    """Facts by "target variant", of one unit for all targets (docs/UnitFormat.md)."""
+    command = [tool, str(source), f"--target={','.join(TARGETS)}", "-o", "-", *(["--resource-usage"] if registers else ["--assembler=none"])]
+    command += [f"--specialize={bindings}"] if bindings else []
+    done = subprocess.run(command, capture_output=True)
+    said = done.stderr.decode()
+    if done.returncode:
+        sys.stderr.write(said)
+        sys.exit(2)
+    unit = done.stdout
+    (size,) = struct.unpack_from("<Q", unit, 24)
     found: dict[str, Facts] = {}
-    for target in TARGETS:
-        for entry, facts in facts_of_ptx(compile_to(tool, source, bindings, target, "ptx")[0]).items():
-            found[f"{target} {entry.removeprefix(source.stem + '_')}"] = facts
-        if registers:
-            for line in compile_to(tool, source, bindings, target, "cubin")[1].splitlines():
-                if match := USAGE.match(line):
-                    facts = found[f"{target} {match.group(1).removeprefix(source.stem + '_')}"]
-                    facts.registers, facts.local = int(match.group(3)), int(match.group(4))
+    for code in json.loads(unit[64 : 64 + size])["kernels"][0]["code"]:
+        (image,) = (one for one in code["images"] if one["format"] == "ptx")
+        for entry, facts in facts_of_ptx(unit[image["offset"] : image["offset"] + image["size"]].decode()).items():
+            found[f"{code['target']} {entry.removeprefix(source.stem + '_')}"] = facts
+    for line in said.splitlines():
+        if match := USAGE.match(line):
+            facts = found[f"{match.group(2)} {match.group(1).removeprefix(source.stem + '_')}"]
+            facts.registers, facts.local = int(match.group(3)), int(match.group(4))
     return found
 
 
