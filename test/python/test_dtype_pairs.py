@@ -169,10 +169,12 @@ def test_specials_convert_on_the_cpu(folder: Path, rng: np.random.Generator, sou
     run(folder, source, [*FLOATS, *BYTES], machine, specials(source, (ROWS, 16), rng), specials(source, (ROWS,), rng))
 
 
-@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90"])
 @pytest.mark.parametrize("source", STORED)
 def test_every_pair_compiles_and_assembles_for_gpus(folder: Path, source: str, chip: str) -> None:
-    for targets in halves(source):
+    """Conversions are the same on sm_100 as on sm_90; those to integers on sm_80 as on sm_75, but for those of bf16."""
+    floats, rest = halves(source)
+    for targets in (floats,) if chip == "sm_80" and source != "bf16" else (floats, rest):
         kernel = load(folder, program(source, targets)).k
         unit = kernel.compile(chip, D=16)
         assert unit.kernels[0].targets == [chip]
