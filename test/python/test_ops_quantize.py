@@ -12,6 +12,7 @@ from devices import Device
 from mlafix import ArgumentError, ops
 from numerics import BF16, E4M3, E8M0, F16, F32, same_bits
 from states import LAYOUTS, buffer_of, lay_out, untouched_outside
+from test_ops_fp4 import D as D_FP4
 from test_ops_fp4 import GLOBAL, nvfp4
 from test_ops_fp4 import memories as memories_of_nvfp4
 from test_ops_fp4 import scales_in as nvfp4_in
@@ -83,7 +84,7 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
-    x = rows(rng, dtype)
+    x = rows(rng, dtype, (N, H, D_FP4))
     want, numbers = nvfp4(x, GLOBAL)
     for layout, poisoned in memories_of_nvfp4().items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
@@ -96,11 +97,11 @@ def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dt
 
 @pytest.mark.parametrize("rule", ["floor", "ceil"])
 def test_mxfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, rule: str) -> None:
-    x = rows(rng, BF16)
+    x = rows(rng, BF16, (N, H, D_FP4))
     want, numbers = mxfp4(x, rule)
     for layout, poisoned in memories_of_mxfp4().items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
-        q = device.put(np.full((N, H, D // 2), 0x5A, np.uint8))
+        q = device.put(np.full((N, H, D_FP4 // 2), 0x5A, np.uint8))
         where = ops.MxFp4(scales, rounding=rule, tiles="128x4" if first else None, first_row=first)  # type: ignore[arg-type]
         ops.quantize_groups(device.put(x), where, out=q)
         device.synchronize()
