@@ -279,8 +279,8 @@ public:
     FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
     if (failed(model))
       return signalPassFailure();
-    unrolls = isGPU(target) ? &*model : nullptr;
-    done.clear(); // of the kernel before, whose memory this one may have
+    // Of this kernel alone: the next one's ops may have the same addresses.
+    DoneOps done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isTreeOp(op))
@@ -288,18 +288,20 @@ public:
     });
     // Roots come behind what they are made of.
     for (Operation *op : llvm::reverse(candidates))
-      repair(op->getResult(0));
+      repair(op->getResult(0), isGPU(target) ? &*model : nullptr, done);
   }
 
 private:
-  void repair(Value root);
+  /// Ops of trees that are repaired.
+  using DoneOps = llvm::SmallPtrSet<Operation *, 16>;
 
-  const MachineModel *unrolls = nullptr;
-  llvm::SmallPtrSet<Operation *, 16> done; // ops of trees that are repaired
+  /// `unrolls`: a GPU's, or null.
+  void repair(Value root, const MachineModel *unrolls, DoneOps &done);
 };
 } // namespace
 
-void RepairMergesPass::repair(Value root) {
+void RepairMergesPass::repair(Value root, const MachineModel *unrolls,
+                              DoneOps &done) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : root.getUses())
     if (!needsLseAlone(use.getOwner()) && !done.contains(use.getOwner()) &&
