@@ -50,6 +50,11 @@ class Wanted(NamedTuple):
     def name(self) -> str:
         return f"{self.variants.kernel}:{','.join(f'{name}={value}' for name, value in self.bindings)}"
 
+    def compile(self, target: str) -> bytes:
+        """The whole unit for one target, compiled here."""
+        unit: bytes = self.variants._compile(dict(self.bindings), target.removesuffix(_archive.AND_LATER))
+        return unit
+
 
 def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     """The units that the wheel's calls need, each once. They leave H, optional arguments and counts of states to the launch."""
@@ -154,7 +159,7 @@ def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
     if folders.kept and (folders.kept / path.name).exists():
         return lean((folders.kept / path.name).read_bytes(), unwanted), 0.0
     begin = time.monotonic()
-    data = one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))
+    data = one.compile(target)
     path.write_bytes(data)
     return lean(data, unwanted), time.monotonic() - begin
 
@@ -170,7 +175,8 @@ def check_kept(kept: Path, targets: Sequence[str], pool: ProcessPoolExecutor) ->
     for target in targets:
         there = [number for number, one in enumerate(_units) if is_for(one, target) and (kept / file_name(one, target)).exists()]
         tried = {_units[number].variants.identity: number for number in there}
-        for wrong in filter(None, pool.map(_difference_at, ((number, target, kept) for number in tried.values()))):
+        wrong = next(filter(None, pool.map(_difference_at, ((number, target, kept) for number in tried.values()))), None)
+        if wrong:
             raise SystemExit(wrong)
         print(f"{target}: {len(there)} units kept, {len(tried)} of them tried", flush=True)
 
@@ -180,7 +186,7 @@ def _difference_at(job: tuple[int, str, Path]) -> str:
     number, target, kept = job
     one = _units[number]
     path = kept / file_name(one, target)
-    if _code(one.variants._compile(dict(one.bindings), target.removesuffix(_archive.AND_LATER))) == _code(path.read_bytes()):
+    if _code(one.compile(target)) == _code(path.read_bytes()):
         return ""
     return f"{path}: expected what this compiler makes of {one.name} for {target}, got something else"
 
