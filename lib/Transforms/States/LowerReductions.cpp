@@ -232,9 +232,10 @@ namespace {
 /// elements have as many low bits that are 0 as an index takes, else i64.
 class KeyBuilder {
 public:
-  KeyBuilder(OpBuilder &b, Location loc, Value row)
+  KeyBuilder(OpBuilder &b, Location loc, Value row, bool isOnGPU)
       : b(b), loc(loc), row(row), dim(getTileDim(row.getType())),
         isFloat(getElementTypeOrSelf(row.getType()).isF32()),
+        sumsToOneNaN(isOnGPU && row.getDefiningOp<LoadOp>()),
         indexBits(countSpareBits(row)) {
     // NaN has a key of its own, above that of infinity.
     bool isNarrow = dim.isBound() && indexBits < kF32FractionBits &&
@@ -250,8 +251,9 @@ public:
   /// Of a key, or of a row of keys.
   Value value(Value key);
   Value index(Value key);
-  /// `keys` without `key`, which one of them, or one of each group, is.
-  Value without(Value keys, Value key);
+  /// The greatest of `keys`, or of each group of them: of all, or of those
+  /// below `found`, which is one of them. There must be one.
+  Value greatest(Value keys, Type result, Value found);
 
 private:
   /// `number` in the shape of `like`, with elements of `width` bits.
@@ -271,6 +273,10 @@ private:
   Value row;
   DimAttr dim;
   bool isFloat;
+  /// True if an addition makes 0x7fffffff of every NaN of the row, as it does
+  /// on a GPU (PTX ISA, `add`). Of what is computed, one to 0 may become
+  /// nothing.
+  bool sumsToOneNaN;
   unsigned indexBits;
 };
 } // namespace
@@ -290,11 +296,15 @@ Value KeyBuilder::turnNegative(Value bits) {
 Value KeyBuilder::keys(bool inGroups) {
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   Value order = row;
-  if (isFloat) {
-    Value isNaN =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
+  if (isFloat)
     order = turnNegative(arith::BitcastOp::create(b, loc, typed(row, i32),
                                                   dropSignOfZero(b, loc, row)));
+  if (isFloat && sumsToOneNaN) {
+    order =
+        arith::AndIOp::create(b, loc, order, constant(row, getValueMask(), 32));
+  } else if (isFloat) {
+    Value isNaN =
+        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, row, row);
     order = arith::SelectOp::create(
         b, loc, isNaN, constant(row, INT32_MAX & getValueMask(), 32), order);
   }
@@ -339,13 +349,19 @@ Value KeyBuilder::index(Value key) {
   return arith::XOrIOp::create(b, loc, low, mask);
 }
 
-Value KeyBuilder::without(Value keys, Value key) {
-  Value all = spread(b, loc, keys.getType(), key);
-  Value isHere =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, keys, all);
+Value KeyBuilder::greatest(Value keys, Type result, Value found) {
+  Type type = withElement(result, getType());
+  if (!found)
+    return ReduceOp::create(b, loc, type, ReduceKind::max, keys);
+  // An addition makes `found` the least integer, and so what is below it the
+  // greatest ones, in their order, and what is above it the ones between.
   unsigned width = getType().getWidth();
-  return arith::SelectOp::create(
-      b, loc, isHere, constant(keys, llvm::minIntN(width), width), keys);
+  Value step = arith::SubIOp::create(
+      b, loc, constant(found, llvm::minIntN(width), width), found);
+  Value turned =
+      arith::AddIOp::create(b, loc, keys, spread(b, loc, keys.getType(), step));
+  Value most = ReduceOp::create(b, loc, type, ReduceKind::max, turned);
+  return arith::SubIOp::create(b, loc, most, step);
 }
 
 namespace {
@@ -460,16 +476,12 @@ std::pair<Value, Value> GreatestFinder::next() {
 static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
                        SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
-  Location loc = op.getLoc();
   Type result = op.getValues().front().getType();
-  Type key = withElement(result, builder.getType());
-  Value keys = builder.keys(/*inGroups=*/isRowTile(result));
+  Value keys = builder.keys(/*inGroups=*/isRowTile(result)), best;
   for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
-    Value best = ReduceOp::create(b, loc, key, ReduceKind::max, keys);
+    best = builder.greatest(keys, result, best);
     values.push_back(builder.value(best));
     indices.push_back(builder.index(best));
-    if (i + 1 < count)
-      keys = builder.without(keys, best);
   }
 }
 
@@ -501,15 +513,16 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
 namespace {
 struct LowerTopK : OpConversionPattern<TopKOp> {
   LowerTopK(const TypeConverter &converter, MLIRContext *context,
-            int64_t mostByIndex)
-      : OpConversionPattern(converter, context), mostByIndex(mostByIndex) {}
+            int64_t mostByIndex, bool isOnGPU)
+      : OpConversionPattern(converter, context), mostByIndex(mostByIndex),
+        isOnGPU(isOnGPU) {}
 
   LogicalResult
   matchAndRewrite(TopKOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
     SmallVector<Value> values, indices;
     DimAttr dim = getTileDim(op.getSource().getType());
-    KeyBuilder builder(rewriter, op.getLoc(), op.getSource());
+    KeyBuilder builder(rewriter, op.getLoc(), op.getSource(), isOnGPU);
     if (!builder.isNarrow() && dim.isBound() && dim.getSize() <= mostByIndex &&
         op.getValues().size() <= GreatestFinder::kMost)
       findByIndex(rewriter, op, values, indices);
@@ -521,6 +534,7 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
   }
 
   int64_t mostByIndex; // elements of a row
+  bool isOnGPU;
 };
 
 /// A reduction of booleans is one of the numbers 0 and 1.
@@ -556,9 +570,9 @@ void mlafix::populateLowerReductionPatterns(RewritePatternSet &patterns,
                                             const TypeConverter &converter,
                                             int64_t mostByIndex,
                                             int64_t leastByLane,
-                                            int64_t mostByLane) {
+                                            int64_t mostByLane, bool isOnGPU) {
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerReduceOfBools>(converter, context);
   patterns.add<LowerArgReduce>(converter, context, leastByLane, mostByLane);
-  patterns.add<LowerTopK>(converter, context, mostByIndex);
+  patterns.add<LowerTopK>(converter, context, mostByIndex, isOnGPU);
 }

@@ -21,10 +21,11 @@ bool reducesNumbers(ReduceOp op);
 /// finds an element's index after the element, else both by one key. Of rows of
 /// `leastByLane` to `mostByLane` elements, half as many where they are loaded
 /// from 16 bits or fewer, lanes that have the extreme alone look for its index.
+/// On a GPU (`isOnGPU`) an addition makes one NaN of all.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,
-                                    int64_t mostByLane);
+                                    int64_t mostByLane, bool isOnGPU);
 
 } // namespace mlafix
 

@@ -450,7 +450,7 @@ public:
     populateLowerReductionPatterns(
         patterns, converter, isOnGPU ? model->byIndexElements : 0,
         model->byLaneElements,
-        isOnGPU ? model->sharedElements * model->threadsPerBlock : 0);
+        isOnGPU ? model->sharedElements * model->threadsPerBlock : 0, isOnGPU);
     ConversionTarget legal(*context);
     legal.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });

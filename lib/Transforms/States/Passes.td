@@ -123,7 +123,7 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     no more than 32 of them, the second one asks only those lanes whose own extreme is the row's.
     `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in
     the low one what makes the lower index the greater key. Where the elements are loaded from 16 bits or fewer, and an index takes no
-    more than the bits of f32 that these lack, keys are i32. Other rows of up to 256 elements become, on a GPU, two
+    more than the bits of f32 that these lack, keys are i32. An addition to all keys puts those that were found below the others. Other rows of up to 256 elements become, on a GPU, two
     reductions for each, as `mlafix.arg_reduce` does, with the least value in place of those that were found before. A reduction of booleans becomes one of i32.
   }];
   let options = [TargetOption<>, MachineOption<>];

@@ -239,7 +239,7 @@ mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
 
 // -----
 
-// The greatest elements: a reduction of keys for each, in which the element is above its index; those that were found are left out.
+// The greatest elements: a reduction of keys for each, in which the element is above its index; an addition puts those that were found below the others.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<?xf32, #mlafix.dim<"D">>
@@ -250,10 +250,11 @@ mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x:
 // CHECK: %[[LOW:.*]] = arith.extui {{.*}} : tensor<?xi32, #mlafix.dim<"D">> to tensor<?xi64, #mlafix.dim<"D">>
 // CHECK: %[[KEYS:.*]] = arith.ori %{{.*}}, %[[LOW]]
 // CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[KEYS]]
-// CHECK: %[[ALL:.*]] = mlafix.splat %[[FIRST]]
-// CHECK: %[[HERE:.*]] = arith.cmpi eq, %[[KEYS]], %[[ALL]]
-// CHECK: %[[LEFT:.*]] = arith.select %[[HERE]], %{{.*}}, %[[KEYS]]
-// CHECK: mlafix.reduce max %[[LEFT]]
+// CHECK: %[[STEP:.*]] = arith.subi %c-9223372036854775808_i64, %[[FIRST]]
+// CHECK: %[[ALL:.*]] = mlafix.splat %[[STEP]]
+// CHECK: %[[TURNED:.*]] = arith.addi %[[KEYS]], %[[ALL]]
+// CHECK: %[[MOST:.*]] = mlafix.reduce max %[[TURNED]]
+// CHECK: arith.subi %[[MOST]], %[[STEP]]
 // CHECK-NOT: mlafix.reduce
 mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -36,11 +36,15 @@ mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"},
 }
 
 // A bf16 leaves 16 of a float's bits to an index: one reduction of i32 finds an element and its index, on a CPU as well.
+// An addition to all keys leaves those below the first in their order, and above the others. A GPU's addition of 0 makes one of all NaN.
 // CHECK-LABEL: mlafix.kernel @of_few_bits
-// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
-// CHECK-NOT: mlafix.reduce
-// CHECK: arith.cmpi eq
-// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
+// CHECK-NOT: arith.cmpf uno
+// CHECK: %[[FIRST:.*]] = mlafix.reduce max %[[ALL:.*]] : tensor<64xi32
+// CHECK: %[[STEP:.*]] = arith.subi %c-2147483648_i32, %[[FIRST]]
+// CHECK: %[[STEPS:.*]] = mlafix.splat %[[STEP]]
+// CHECK: %[[TURNED:.*]] = arith.addi %[[ALL]], %[[STEPS]]
+// CHECK: %[[NEXT:.*]] = mlafix.reduce max %[[TURNED]] : tensor<64xi32
+// CHECK: arith.subi %[[NEXT]], %[[STEP]]
 // CHECK-NOT: mlafix.reduce
 // KEYS-LABEL: mlafix.kernel @of_few_bits
 // KEYS-COUNT-2: mlafix.reduce max {{.*}} : tensor<64xi32
@@ -78,6 +82,24 @@ mlafix.kernel @of_selections(%y: !col {mlafix.dims = ["n"], mlafix.access = "wri
     %five:2 = mlafix.top_k %s4 : !tile -> f32, i32
     %sum = arith.addi %four#1, %five#1 : i32
     mlafix.store %sum, %y[%t] : i32, !col
+  }
+}
+
+// Of what is computed, an addition of 0 may be left out.
+// CHECK-LABEL: mlafix.kernel @of_chosen
+// CHECK: arith.cmpf uno
+// CHECK: mlafix.reduce max {{.*}} : tensor<64xi32
+mlafix.kernel @of_chosen(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !halves {mlafix.dims = ["n", "64"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !halves -> !tile
+    %zeros = mlafix.splat %zero : f32 -> !tile
+    %is = arith.cmpf une, %v, %zeros : !tile
+    %w = arith.select %is, %v, %zeros : tensor<64xi1, #mlafix.dim<64>>, !tile
+    %best:4 = mlafix.top_k %w : !tile -> f32, f32, i32, i32
+    mlafix.store %best#3, %y[%t] : i32, !col
   }
 }
 
