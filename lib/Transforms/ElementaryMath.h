@@ -25,7 +25,8 @@ mlir::Value buildReciprocal(ShapedBuilder s, mlir::Value x, mlir::Value near);
 
 /// x / divisor rounded to nearest, by the reciprocal of the divisor that
 /// buildReciprocal gives: of |x| up to 2^62 whose quotient is 0, or 2^-26 and
-/// more. Smaller ones come out below 2^-25, with their sign.
+/// more. Smaller ones come out below 2^-25, with their sign; they are rounded
+/// to nearest, too, of |x| from 2^-100 on and divisors up to 2^20.
 mlir::Value buildQuotient(ShapedBuilder s, mlir::Value x, mlir::Value divisor,
                           mlir::Value reciprocal);
 

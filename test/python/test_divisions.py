@@ -1,4 +1,5 @@
-"""Divisions that GPUs compute otherwise: reciprocals of each other, by constants and by powers of two. The bits are those of f32 division."""
+"""Divisions that GPUs compute otherwise: reciprocals of each other, of rows by one number, by constants and by powers of two. The bits are those of
+f32 division."""
 
 from __future__ import annotations
 
@@ -32,12 +33,18 @@ def by_constants(y: Out[f32, "n"], z: Out[f32, "n"], x: In[f32, "n"]):
 
 
 @mlafix.kernel
+def by_numbers(y: Out[f32, "n D=64"], x: In[f32, "n D=64"], s: In[f32, "n"]):
+    for t in grid("n"):
+        y[t] = x[t] / s[t]
+
+
+@mlafix.kernel
 def by_powers(y: Out[f32, "n (G 16)"], z: Out[f32, "n G"], x: In[f32, "n (G 16)"], s: In[f8e8m0, "n G"]):
     for t in grid("n"):
         y[t] = x[t] / s[t]
         z[t] = 1.0 / s[t]
 """
-ENDS = np.array([0.0, 2.0**-149, 2.0**-127, 2.0**-126, 1e-10, 1.0, 448.0, 2.0**126, 2.0**127, 3.4028235e38, np.inf, np.nan], np.float32)
+ENDS = np.array([0.0, 2.0**-149, 2.0**-127, 2.0**-126, 2.0**-100, 2.0**-64, 1e-10, 1.0, 448.0, 2.0**20, 2.0**62, 2.0**126, 2.0**127, 3.4028235e38, np.inf, np.nan], np.float32)
 
 
 def any_floats(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -84,6 +91,24 @@ def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) 
         most = np.maximum(x, np.float32(1e-10))
         check(y, most / np.float32(448))
         check(z, most / np.float32(6))
+
+
+def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Rows of numbers whose quotients are normal, zeros among them, also with one element of another kind; of any numbers; of
+    small ones; and divisors of any kind."""
+    s = rng.permutation(any_floats(rng, 2_000))
+    s[::4] = np.ldexp(rng.uniform(1, 2, len(s[::4])), rng.integers(-64, 20, len(s[::4])))
+    x = np.ldexp(rng.uniform(1, 2, (len(s), 64)) * rng.choice([-1, 1], (len(s), 64)), rng.integers(-100, 62, (len(s), 64))).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = 0.0
+    x[rng.random(x.shape) < 0.05] = -0.0
+    others = rng.permutation(any_floats(rng, 32 * len(s)))
+    x[1::4, 17] = others[: len(s[1::4])]
+    x[2::4] = others[: 64 * len(s[2::4])].reshape(-1, 64)
+    x[3::4] = np.ldexp(rng.uniform(1, 2, x[3::4].shape), rng.integers(-140, -100, x[3::4].shape))
+    s[1::2] = np.where(rng.random(len(s[1::2])) < 0.5, np.float32(3), s[1::2])
+    (y,) = run(tmp_path, device, "by_numbers", [x.shape], x, s)
+    with np.errstate(all="ignore"):
+        check(y, x / s[:, None])
 
 
 def test_by_powers_of_two(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:

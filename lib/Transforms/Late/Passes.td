@@ -102,12 +102,12 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
 def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
-    A pack that is divided by one number and stored as fp8, made integers or added to a constant of at least 1 is
-    multiplied by the number's reciprocal, and each quotient is corrected by the remainder of its dividend. That takes
-    three operations per element instead of a dozen, and gives the same bits. Packs of a block share one branch, and one
-    reciprocal if they have one divisor. If the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that
-    the result can tell from 0 are correctly rounded (N10). Otherwise elements are divided one by one. For GPUs: a CPU
-    divides a vector at once.
+    A pack that is divided by one number is multiplied by the number's reciprocal, and each quotient is corrected by the
+    remainder of its dividend. That takes three operations per element instead of a dozen, and gives the same bits. Packs
+    of a block share one branch, and one reciprocal if they have one divisor. Quotients are correctly rounded (N10) if no
+    element is beyond 2^62, none but 0 within 2^-100, and the divisor in [2^-64, 2^20]. Where they are stored as fp8, made
+    integers or added to a constant of at least 1, nothing is left of small ones: elements may be small, and the divisor
+    up to 2^64. Otherwise elements are divided one by one. For GPUs: a CPU divides a vector at once.
 
     ```mlir
     // Before

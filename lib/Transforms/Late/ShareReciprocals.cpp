@@ -20,6 +20,10 @@
 // below 2^-25, with their sign: fp8 narrows them to 0 of that sign, an integer
 // is 0, and they are lost in a sum with a number of at least 1.
 //
+// Where more is left of quotients, s is in [2^-64, 2^20] and x is 0 or |x| at
+// least 2^-100: then x / s is 0 or a normal number, and rest, a multiple of the
+// product of the last places of q and s, one of 2^-149.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/ElementaryMath.h"
@@ -47,6 +51,9 @@ using namespace mlafix;
 
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
+/// Where small quotients are not hidden.
+static constexpr float kLargestExactDivisor = 0x1p20f,
+                       kLeastExactDividend = 0x1p-100f;
 
 /// True if `user` gives the same for all of its operand `value` that have one
 /// sign and a magnitude below 2^-25: a sum with a number of at least 1, or an
@@ -82,13 +89,13 @@ static bool isNarrowed(Value value) {
 }
 
 /// The number that the elements of a pack are all divided by; null where they
-/// are not, or where more than isNarrowed is left of the quotients.
+/// are not.
 static Value getSharedDivisor(arith::DivFOp op) {
   auto type = dyn_cast<VectorType>(op.getType());
   auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
   if (!type || type.getNumElements() < 2 || !type.getElementType().isF32() ||
       !broadcast || !broadcast.getSource().getType().isF32() ||
-      op.getFastmath() != arith::FastMathFlags::none || !isNarrowed(op))
+      op.getFastmath() != arith::FastMathFlags::none)
     return Value();
   return broadcast.getSource();
 }
@@ -109,6 +116,28 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   return reduceTree(b, loc, ReduceKind::max, std::move(partials));
 }
 
+/// True (i1) if no element is between 0 and kLeastExactDividend in magnitude:
+/// their bits less 1, of which those of 0 are the greatest. NaN passes.
+static Value buildNoneIsSmall(OpBuilder &b, Location loc,
+                              ArrayRef<Value> packs) {
+  Value least;
+  for (Value pack : packs) {
+    ShapedBuilder s(b, loc, pack.getType());
+    Value bits = s.bits(pack);
+    if (!isa_and_nonnull<math::ExpOp, math::Exp2Op>(pack.getDefiningOp()))
+      bits = s.op<arith::AndIOp>(bits, s.i(INT32_MAX));
+    Value below = s.op<arith::SubIOp>(bits, s.i(1));
+    for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
+         i < n; ++i) {
+      Value element = vector::ExtractOp::create(b, loc, below, i);
+      least = least ? arith::MinUIOp::create(b, loc, least, element) : element;
+    }
+  }
+  ShapedBuilder s(b, loc, b.getF32Type());
+  return s.cmp(arith::CmpIPredicate::uge, least,
+               s.i(llvm::bit_cast<int32_t>(kLeastExactDividend) - 1));
+}
+
 namespace {
 /// Divisions of packs of one block, which take one branch.
 class SharedDivisions {
@@ -118,6 +147,7 @@ public:
   void add(arith::DivFOp op, Value divisor) {
     ops.push_back(op);
     divisors.push_back(divisor);
+    isExact |= !isNarrowed(op);
   }
   /// True if `op` can be done where the first of them is.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
@@ -134,6 +164,7 @@ private:
 
   SmallVector<arith::DivFOp> ops;
   SmallVector<Value> divisors; ///< of each
+  bool isExact = false;        ///< whether a quotient near 0 counts
 };
 } // namespace
 
@@ -145,10 +176,13 @@ Value SharedDivisions::buildInRange(OpBuilder &b, Location loc) {
   ShapedBuilder s(b, loc, b.getF32Type());
   Value holds =
       s.cmp(F::OLE, buildLargest(b, loc, packs), s.f(kLargestDividend));
+  if (isExact)
+    holds = s.op<arith::AndIOp>(holds, buildNoneIsSmall(b, loc, packs));
   for (Value divisor :
        llvm::SetVector<Value>(divisors.begin(), divisors.end())) {
     Value least = s.cmp(F::OGE, divisor, s.f(kLeastDivisor));
-    Value largest = s.cmp(F::OLE, divisor, s.f(kLargestDivisor));
+    Value largest = s.cmp(
+        F::OLE, divisor, s.f(isExact ? kLargestExactDivisor : kLargestDivisor));
     holds = s.op<arith::AndIOp>(holds, s.op<arith::AndIOp>(least, largest));
   }
   return holds;

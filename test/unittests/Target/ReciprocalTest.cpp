@@ -115,6 +115,23 @@ TEST(ReciprocalTest, QuotientsThatFp8TellsFromZeroAreExactWithinTheRange) {
   }
 }
 
+TEST(ReciprocalTest, QuotientsOfNoSmallDividendAreExactWithinTheRange) {
+  std::mt19937 random(4);
+  auto scaled = [&](int low, int high) {
+    int exponent = std::uniform_int_distribution<int>(low, high)(random);
+    return std::ldexp(1.0f + (random() & 0x7fffff) * 0x1p-23f, exponent);
+  };
+  for (int i = 0; i < 5'000'000; ++i) {
+    // Either end often enough.
+    float s = i % 3 == 0   ? scaled(19, 19)
+              : i % 3 == 1 ? scaled(-64, -63)
+                           : scaled(-64, 19);
+    float x = i % 5 < 2 ? scaled(-100, -99) : scaled(-100, 61);
+    ASSERT_EQ(divide(x, s), x / s) << x << " / " << s;
+    ASSERT_EQ(divide(-x, s), -x / s) << -x << " / " << s;
+  }
+}
+
 TEST(ReciprocalTest, SmallerQuotientsKeepTheirSignAndStayBelowWhatFp8Has) {
   std::mt19937 random(2);
   for (int i = 0; i < 5'000'000; ++i) {
@@ -134,7 +151,7 @@ TEST(ReciprocalTest, SmallerQuotientsKeepTheirSignAndStayBelowWhatFp8Has) {
 }
 
 TEST(ReciprocalTest, ZerosKeepTheirSign) {
-  for (float s : {0x1p-64f, 0.3f, 1.0f, 448.0f, 0x1p64f}) {
+  for (float s : {0x1p-64f, 0.3f, 1.0f, 448.0f, 0x1p20f, 0x1p64f}) {
     EXPECT_FALSE(std::signbit(divide(0.0f, s)));
     EXPECT_TRUE(std::signbit(divide(-0.0f, s)));
   }

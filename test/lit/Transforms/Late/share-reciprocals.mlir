@@ -130,9 +130,17 @@ mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// In a sum with a smaller number it shows.
+// In a sum with a smaller number a small quotient shows: no dividend is between 0 and 2^-100, and no divisor above 2^20.
 // CHECK-LABEL: mlafix.kernel @small_sum_fast
-// CHECK-NOT: scf.if %{{.*}} -> (vector
+// CHECK-DAG: %[[LARGEST:.*]] = arith.constant 0x49800000 : f32
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant 226492415 : i32
+// CHECK: arith.andi %{{.*}} : vector<4xi32>
+// CHECK: arith.subi %{{.*}} : vector<4xi32>
+// CHECK-COUNT-3: arith.minui
+// CHECK: arith.cmpi uge, %{{.*}}, %[[LEAST]]
+// CHECK: arith.cmpf ole, %{{.*}}, %[[LARGEST]]
+// CHECK: scf.if %{{.*}} -> (vector
+// CHECK: } else {
 // CHECK: arith.divf
 mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                          %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -149,10 +157,30 @@ mlafix.kernel @small_sum(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "w
   }
 }
 
-// What is used for more than fp8 needs quotients that are exact everywhere.
+// So it does where a row is stored as it is. An exponential has no sign to be taken away.
+// CHECK-LABEL: mlafix.kernel @powers_fast
+// CHECK: math.exp
+// CHECK-NOT: arith.andi %{{.*}} : vector<4xi32>
+// CHECK-COUNT-3: arith.minui
+// CHECK: scf.if %{{.*}} -> (vector
+mlafix.kernel @powers(%z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %e = math.exp %v : !tile
+    %s = mlafix.reduce add %e : !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %e, %row : !tile
+    mlafix.store %q, %z[%t] : !tile, !rows
+  }
+}
+
+// What is used for more than fp8 is one of these, in one branch with what is not.
 // CHECK-LABEL: mlafix.kernel @wide_fast
-// CHECK: vector.broadcast %s : f32 to vector<4xf32>
-// CHECK-NEXT: arith.divf
+// CHECK-COUNT-3: arith.minui
+// CHECK: %[[Q:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
 mlafix.kernel @wide(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                     %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                     %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
