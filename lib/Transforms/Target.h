@@ -31,6 +31,9 @@ inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 /// Name of the unit attribute on a kernel, and on its function, whose rows are
 /// neither reduced nor stored in another width than they are loaded in.
 inline constexpr llvm::StringLiteral kPlainRowsAttr = "mlafix.plain_rows";
+/// Name of the unit attribute of what prefetches for a later block: it need not
+/// come before the loads of this one.
+inline constexpr llvm::StringLiteral kAheadAttr = "mlafix.ahead";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
 llvm::StringRef getTarget(mlir::Operation *op);

@@ -7,6 +7,7 @@
 
 #include "dialect/Guards.h"
 #include "lib/Transforms/GPU/RowOrder.h"
+#include "lib/Transforms/GPU/RowsAhead.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
@@ -161,7 +162,7 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
   FailureOr<RowShape> shape = RowShape::of(kernel);
-  if (succeeded(shape) && !shape->reduces && !shape->converts())
+  if (succeeded(shape) && !shape->reduces() && !shape->converts())
     kernel->setAttr(kPlainRowsAttr, b.getUnitAttr());
   int64_t leastThreads = getLeastThreads(getMachine(kernel), kernel);
   bool isAdaptable = leastThreads < layout.getThreads();
@@ -201,6 +202,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   RowOp program = buildRow(b, loc, thread);
   program.setWholeWarps(fillsWarps(forall, layout));
   b.setInsertionPoint(program.getBody().front().getTerminator());
+  if (!isBundled && getRowConditions(forall).empty() && !kernel.isCollective())
+    prefetchRowsAhead(b, kernel, forall, rows, row, total, thread.lane);
   inlineRow(b, forall.getBody().front(), indices);
   forall.erase();
 }

@@ -60,7 +60,7 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
     `mlafix.forall` becomes the arithmetic from thread and block indices to row indices. Its body becomes a
     `mlafix.row`, guarded by the condition that the row exists. If the target has dependent launch, every thread waits
     for the preceding grid before the row's program. Records the launch geometry on the kernel. For layouts without lane
-    groups. Three decisions:
+    groups. Four decisions:
 
     - If rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …. Blocks with little to do then
       run beside others.
@@ -69,6 +69,9 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
       stored in another width, are not reordered.
     - The first thread of each block prefetches a line of small tensors before it waits (`mlafix.table_lines`): of
       integers, and of floats that lie across such rows.
+    - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the block
+      `aheadBlocks` further on, or twice as far: while it computes, its multiprocessor has no room for a block that
+      would load that row.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>

@@ -215,7 +215,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
-    shape.reduces |= exchangesLanes(op);
+    shape.reductions += exchangesLanes(op);
     shape.operations += isOperation(op);
     shape.keeps |= isKept(op);
     shape.accumulates |= accumulatesRows(op);
@@ -311,7 +311,7 @@ static int64_t getFewestPacks(const MachineModel &machine,
   if (holdsHalfBytes(machine, shape, pack))
     return machine.halfBytePacks;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
-                   : shape.reduces                 ? machine.reducedPacks
+                   : shape.reduces()               ? machine.reducedPacks
                    : shape.accumulates             ? machine.mergedPacks
                                                    : 1;
   auto areHeld = [&](int64_t packs) {
@@ -319,7 +319,7 @@ static int64_t getFewestPacks(const MachineModel &machine,
     return accesses <= machine.heldAccesses &&
            accesses * pack * shape.widest() <= machine.heldBytes;
   };
-  bool isBusy = shape.reduces && aliasMode != AliasMode::InPlace &&
+  bool isBusy = shape.reduces() && aliasMode != AliasMode::InPlace &&
                 shape.operations >= machine.busyOperations &&
                 countPacks(shape, pack) >= machine.busyRowPacks;
   if (isBusy && areHeld(machine.busyPacks))
@@ -353,8 +353,8 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   case BlockRule::NoRows:
     return machine.minBlockThreads;
   case BlockRule::Exchange:
-    return shape.reduces ? machine.reducedExchangeBlockThreads
-                         : machine.exchangeBlockThreads;
+    return shape.reduces() ? machine.reducedExchangeBlockThreads
+                           : machine.exchangeBlockThreads;
   case BlockRule::HalfBytes:
     return machine.halfByteBlockThreads;
   case BlockRule::InPlace:
@@ -382,9 +382,32 @@ static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
       machine.sharedElements * (isPacked ? 2 : 1) / (shape.isWide ? 2 : 1);
   int64_t elements =
       static_cast<int64_t>(llvm::divideCeil(needed, half)) * pack;
-  return shape.reduces && !shape.isRagged && pack > 1 && elements <= most
+  return shape.reduces() && !shape.isRagged && pack > 1 && elements <= most
              ? half
              : machine.threadsPerBlock;
+}
+
+/// Half of `lanes`, or a smaller part, for a row that is wider than a warp and
+/// reduced; 0 if none is better. What lanes exchange for a row, and what each
+/// of them does once for it, costs less with fewer of them, and fewer lack a
+/// pack. But of rows that are reduced once, a multiprocessor should have many
+/// on the way.
+static int64_t getFewerLanes(const MachineModel &machine, const RowShape &shape,
+                             int64_t needed, int64_t pack, int64_t lanes) {
+  if (!shape.reduces() || shape.isRagged || shape.exchanges || pack == 1)
+    return 0;
+  auto rows = std::max<int64_t>(2, shape.loaded.size());
+  int64_t slots = lanes * llvm::divideCeil(needed, lanes);
+  for (int64_t fewer = lanes / 2; fewer > kWarpThreads; fewer /= 2) {
+    int64_t packs = llvm::divideCeil(needed, fewer), elements = packs * pack;
+    if (elements * rows > 2 * machine.sharedElements ||
+        (shape.reductions == 1 &&
+         elements * shape.widest() > machine.reducedBytes))
+      return 0;
+    if (fewer * packs <= slots)
+      return fewer;
+  }
+  return 0;
 }
 
 LayoutAttr mlafix::chooseLayout(MLIRContext *context,
@@ -418,6 +441,10 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
     lanes = std::min<int64_t>(getMostLanes(machine, shape, needed, pack),
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);
+    while (int64_t fewer = getFewerLanes(machine, shape, needed, pack, lanes)) {
+      lanes = fewer;
+      packs = llvm::divideCeil(needed, lanes);
+    }
   }
   int64_t rows = lanes > kWarpThreads ? 1 : threads / lanes;
   return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);

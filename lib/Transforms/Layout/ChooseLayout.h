@@ -40,7 +40,7 @@ struct RowShape {
   // chosen for the others.
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
-  bool reduces = false;                   // a row, or a group of it
+  int64_t reductions = 0;                 // of a row, or of groups of it
   bool keeps = false;                     // a computed row for several users
   bool isWide = false;                    // elements that take two registers
   bool accumulates = false;               // rows, in a loop of unknown length
@@ -57,6 +57,7 @@ struct RowShape {
   /// Of several accesses to an argument, the widest one counts. `bits` are
   /// moved for an element of the row.
   void addAccess(int64_t argument, DimAttr dim, int64_t bits);
+  bool reduces() const { return reductions > 0; }
   /// The alias mode of every code version.
   AliasMode aliasMode() const {
     bool isUpdate = llvm::any_of(

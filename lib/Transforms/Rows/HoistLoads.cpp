@@ -7,9 +7,11 @@
 
 #include "dialect/Mlafix.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -52,17 +54,41 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
-static bool isLoad(Operation *op) {
-  return isa<vector::LoadOp, vector::MaskedLoadOp, memref::LoadOp>(op);
+/// True if all that `op` does is to prefetch for a later block, in a branch.
+static bool prefetchesAhead(Operation *op) {
+  auto branch = dyn_cast<scf::IfOp>(op);
+  if (!branch || branch.getNumResults() > 0)
+    return false;
+  bool isAny = false;
+  WalkResult walk = branch.walk([&](Operation *nested) {
+    bool isAhead = nested->hasAttr(kAheadAttr);
+    isAny |= isAhead;
+    return isAhead || isa<scf::IfOp>(nested) || isPure(nested)
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return isAny && !walk.wasInterrupted();
 }
 
-/// Moves the loads with, or those without, a predicate up to the first op that
-/// may wait for one.
-static void hoistLoads(Block &block, bool predicated) {
+namespace {
+/// In the order in which they are to come.
+enum class Access { Load, PredicatedLoad, Prefetch, None };
+} // namespace
+
+static Access getAccess(Operation *op) {
+  if (isa<vector::MaskedLoadOp>(op))
+    return Access::PredicatedLoad;
+  if (isa<vector::LoadOp, memref::LoadOp>(op))
+    return Access::Load;
+  return prefetchesAhead(op) ? Access::Prefetch : Access::None;
+}
+
+/// Moves the accesses of this kind up to the first op that may wait for one.
+static void hoistAccesses(Block &block, Access kind) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    bool isPredicated = isa<vector::MaskedLoadOp>(op);
-    if (isLoad(&op) && isPredicated == predicated) {
+    Access access = getAccess(&op);
+    if (access == kind) {
       // Behind what it needs itself; those after it gather there, too.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
@@ -71,8 +97,9 @@ static void hoistLoads(Block &block, bool predicated) {
       }
       continue;
     }
-    if (isLoad(&op) ? predicated : mayWrite(&op) && !isShuffle(&op))
-      anchor = nullptr; // behind loads without a predicate, and stores
+    if (access == Access::None ? mayWrite(&op) && !isShuffle(&op)
+                               : access < kind)
+      anchor = nullptr; // behind stores, and accesses of the kinds before
     else if (!anchor)
       anchor = &op;
   }
@@ -105,8 +132,9 @@ public:
   void runOnOperation() override {
     getOperation().getBody().walk([](Block *block) {
       hoistScalars(*block);
-      hoistLoads(*block, /*predicated=*/false);
-      hoistLoads(*block, /*predicated=*/true);
+      for (Access kind :
+           {Access::Load, Access::PredicatedLoad, Access::Prefetch})
+        hoistAccesses(*block, kind);
     });
   }
 };

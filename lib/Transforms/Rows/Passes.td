@@ -115,7 +115,8 @@ def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
   let description = [{
     Moves every load of a block, with its address computations, before the first other arithmetic, unless a store lies
     in between. Loads without a predicate go first: the branch around a predicated load ends what the assembler
-    schedules together. All of a row's loads are then in flight before the first value is waited for.
+    schedules together. Prefetches for a later block follow. All of a row's loads are then in flight before the first value
+    is waited for.
 
     While rows are tiles, it moves loads of scalars before the first reduction of a row, which warps wait for.
   }];

@@ -31,12 +31,12 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 
 // Wider than a warp: warps meet in shared memory. A lane's packs are one maximum before lanes synchronise.
 // CHECK-LABEL: @reduce_fast
-// CHECK-SAME: lanes = 256, packs = 2, pack = 4, rows = 1
+// CHECK-SAME: lanes = 128, packs = 4, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-// CHECK-DAG: memref.alloca() : memref<8xi32, #gpu.address_space<workgroup>>
+// CHECK-DAG: memref.alloca() : memref<4xi32, #gpu.address_space<workgroup>>
 // CHECK: nvvm.barrier
-// CHECK-COUNT-8: memref.load
+// CHECK-COUNT-4: memref.load
 // CHECK-NOT: memref.load
 // CHECK: nvvm.barrier
 // CHECK-LABEL: @reduce_any
@@ -55,7 +55,7 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
 
 // The order of a sum is that of its packs, lanes first.
 // CHECK-LABEL: @sum_fast
-// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-COUNT-6: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
 // CHECK-DAG: memref.alloca() : memref<16xi32, #gpu.address_space<workgroup>>
 // CHECK-COUNT-16: memref.load

@@ -48,7 +48,7 @@
 
 // All lanes share each group: a lane has the element of each, and the first one stores it.
 // WIDE-LABEL: mlafix.kernel @quantize_dense(
-// WIDE-SAME: lanes = 128, packs = 2, pack = 8
+// WIDE-SAME: lanes = 64, packs = 4, pack = 8
 // WIDE: arith.cmpi eq, %[[LANE:.*]], %c0 : index
 // WIDE: vector.store %{{.*}}, %s[%{{.*}}, %c0]
 // WIDE: vector.store %{{.*}}, %s[%{{.*}}, %c1]

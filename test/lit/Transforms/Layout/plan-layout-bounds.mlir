@@ -19,7 +19,7 @@
 // CHECK-SAME: lanes = 32, packs = 4, pack = 8
 // CHECK: mlafix.kernel @sum_most1024_fast
 // CHECK: mlafix.kernel @sum_most4096_whole_dense
-// CHECK-SAME: lanes = 256, packs = 2, pack = 8
+// CHECK-SAME: lanes = 128, packs = 4, pack = 8
 // CHECK: mlafix.kernel @sum_most4096_fast
 // CHECK: mlafix.kernel @sum_whole_dense
 // CHECK-NOT: at_most

@@ -9,7 +9,7 @@
 
 // CHECK-LABEL: mlafix.kernel @k_dense(
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [1, 3], bytes = 16>, #mlafix.guard<max_rows
-// CHECK-SAME: layout = #mlafix.layout<lanes = 128, packs = 2, pack = 8, rows = 1>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 64, packs = 4, pack = 8, rows = 1>
 // CHECK-LABEL: mlafix.kernel @k_any(
 // CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 2, pack = 1, rows = 1>
 // PTX-DAG: ld.global.b16

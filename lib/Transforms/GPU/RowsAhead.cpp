@@ -1,0 +1,139 @@
+//===- RowsAhead.cpp - rows of later blocks in the cache ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GPU/RowsAhead.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Layout/LongRows.h"
+#include "lib/Transforms/Target.h"
+#include "mlafix/UnitLimits.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static int64_t getRowBytes(LoadOp load) {
+  auto type = cast<MemRefType>(load.getSource().getType());
+  return getTileDim(load.getType()).getSize() *
+         getDTypeBits(type.getElementType()) / 8;
+}
+
+/// True if `load` reads a whole row of known size of one tensor, and which one
+/// the grid's indices tell.
+static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
+  BlockArgument tensor = getKernelArgument(load.getSource());
+  if (!isRowTile(load.getType()) || !tensor || tensor != load.getSource())
+    return false;
+  unsigned number = tensor.getArgNumber();
+  DimAttr dim = getTileDim(load.getType());
+  return !load.getPredicate() && !load.getGroup() && !load.getMember() &&
+         !load.getBegin() && dim.isBound() && !dim.isBounded() &&
+         !isSwizzled(tensor) && !kernel.isArgOptional(number) &&
+         !kernel.isArgMany(number) && !kernel.isArgPeers(number) &&
+         getDTypeBits(cast<MemRefType>(tensor.getType()).getElementType()) >=
+             8 &&
+         llvm::is_contained(load.getIndices(), body.getArgument(0)) &&
+         llvm::all_of(load.getIndices(), [&](Value index) {
+           auto argument = dyn_cast<BlockArgument>(index);
+           return (argument && argument.getOwner() == &body) ||
+                  matchPattern(index, m_Constant());
+         });
+}
+
+/// The rows that the row of a later block has like this one: empty if they are
+/// too short or too long for that to pay.
+static SmallVector<LoadOp> collectRows(KernelOp kernel, Block &body,
+                                       int64_t &bytes) {
+  MachineModel machine = getMachine(kernel);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  SmallVector<LoadOp> rows;
+  bytes = 0;
+  if (!machine.aheadBlocks || layout.getLanes() <= kWarpThreads ||
+      layout.getRows() > 1 || walksRows(kernel) ||
+      body.getOps<ReduceOp>().empty())
+    return rows;
+  for (LoadOp load : body.getOps<LoadOp>())
+    if (readsRowOfGrid(kernel, body, load)) {
+      rows.push_back(load);
+      bytes += getRowBytes(load);
+    }
+  // What a multiprocessor reads at once, where a thread has 64 registers.
+  constexpr int64_t kRegisters = 64;
+  int64_t blocks = std::max<int64_t>(1, machine.registersPerMultiprocessor /
+                                            (kRegisters * layout.getThreads()));
+  if (bytes < machine.aheadLeastBytes ||
+      bytes * blocks > machine.aheadMostBytes)
+    rows.clear();
+  return rows;
+}
+
+/// Of row `indices`, the lines that this lane asks for: each lane has one, or
+/// one of each as many as there are lanes.
+static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
+                          Value lane, int64_t lanes) {
+  Location loc = load.getLoc();
+  IndexBuilder x(b, loc);
+  auto type = cast<MemRefType>(load.getSource().getType());
+  int64_t bytes = limits::tableLineBytes,
+          lines = llvm::divideCeil(getRowBytes(load), bytes),
+          elements = 8 * bytes / getDTypeBits(type.getElementType());
+  for (int64_t first = 0; first < lines; first += lanes) {
+    OpBuilder::InsertionGuard guard(b);
+    Value line = x.add(lane, x.constant(first));
+    if (first + lanes > lines) {
+      auto branch = scf::IfOp::create(b, loc, x.ult(line, x.constant(lines)),
+                                      /*withElseRegion=*/false);
+      b.setInsertionPoint(branch.thenYield());
+    }
+    SmallVector<Value> element(indices);
+    element.push_back(x.mul(line, x.constant(elements)));
+    auto prefetch = memref::PrefetchOp::create(
+        b, loc, load.getSource(), element, /*isWrite=*/false,
+        /*localityHint=*/2, /*isDataCache=*/true);
+    prefetch->setAttr(kAheadAttr, b.getUnitAttr());
+  }
+}
+
+void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
+                               GridRows &rows, Value row, Value total,
+                               Value lane) {
+  Block &body = forall.getBody().front();
+  int64_t bytes = 0;
+  SmallVector<LoadOp> loads = collectRows(kernel, body, bytes);
+  if (loads.empty())
+    return;
+  Location loc = forall.getLoc();
+  OpBuilder::InsertionGuard guard(b);
+  Operation *last = loads.back();
+  for (Operation &op : body) {
+    if (isa<ReduceOp>(op))
+      break;
+    if (isa<LoadOp>(op))
+      last = &op;
+  }
+  b.setInsertionPointAfter(last);
+  IndexBuilder x(b, loc);
+  MachineModel machine = getMachine(kernel);
+  int64_t ahead =
+      machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1);
+  Value next = x.add(row, rows.constant(ahead));
+  auto branch = scf::IfOp::create(b, loc, x.ult(next, total),
+                                  /*withElseRegion=*/false);
+  b.setInsertionPoint(branch.thenYield());
+  IRMapping mapping;
+  for (auto [argument, index] :
+       llvm::zip(body.getArguments(), rows.indicesOf(next)))
+    mapping.map(argument, index);
+  for (LoadOp load : loads) {
+    SmallVector<Value> indices;
+    for (Value index : load.getIndices())
+      indices.push_back(mapping.lookupOrDefault(index));
+    prefetchLines(b, load, indices, lane, kernel.getLayoutAttr().getLanes());
+  }
+}
