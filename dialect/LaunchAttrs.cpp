@@ -244,15 +244,30 @@ static LogicalResult verifyThreads(EmitError emitError, int64_t threads) {
   return verifyRange(emitError, "threads", threads, 1, limits::threads);
 }
 
+static LogicalResult verifyPowerOfTwo(EmitError emitError, StringRef name,
+                                      int64_t value, int64_t most) {
+  if (value >= 1 && value <= most && llvm::isPowerOf2_64(value))
+    return success();
+  return emitError() << "expected a power of two from 1 to " << most << " for "
+                     << name << ", got " << value;
+}
+
 LogicalResult GridGeometryAttr::verify(EmitError emitError,
                                        ArrayRef<ExtentAttr> extents,
                                        int64_t rowsPerBlock, int64_t threads,
-                                       int64_t leastThreads) {
-  return failure(failed(verifyExtents(emitError, extents)) ||
-                 failed(verifyRowsPerBlock(emitError, rowsPerBlock)) ||
-                 failed(verifyThreads(emitError, threads)) ||
-                 failed(verifyRange(emitError, "least_threads", leastThreads, 1,
-                                    threads)));
+                                       int64_t leastThreads, int64_t cluster) {
+  if (failed(verifyExtents(emitError, extents)) ||
+      failed(verifyRowsPerBlock(emitError, rowsPerBlock)) ||
+      failed(verifyThreads(emitError, threads)) ||
+      failed(
+          verifyRange(emitError, "least_threads", leastThreads, 1, threads)) ||
+      failed(verifyPowerOfTwo(emitError, "cluster", cluster,
+                              limits::clusterBlocks)))
+    return failure();
+  if (cluster > 1 && rowsPerBlock != 1)
+    return emitError() << "expected one row for the blocks of a cluster, got "
+                       << rowsPerBlock;
+  return success();
 }
 
 LogicalResult RaggedGeometryAttr::verify(EmitError emitError, ExtentAttr,
@@ -264,14 +279,6 @@ LogicalResult RaggedGeometryAttr::verify(EmitError emitError, ExtentAttr,
                  failed(verifyThreads(emitError, threads)) ||
                  failed(verifyRange(emitError, "blocks_per_sm", blocksPerSm, 1,
                                     limits::blocksPerSm)));
-}
-
-static LogicalResult verifyPowerOfTwo(EmitError emitError, StringRef name,
-                                      int64_t value, int64_t most) {
-  if (value >= 1 && value <= most && llvm::isPowerOf2_64(value))
-    return success();
-  return emitError() << "expected a power of two from 1 to " << most << " for "
-                     << name << ", got " << value;
 }
 
 LogicalResult GroupsGeometryAttr::verify(EmitError emitError,

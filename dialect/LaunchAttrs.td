@@ -112,16 +112,20 @@ def Mlafix_GridGeometryAttr : Mlafix_GeometryAttr<"GridGeometry", "grid"> {
   let summary = "how a GPU launches a dense grid";
   let description = [{
     The rows are the product of the extents. A block of `threads` threads does `rows_per_block` of them. With `least_threads` below
-    `threads` a launch of few rows may halve both, as long as at least so many threads are left.
+    `threads` a launch of few rows may halve both, as long as at least so many threads are left. With `cluster` above 1
+    so many consecutive blocks, a thread-block cluster, share the one row of `rows_per_block`.
 
     ```mlir
     #mlafix.grid<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>
+    #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 512, least_threads = 512, cluster = 8>
     ```
   }];
   let parameters = (ins
-    OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$leastThreads);
+    OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$leastThreads,
+    DefaultValuedParameter<"int64_t", "1">:$cluster);
   let assemblyFormat = [{
-    `<` `[` (`]`) : ($extents^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,` `least_threads` `=` $leastThreads `>`
+    `<` `[` (`]`) : ($extents^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,` `least_threads` `=` $leastThreads
+    (`,` `cluster` `=` $cluster^)? `>`
   }];
 }
 

@@ -131,17 +131,27 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     With `groups` above 1, the launch chooses how many groups of lanes, at most `groups`, share the chunks of a row's
     merge loops. Lanes of a row then do not synchronise, and may be in several blocks.
 
+    With `blocks` above 1, the lanes of a row are the threads of so many blocks, a thread-block cluster: block `b` of the
+    cluster has the lanes from `b * lanes / blocks` on.
+
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
     #mlafix.layout<lanes = 128, packs = 1, pack = 4, rows = 1, groups = 16>
+    #mlafix.layout<lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 8>
     ```
   }];
-  let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, DefaultValuedParameter<"int64_t", "1">:$groups);
+  let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, DefaultValuedParameter<"int64_t", "1">:$groups,
+    DefaultValuedParameter<"int64_t", "1">:$blocks);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let builders = [AttrBuilder<(ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, "int64_t":$groups), [{
+    return $_get($_ctxt, lanes, packs, pack, rows, groups, /*blocks=*/1);
+  }]>];
   let extraClassDeclaration = [{
     /// Threads of a block, at most.
-    int64_t getThreads() const { return isGrouped() ? kGroupThreads * getGroups() : getLanes() * getRows(); }
+    int64_t getThreads() const { return isGrouped() ? kGroupThreads * getGroups() : getLanes() * getRows() / getBlocks(); }
+    /// True if the blocks of a cluster share a row.
+    bool isClustered() const { return getBlocks() > 1; }
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block that has all groups and most threads.

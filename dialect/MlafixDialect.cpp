@@ -69,9 +69,13 @@ bool LayoutAttr::sharesGroups(DimAttr dim) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t lanes, int64_t packs, int64_t pack,
-                                 int64_t rows, int64_t groups) {
+                                 int64_t rows, int64_t groups, int64_t blocks) {
+  if (blocks < 1 || blocks > limits::clusterBlocks ||
+      !llvm::isPowerOf2_64(blocks))
+    return emitError() << "expected a power of two of blocks, at most "
+                       << limits::clusterBlocks << ", got " << blocks;
   // Lanes that share a row with other groups may be in several blocks.
-  int64_t mostLanes = groups > 1 ? INT32_MAX : 1024;
+  int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "
                        << lanes;
@@ -90,7 +94,12 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected one row in a block whose rows cross warps, "
                           "got rows = "
                        << rows;
-  if (groups == 1 && lanes * rows > 1024)
+  if (blocks > 1 && (groups > 1 || lanes % (blocks * limits::warpThreads) != 0))
+    return emitError() << "expected whole warps of lanes and one lane group "
+                          "where blocks share a row, got lanes = "
+                       << lanes << ", groups = " << groups
+                       << ", blocks = " << blocks;
+  if (groups == 1 && lanes * rows > limits::threads * blocks)
     return emitError()
            << "expected at most 1024 threads in a block, got lanes * rows = "
            << lanes * rows;

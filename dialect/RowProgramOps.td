@@ -51,6 +51,23 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
   let assemblyFormat = "attr-dict";
 }
 
+def Mlafix_PushOp : Op<Mlafix_Dialect, "push", [
+    TypesMatchWith<"type of 'value' matches element type of 'memref'", "memref", "value", "::llvm::cast<::mlir::MemRefType>($_self).getElementType()">]> {
+  let summary = "stores a value into the shared memory of one block of the cluster";
+  let description = [{
+    `memref` is shared memory of this thread's own block; what is stored to is the same place in that of block `block` of the cluster. To be
+    executed once all blocks of the cluster have begun, and before they meet for the last time. For GPUs;
+    `mlafix-kernels-to-nvvm` lowers it.
+
+    ```mlir
+    %partials = memref.alloca() : memref<8xf32, #gpu.address_space<workgroup>>
+    mlafix.push %one, %partials[%i] to %zero : memref<8xf32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins AnyType:$value, Arg<AnyMemRef, "", [MemWrite]>:$memref, Index:$index, I32:$block);
+  let assemblyFormat = "$value `,` $memref `[` $index `]` `to` $block attr-dict `:` type($memref)";
+}
+
 def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{

@@ -45,6 +45,7 @@ constexpr size_t nameBytes = 1024;
 /// Of a kernel's name in a source: code versions append to it.
 constexpr size_t kernelNameBytes = nameBytes - 64;
 constexpr int64_t threads = 1024;
+constexpr int64_t clusterBlocks = 8; ///< of a cluster, on any chip
 constexpr int64_t rowsPerBlock = 1 << 20;
 constexpr int64_t blocksPerSm = 32;
 constexpr int64_t groups = 32;             ///< of lanes that share a row

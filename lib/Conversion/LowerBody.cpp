@@ -11,6 +11,7 @@
 #include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -178,6 +179,8 @@ private:
   Value castBits(Location loc, Value value, Type type);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
+  void lowerPush(PushOp op);
+  void lowerComparison(Operation *op, ArrayRef<BlockArgument> addressed);
 
   Value find(ParamKind kind, unsigned arg, unsigned dim = 0) {
     const auto *found = llvm::find_if(params, [&](ParamAttr param) {
@@ -426,6 +429,17 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   localPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
 }
 
+void BodyLowering::lowerPush(PushOp op) {
+  Location loc = op.getLoc();
+  Value memory = localPointers.lookup(op.getMemref());
+  Value place =
+      LLVM::GEPOp::create(b, loc, memory.getType(), op.getValue().getType(),
+                          memory, toI64(b, loc, op.getIndex()));
+  LLVM::StoreOp::create(b, loc, op.getValue(),
+                        buildClusterPointer(b, loc, place, op.getBlock()));
+  op->erase();
+}
+
 LogicalResult BodyLowering::lower(Operation *op) {
   Location loc = op->getLoc();
   if (std::optional<LoweredAccess> access = getAccess(op)) {
@@ -466,15 +480,26 @@ LogicalResult BodyLowering::lower(Operation *op) {
     op->erase();
     return success();
   }
+  if (auto push = dyn_cast<PushOp>(op)) {
+    lowerPush(push);
+    return success();
+  }
   if (auto lines = dyn_cast<TableLinesOp>(op)) {
     lines.getResult().replaceAllUsesWith(
         find(ParamKind::Lines, getTableOwner(kernel, lines)));
     op->erase();
     return success();
   }
-  SmallVector<BlockArgument> addressed = getAddressed(op);
-  if (addressed.empty())
-    return success();
+  if (SmallVector<BlockArgument> addressed = getAddressed(op);
+      !addressed.empty())
+    lowerComparison(op, addressed);
+  return success();
+}
+
+/// Of the addresses of arguments, or of one with null.
+void BodyLowering::lowerComparison(Operation *op,
+                                   ArrayRef<BlockArgument> addressed) {
+  Location loc = op->getLoc();
   Value lhs = find(ParamKind::Pointer, addressed[0].getArgNumber());
   bool isPresent = isa<PresentOp>(op);
   Value rhs = isPresent ? LLVM::ZeroOp::create(b, loc, lhs.getType())
@@ -484,7 +509,6 @@ LogicalResult BodyLowering::lower(Operation *op) {
       lhs, rhs);
   op->getResult(0).replaceAllUsesWith(result);
   op->erase();
-  return success();
 }
 
 LogicalResult BodyLowering::run() {

@@ -439,6 +439,14 @@ void parseGroups(const Value &geometryValue, const KernelDesc &kernel,
     geometryValue.at("threads").error("threads for all groups");
 }
 
+void parseCluster(const Value &value, Geometry &geometry) {
+  geometry.cluster = value.integer(1, limits::clusterBlocks);
+  if ((geometry.cluster & (geometry.cluster - 1)) != 0)
+    value.error("a power of two");
+  if (geometry.cluster > 1 && geometry.rowsPerBlock != 1)
+    value.error("a cluster only where \"rows_per_block\" is 1");
+}
+
 Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
                        bool isCpu) {
   Geometry geometry;
@@ -473,6 +481,8 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
   if (geometry.kind == Geometry::Rows && value.has("least_threads"))
     geometry.leastThreads =
         value.at("least_threads").integer(1, geometry.threads);
+  if (geometry.kind == Geometry::Rows && value.has("cluster"))
+    parseCluster(value.at("cluster"), geometry);
   if (geometry.kind == Geometry::Ragged)
     geometry.blocksPerSm =
         value.at("blocks_per_sm").integer(1, limits::blocksPerSm);

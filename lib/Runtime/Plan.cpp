@@ -462,6 +462,8 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   if (geometry.kind == Geometry::Ragged)
     blocks =
         std::clamp<int64_t>(geometry.blocksPerSm * multiprocessors, 1, blocks);
+  if (__builtin_mul_overflow(blocks, geometry.cluster, &blocks))
+    blocks = INT64_MAX;
   return setBlocks(call, blocks, plan);
 }
 

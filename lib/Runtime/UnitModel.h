@@ -126,6 +126,7 @@ struct Geometry {
   int64_t threads = 1;      ///< of a block, at most; rowsPerBlock goes with it
   int64_t leastThreads = 1; ///< the fewest that a launch may halve it to
   int64_t blocksPerSm = 1;
+  int64_t cluster = 1; ///< Rows: blocks that share a row
 };
 
 struct CodeVersion {

@@ -149,6 +149,10 @@ static bool packsBytes(mlir::Operation *op) {
   return assembly && assembly.getAsmString().starts_with("cvt.pack");
 }
 
+static bool arrivesRelaxed(mlir::Operation *op) {
+  return op->getName().getStringRef() == "nvvm.cluster.arrive.relaxed";
+}
+
 unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
                                             const TargetSpec &target) {
   // LLVM's own choice for the chips left out here is already high enough.
@@ -160,6 +164,9 @@ unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
     break;
   case 89:
     needsMore = convertsFp8, version = 81;
+    break;
+  case 90:
+    needsMore = arrivesRelaxed, version = 80;
     break;
   case 100:
   case 120:

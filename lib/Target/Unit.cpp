@@ -72,6 +72,8 @@ static json::Object describe(GridGeometryAttr grid) {
                       {"threads", grid.getThreads()}};
   if (grid.getLeastThreads() < grid.getThreads())
     object["least_threads"] = grid.getLeastThreads();
+  if (grid.getCluster() > 1)
+    object["cluster"] = grid.getCluster();
   return object;
 }
 
@@ -121,6 +123,8 @@ static json::Object describe(LayoutAttr layout) {
                       {"rows", layout.getRows()}};
   if (layout.isGrouped())
     object["groups"] = layout.getGroups();
+  if (layout.isClustered())
+    object["blocks"] = layout.getBlocks();
   return object;
 }
 

@@ -55,6 +55,32 @@ Value mlafix::buildBarrierAnd(OpBuilder &b, Location loc, Value bits) {
   return ::buildBarrier(b, loc, NVVM::BarrierReduction::AND, bits);
 }
 
+void mlafix::buildClusterBarrier(OpBuilder &b, Location loc) {
+  NVVM::ClusterArriveOp::create(b, loc, b.getUnitAttr());
+  buildClusterWait(b, loc);
+}
+
+void mlafix::buildClusterArrive(OpBuilder &b, Location loc) {
+  NVVM::ClusterArriveRelaxedOp::create(b, loc, b.getUnitAttr());
+}
+
+void mlafix::buildClusterWait(OpBuilder &b, Location loc) {
+  NVVM::ClusterWaitOp::create(b, loc, b.getUnitAttr());
+}
+
+bool mlafix::isClusterBarrier(Operation *op) {
+  return isa<NVVM::ClusterArriveOp, NVVM::ClusterArriveRelaxedOp,
+             NVVM::ClusterWaitOp>(op);
+}
+
+Value mlafix::buildClusterPointer(OpBuilder &b, Location loc, Value pointer,
+                                  Value block) {
+  auto type = LLVM::LLVMPointerType::get(
+      b.getContext(),
+      static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
+  return NVVM::MapaOp::create(b, loc, type, pointer, block);
+}
+
 void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
   NVVM::SyncWarpOp::create(b, loc, mask);
 }

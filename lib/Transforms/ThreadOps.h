@@ -42,6 +42,18 @@ mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
 /// The same with the bitwise and.
 mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value bits);
+/// The threads of all blocks of a cluster wait for each other.
+void buildClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
+/// Says that this thread has begun.
+void buildClusterArrive(mlir::OpBuilder &b, mlir::Location loc);
+/// Waits until all threads of the cluster have said so.
+void buildClusterWait(mlir::OpBuilder &b, mlir::Location loc);
+/// True if `op` is a part of a barrier of a cluster.
+bool isClusterBarrier(mlir::Operation *op);
+/// `pointer`, to shared memory, as one to the same place in that of block
+/// `block`, i32, of the cluster.
+mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
+                                mlir::Value pointer, mlir::Value block);
 /// The threads of a warp in the mask `mask`, i32, wait for each other.
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 

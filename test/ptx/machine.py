@@ -27,12 +27,16 @@ def _is_meeting(one: Instruction) -> bool:
     return one.parts[0] in _MEETINGS
 
 
+def _is_of_block(one: Instruction) -> bool:
+    return one.parts[0] in ("bar", "barrier") and one.parts[1] not in ("warp", "cluster")
+
+
 class Blocks:
     """Blocks of a launch that are executed together.
 
     Args:
         entry: the kernel.
-        blocks: their numbers.
+        blocks: their numbers: whole clusters.
         grid, threads: of the launch: blocks, and threads of a block.
         params: the bytes of all parameters.
         memory: global memory.
@@ -59,9 +63,13 @@ class Blocks:
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
+        # Barriers of its cluster that a thread has arrived at, and left.
+        self.cluster = self.block // entry.cluster
+        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         # For the preceding grid: what a thread accesses before may be stale, or not read yet.
         self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
+        self.held = np.zeros(count, bool)
         self.steps = 0
         # Where straight code ends: threads elsewhere may join.
         self.leaders = {0, *entry.labels.values()}
@@ -78,6 +86,7 @@ class Blocks:
             if not ready.any():
                 waiting = sorted({int(at) for at in self.at[self.alive]})
                 raise PtxError("threads wait for others that do not come: " + ", ".join(str(self.entry.code[at]) for at in waiting))
+            ready = self._hold(ready)
             at = self._choose(self.at[ready])
             chosen = np.flatnonzero(ready & (self.at == at))
             if self.random is not None and self.random.random() < 0.5:
@@ -86,6 +95,15 @@ class Blocks:
                 if some.size:
                     chosen = chosen[np.isin(self.warp[chosen], some)]
             self._execute(at, chosen)
+
+    def _hold(self, ready: Array) -> Array:
+        """Keeps some blocks from going on for a while, as if they had begun late, as long as others can."""
+        if self.random is None or self.entry.cluster == 1:
+            return ready
+        if self.random.random() < 1 / 256:
+            self.held = np.array([self.random.random() < 0.5 for _ in range(int(self.block[-1]) + 1)])[self.block]
+        others = ready & ~self.held
+        return others if others.any() else ready
 
     def _choose(self, places: Array) -> int:
         if self.random is None:
@@ -129,6 +147,7 @@ class Blocks:
         else:
             self.alive[taken] = False
             self._release_blocks()
+            self._release_clusters()
 
     def _step(self, one: Instruction, chosen: Array) -> None:
         threads = self._guarded(one, chosen)
@@ -144,8 +163,19 @@ class Blocks:
         threads = self._guarded(one, chosen)
         skipped = np.setdiff1d(chosen, threads)
         self.at[skipped] = at + 1
+        if one.parts[:3] == ["barrier", "cluster", "arrive"]:
+            if (self.arrived[threads] != self.left[threads]).any():
+                raise PtxError("a thread that arrives twice at a barrier of its cluster")
+            self.arrived[threads] += 1
+            self.at[threads] = at + 1
+            self._release_clusters()
+            return
         self.waits[threads] = True
-        if one.parts[0] in ("bar", "barrier") and one.parts[1] != "warp":
+        if one.parts[:3] == ["barrier", "cluster", "wait"]:
+            if (self.arrived[threads] == self.left[threads]).any():
+                raise PtxError("a thread that waits at a barrier of its cluster and has not arrived")
+            self._release_clusters()
+        elif _is_of_block(one):
             self._release_blocks()
         else:
             self._release_warps(one, at, np.unique(self.warp[threads]))
@@ -155,7 +185,7 @@ class Blocks:
         code = self.entry.code
         for at in {int(at) for at in np.unique(self.at[self.waits])}:
             one = code[at]
-            if one.parts[0] not in ("bar", "barrier") or one.parts[1] == "warp":
+            if not _is_of_block(one):
                 continue
             here = self.waits & (self.at == at)
             for block in np.unique(self.block[here]):
@@ -167,6 +197,34 @@ class Blocks:
                     self._reduce(one, threads)
                 self.waits[threads] = False
                 self.at[threads] = at + 1
+
+    def _release_clusters(self) -> None:
+        """Lets those threads go on that wait for the threads of their cluster, which have all arrived or ended."""
+        code = self.entry.code
+        for at in {int(at) for at in np.unique(self.at[self.waits])}:
+            if code[at].parts[:3] != ["barrier", "cluster", "wait"]:
+                continue
+            here = self.waits & (self.at == at)
+            for cluster in np.unique(self.cluster[here]):
+                of_cluster = self.cluster == cluster
+                threads = np.flatnonzero(here & of_cluster)
+                fewest = self.arrived[of_cluster & self.alive].min()
+                threads = threads[self.left[threads] < fewest]
+                self.left[threads] += 1
+                self.waits[threads] = False
+                self.at[threads] = at + 1
+
+    def owners_of(self, threads: Array, addresses: Array) -> Array:
+        """The blocks whose shared memory these addresses are in, of the threads' clusters. They must have begun, and not ended."""
+        numbers = (addresses >> np.uint64(32)).astype(np.int64) - 1
+        if (numbers < 0).any() or (numbers >= self.entry.cluster).any():
+            raise PtxError(f"a store to the shared memory of block {numbers.max()} of a cluster of {self.entry.cluster}")
+        blocks = self.cluster[threads] * self.entry.cluster + numbers
+        if (self.left[threads] == 0).any():
+            raise PtxError("a store to the shared memory of a block that may not have begun")
+        if not np.isin(blocks, self.block[self.alive]).all():
+            raise PtxError("a store to the shared memory of a block that may have ended")
+        return blocks
 
     def _reduce(self, one: Instruction, threads: Array) -> None:
         here = Threads(self, threads)
@@ -204,7 +262,9 @@ def launch(entry: Entry, grid: int, threads: int, params: dict[str, bytes], memo
         if len(value) != expected:
             raise PtxError(f"{name}: expected {expected} bytes, got {len(value)}")
         values[at : at + expected] = np.frombuffer(value, np.uint8)
-    steps, together = 0, max(1, _MOST_THREADS // threads)
+    if grid % entry.cluster:
+        raise PtxError(f"a grid of {grid} blocks, in clusters of {entry.cluster}")
+    steps, together = 0, max(1, _MOST_THREADS // threads // entry.cluster) * entry.cluster
     with np.errstate(all="ignore"):
         for first in range(0, grid, together):
             blocks = Blocks(entry, range(first, min(first + together, grid)), grid, threads, values, memory, seed)

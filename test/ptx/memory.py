@@ -67,13 +67,17 @@ class PerThread:
         self.memory = Memory([(0, self.data)], what)
         self.what = what
 
-    def _addresses(self, threads: Array, offsets: Array, size: int) -> Array:
+    def _addresses(self, owners: Array, offsets: Array, size: int) -> Array:
         if (offsets + np.uint64(size) > np.uint64(self.size)).any():
             raise PtxError(f"an access of {size} bytes of {self.what} memory at {int(offsets.max())} is outside of its {self.size}")
-        return self.owners[threads] * np.uint64(self.pitch) + offsets
+        return owners.astype(np.uint64) * np.uint64(self.pitch) + offsets
 
     def load(self, threads: Array, offsets: Array, size: int) -> Array:
-        return self.memory.load(self._addresses(threads, offsets, size), size)
+        return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)
 
     def store(self, threads: Array, offsets: Array, values: Array) -> None:
-        self.memory.store(self._addresses(threads, offsets, values.dtype.itemsize), values)
+        self.store_of(self.owners[threads], offsets, values)
+
+    def store_of(self, owners: Array, offsets: Array, values: Array) -> None:
+        """To the rows of these owners."""
+        self.memory.store(self._addresses(owners, offsets, values.dtype.itemsize), values)

@@ -13,6 +13,8 @@ from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
+# Of an address in the shared memory of a cluster.
+_OFFSETS = np.uint64((1 << 32) - 1)
 _NARROW = ("e4m3", "e5m2")
 
 
@@ -45,6 +47,16 @@ def _move(threads: Threads, one: Instruction) -> None:
 @operation("cvta", "isspacep")
 def _generic(threads: Threads, one: Instruction) -> None:
     threads.put(one.operands[0], "u64", threads.get(one.operands[1], "u64"))
+
+
+@operation("mapa")
+def _map(threads: Threads, one: Instruction) -> None:
+    """An address in the shared memory of a block of the cluster: the block's number there, and 1, above the offset. Code may be executed
+    early, by threads that do not use the address."""
+    if one.parts[1:] != ["shared::cluster", "u64"]:
+        raise PtxError("an address that is not known")
+    block = threads.get(one.operands[2], "u32").astype(np.uint64)
+    threads.put(one.operands[0], "u64", threads.get(one.operands[1], "u64") | (block + np.uint64(1)) << np.uint64(32))
 
 
 @operation("cvt")
@@ -166,7 +178,9 @@ def _store(threads: Threads, one: Instruction) -> None:
     for i, operand in enumerate(values):
         value = np.ascontiguousarray(threads.get(operand, kind)).view(f"uint{size * 8}")
         at = addresses + np.uint64(size * i)
-        if space == "global":
+        if "shared::cluster" in one.parts:
+            threads.blocks.shared.store_of(threads.blocks.owners_of(threads.chosen, at), at & _OFFSETS, value)
+        elif space == "global":
             _memory(threads).store(at, value)
         else:
             getattr(threads.blocks, space).store(threads.chosen, at, value)

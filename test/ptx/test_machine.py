@@ -20,11 +20,12 @@ from ptx.text import PtxError, parse  # noqa: E402
 BASE = 0x1000
 
 
-def execute(body: str, size: int, threads: int = 64, grid: int = 1, seed: int | None = None, shared: int = 256) -> np.ndarray:
+def execute(body: str, size: int, threads: int = 64, grid: int = 1, seed: int | None = None, shared: int = 256, cluster: int = 1) -> np.ndarray:
     """Executes `body`, in which %out is the address of the thread's u32, and %addr that of the first; returns all of them."""
     text = f""".visible .entry k(
 	.param .u64 k_param_0
 )
+.reqnctapercluster {cluster}, 1, 1
 {{
 	.reg .pred 	%p<9>;
 	.reg .b32 	%r<9>;
@@ -114,6 +115,62 @@ $L1:
 	ld.shared.b32 	%r5, [%r4];
 	st.global.b32 	[%out], %r5;
 """
+
+
+_CLUSTER = """
+	{begin}
+	mov.b64 	%rd1, area;
+	mov.b32 	%r1, %ctaid.x;
+	and.b32 	%r1, %r1, 1;
+	xor.b32 	%r2, %r1, 1;
+	mapa.shared::cluster.u64 	%rd2, %rd1, %r2;
+	setp.ne.u32 	%p1, %r0, 63;
+	@%p1 bra 	$L1;
+	st.shared::cluster.b32 	[%rd2], %r1;
+$L1:
+	{barrier}
+	ld.shared.b32 	%r3, [area];
+	mov.b32 	%r4, %ctaid.x;
+	mul.wide.u32 	%rd3, %r4, 256;
+	add.s64 	%rd3, %rd3, %out;
+	st.global.b32 	[%rd3], %r3;
+"""
+_ARRIVE, _WAIT = "barrier.cluster.arrive.aligned;", "barrier.cluster.wait.aligned;"
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_blocks_of_a_cluster_store_to_each_other(seed: int | None) -> None:
+    found = execute(_CLUSTER.format(begin=_ARRIVE + _WAIT, barrier=_ARRIVE + _WAIT), 256, grid=4, seed=seed, cluster=2)
+    assert found.reshape(4, 64).tolist() == [[1 - block % 2] * 64 for block in range(4)]
+
+
+@pytest.mark.parametrize("begin, barrier, message", [
+    ("", _ARRIVE + _WAIT, "may not have begun"),
+    (_ARRIVE + _ARRIVE, "", "arrives twice"),
+    (_WAIT, "", "has not arrived"),
+    (_ARRIVE + _WAIT + "add.s32 %r2, %r2, 2;\n", "", "of a cluster of 2"),
+])  # fmt: skip
+def test_what_is_wrong_in_a_cluster_is_said(begin: str, barrier: str, message: str) -> None:
+    body = _CLUSTER.replace("	{begin}\n", "").replace("	mapa", "	{begin}\n	mapa")
+    with pytest.raises(PtxError, match=message):
+        execute(body.format(begin=begin, barrier=barrier), 128, grid=2, cluster=2)
+
+
+def test_a_missing_barrier_of_a_cluster_shows() -> None:
+    body = _CLUSTER.format(begin=_ARRIVE + _WAIT, barrier="")
+    assert any(_fails(body, seed) for seed in range(64))
+
+
+def _fails(body: str, seed: int) -> bool:
+    try:
+        return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
+    except PtxError:  # a block that has ended
+        return True
+
+
+def test_a_grid_has_whole_clusters() -> None:
+    with pytest.raises(PtxError, match="a grid of 3 blocks, in clusters of 2"):
+        execute("", 192, grid=3, cluster=2)
 
 
 @pytest.mark.parametrize("body, message", [

@@ -54,6 +54,7 @@ class Entry:
         params: name to (offset of it among all parameters, bytes).
         registers: name to bits; 1 of predicates.
         shared, local: name to (offset, bytes); shared_bytes, local_bytes: of all.
+        cluster: blocks of a cluster.
         labels: to the number of the instruction that follows.
     """
 
@@ -63,6 +64,7 @@ class Entry:
     shared: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     local: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     shared_bytes: int = 0
+    cluster: int = 1
     local_bytes: int = 0
     labels: dict[str, int] = dataclasses.field(default_factory=dict)
     code: list[Instruction] = dataclasses.field(default_factory=list)
@@ -114,6 +116,8 @@ class _Parser:
             pass
         elif not self.scopes and line.startswith(".param"):
             self.param(line)
+        elif line.startswith(".reqnctapercluster"):
+            self.entry.cluster = int(line.split()[1].rstrip(","))
         elif line == "{":
             self.scopes.append({})
         elif line == "}":

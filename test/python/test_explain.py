@@ -105,6 +105,8 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     assert (grid.rows, grid.threads, grid.blocks) == (65536, 256, 65536 // 16)
     halved = dict(facts.versions[0]["geometry"], least_threads=128)  # with fewer than 32 blocks a multiprocessor
     assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
+    clustered = dict(facts.versions[0]["geometry"], rows_per_block=1, threads=512, cluster=8)
+    assert plan_grid(sizes, clustered) == Grid(65536, 8 * 65536, 512)
     read, written = bytes_moved(sizes, find_accesses(facts))
     assert (read, written) == (2 * (65536 * 256 + 65536 * 4), 65536 * 256 + 65536 * 4)
 

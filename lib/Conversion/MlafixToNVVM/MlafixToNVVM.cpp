@@ -149,8 +149,11 @@ static int64_t getResidentBlocks(KernelOp kernel) {
     return 0;
   // Two rows share a multiprocessor, each held in half of its registers:
   // chooseLayout gives such lanes more than two packs for nothing else.
+  int64_t half = machine.threadsPerBlock / 2;
+  if (layout.isClustered())
+    return layout.getThreads() <= half ? 2 : 0;
   if (layout.getPacks() > 2)
-    return layout.getLanes() == machine.threadsPerBlock / 2 ? 2 : 0;
+    return layout.getLanes() == half ? 2 : 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
@@ -175,6 +178,27 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   int64_t threads = std::min(machine.threadsPerMultiprocessor,
                              machine.registersPerMultiprocessor / perThread);
   return threads / layout.getThreads();
+}
+
+/// Has no thread store to the memory of a block of its cluster that has not
+/// begun: a thread says at once that it has, and waits for the others where
+/// they first meet.
+static void beginCluster(KernelOp kernel) {
+  Block &body = kernel.getBody().front();
+  for (Operation &op : body) {
+    bool meets = op.walk([](Operation *nested) {
+                     return isa<PushOp>(nested) || isClusterBarrier(nested)
+                                ? WalkResult::interrupt()
+                                : WalkResult::advance();
+                   }).wasInterrupted();
+    if (!meets)
+      continue;
+    OpBuilder b(&op);
+    buildClusterWait(b, op.getLoc());
+    b.setInsertionPointToStart(&body);
+    buildClusterArrive(b, kernel.getLoc());
+    return;
+  }
 }
 
 /// The parameters themselves hold what is for ranks, with any index.
@@ -231,6 +255,12 @@ private:
         isAdaptable ? NVVM::NVVMDialect::getMaxntidAttrName()
                     : NVVM::NVVMDialect::getReqntidAttrName(),
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
+    if (layout.isClustered()) {
+      function->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                        b.getDenseI32ArrayAttr(
+                            {static_cast<int32_t>(layout.getBlocks()), 1, 1}));
+      beginCluster(kernel);
+    }
     int64_t blocks = getResidentBlocks(kernel);
     LDBG() << kernel.getSymName() << ": " << params.size()
            << " parameters, at least " << blocks

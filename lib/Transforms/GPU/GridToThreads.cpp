@@ -122,19 +122,22 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
   return any;
 }
 
-/// Blocks 0, 1, 2, … take the positions 0, n / 2, 1, n / 2 + 1, …: unchanged
-/// rows are adjacent as a rule, and use no bandwidth; so their blocks run
-/// beside others. If the rows at both ends are treated alike, blocks keep their
-/// positions, which is faster. So do they where the same block of each rank
-/// waits for it: the conditions of ranks differ.
+/// Blocks, or clusters of them, 0, 1, 2, … take the positions 0, n / 2, 1, n /
+/// 2 + 1, …: unchanged rows are adjacent as a rule, and use no bandwidth; so
+/// their blocks run beside others. If the rows at both ends are treated alike,
+/// blocks keep their positions, which is faster. So do they where the same
+/// block of each rank waits for it: the conditions of ranks differ.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   SetVector<Value> conditions = getRowConditions(forall);
-  if (conditions.empty() || forall->getParentOfType<KernelOp>().getExchange())
+  auto kernel = forall->getParentOfType<KernelOp>();
+  if (conditions.empty() || kernel.getExchange())
     return block;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   Value differs = buildEndsDiffer(b, forall, conditions);
   Value blocks = buildGridSize(b, loc);
+  if (LayoutAttr layout = kernel.getLayoutAttr(); layout.isClustered())
+    blocks = x.div(blocks, x.i32(layout.getBlocks()));
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
   Value offset = x.mul(x.rem(block, two), half);
@@ -168,7 +171,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   bool isAdaptable = leastThreads < layout.getThreads();
   kernel.setGeometryAttr(GridGeometryAttr::get(
       b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
-      layout.getThreads(), std::min(leastThreads, layout.getThreads())));
+      layout.getThreads(), std::min(leastThreads, layout.getThreads()),
+      layout.getBlocks()));
 
   Thread thread = buildThread(b, loc, layout);
   GridRows rows(b, kernel, forall);
@@ -176,7 +180,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   if (isAdaptable) // the launch chooses
     rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
   rowsPerBlock = rows.number(rowsPerBlock);
-  Value block = rows.number(interleaveHalves(b, forall, buildBlockId(b, loc)));
+  Value place = thread.cluster ? thread.cluster : buildBlockId(b, loc);
+  Value block = rows.number(interleaveHalves(b, forall, place));
   Value group = rows.number(thread.group);
   Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();

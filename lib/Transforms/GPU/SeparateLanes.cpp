@@ -101,7 +101,9 @@ LaneSeparation::KindSet LaneSeparation::collectKinds(Operation *op) {
 void LaneSeparation::buildBarrierBefore(Operation *op, KindSet &open) {
   LDBG() << "lanes synchronise before " << *op;
   OpBuilder b(op);
-  if (layout.layout.getLanes() > kWarpThreads)
+  if (layout.layout.isClustered())
+    buildClusterBarrier(b, op->getLoc());
+  else if (layout.layout.getLanes() > kWarpThreads)
     mlafix::buildBarrier(b, op->getLoc());
   else
     buildWarpBarrier(b, op->getLoc(), layout.maskAt(b, op));

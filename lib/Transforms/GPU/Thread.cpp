@@ -24,6 +24,15 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   Thread thread;
   int64_t lanes = layout.getLanes();
   thread.id = buildThreadId(b, loc);
+  if (layout.isClustered()) {
+    Value block = buildBlockId(b, loc), blocks = x.i32(layout.getBlocks());
+    Value before = x.mul(x.rem(block, blocks), x.i32(layout.getThreads()));
+    thread.cluster = x.div(block, blocks);
+    thread.group = x.i32(0);
+    thread.lane = x.toIndex(x.bor(before, thread.id));
+    thread.mask = x.i32(-1);
+    return thread;
+  }
   thread.group = x.div(thread.id, x.i32(lanes));
   if (lanes == 1)
     return thread;

@@ -16,11 +16,12 @@ namespace mlafix {
 
 /// The names of a thread.
 struct Thread {
-  mlir::Value id;    ///< in its block, i32
-  mlir::Value group; ///< of the row that it works on, within the block, i32
-  mlir::Value lane;  ///< among those of its row, index; null for one lane
-  mlir::Value mask;  ///< the row's lanes within their warp, i32; null where
-                     ///< they never meet
+  mlir::Value id;      ///< in its block, i32
+  mlir::Value cluster; ///< its cluster in the grid, i32; null without one
+  mlir::Value group;   ///< of the row that it works on, within the block, i32
+  mlir::Value lane;    ///< among those of its row, index; null for one lane
+  mlir::Value mask;    ///< the row's lanes within their warp, i32; null where
+                       ///< they never meet
 };
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 

@@ -208,14 +208,30 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
   return success();
 }
 
+/// True if the lanes of a row must be threads of one block at `op`: it shares
+/// memory that only one block has, or the layout of its row is another one.
+static bool keepsToBlock(Operation *op) {
+  auto isOther = [](Type type) {
+    if (!isRowTile(type))
+      return false;
+    DimAttr dim = getTileDim(type);
+    return dim.isPerGroup() || dim.isProduct() || dim.isBounded();
+  };
+  return isa<ScanOp, SwapOp, MergeLoopOp, RaggedForallOp>(op) ||
+         llvm::any_of(op->getOperandTypes(), isOther) ||
+         llvm::any_of(op->getResultTypes(), isOther);
+}
+
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
+  shape.staysInBlock = kernel.isCollective();
   shape.exchanges = bool(kernel.getExchange());
   shape.movedByBits = countMovedBits(kernel);
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
     shape.reductions += exchangesLanes(op);
+    shape.staysInBlock |= keepsToBlock(op);
     shape.operations += isOperation(op);
     shape.keeps |= isKept(op);
     shape.accumulates |= accumulatesRows(op);
@@ -367,22 +383,36 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   llvm_unreachable("all rules are handled");
 }
 
+/// True if a lane holds the elements of a row two in a register: they have 16
+/// bits, and are widened again for each reduction.
+static bool isPacked(const RowShape &shape) {
+  return shape.stored.empty() && shape.moves == 1 && shape.widest() <= 2 &&
+         !shape.keeps;
+}
+
+/// The most elements of a row that a lane holds where two blocks of half a
+/// block's most threads share a multiprocessor's registers: twice as many
+/// packed ones, and half as many that take two registers.
+static int64_t getMostShared(const MachineModel &machine,
+                             const RowShape &shape) {
+  return machine.sharedElements * (isPacked(shape) ? 2 : 1) /
+         (shape.isWide ? 2 : 1);
+}
+
+/// The elements that each of `lanes` lanes holds of a row of `needed` packs.
+static int64_t countElements(int64_t needed, int64_t lanes, int64_t pack) {
+  return static_cast<int64_t>(llvm::divideCeil(needed, lanes)) * pack;
+}
+
 /// The most lanes of a row that is wider than a warp. Two blocks of half a
 /// block's most threads share a multiprocessor's registers: one computes while
-/// the other's row is on the way. Of a row of 16 bits whose elements are
-/// widened again for each reduction, a lane holds twice as many, and half as
-/// many where elements take two registers. A ragged grid has as many blocks as
-/// stay.
+/// the other's row is on the way. A ragged grid has as many blocks as stay.
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
                             int64_t needed, int64_t pack) {
   int64_t half = machine.threadsPerBlock / 2;
-  bool isPacked = shape.stored.empty() && shape.moves == 1 &&
-                  shape.widest() <= 2 && !shape.keeps;
-  int64_t most =
-      machine.sharedElements * (isPacked ? 2 : 1) / (shape.isWide ? 2 : 1);
-  int64_t elements =
-      static_cast<int64_t>(llvm::divideCeil(needed, half)) * pack;
-  return shape.reduces() && !shape.isRagged && pack > 1 && elements <= most
+  bool isShort =
+      countElements(needed, half, pack) <= getMostShared(machine, shape);
+  return shape.reduces() && !shape.isRagged && pack > 1 && isShort
              ? half
              : machine.threadsPerBlock;
 }
@@ -408,6 +438,30 @@ static int64_t getFewerLanes(const MachineModel &machine, const RowShape &shape,
       return fewer;
   }
   return 0;
+}
+
+/// The layout of a row of `needed` packs over the blocks of a cluster, with the
+/// fewest threads that hold it; null if one block holds it, or a cluster does
+/// not.
+static LayoutAttr chooseCluster(MLIRContext *context,
+                                const MachineModel &machine,
+                                const RowShape &shape, int64_t needed,
+                                int64_t pack) {
+  constexpr int64_t kFewestOf = 4; // a quarter of a block's most threads
+  int64_t blocks = machine.clusterBlocks, threads = machine.threadsPerBlock;
+  if (blocks < 2 || !shape.reduces() || shape.staysInBlock || shape.exchanges ||
+      pack == 1 ||
+      countElements(needed, threads, pack) <= getMostShared(machine, shape))
+    return {};
+  int64_t most = isPacked(shape)
+                     ? getMostShared(machine, shape)
+                     : machine.clusterElements / (shape.isWide ? 2 : 1);
+  for (int64_t part = kFewestOf; part >= 1; part /= 2)
+    if (int64_t lanes = blocks * threads / part;
+        countElements(needed, lanes, pack) <= most)
+      return LayoutAttr::get(context, lanes, llvm::divideCeil(needed, lanes),
+                             pack, /*rows=*/1, /*groups=*/1, blocks);
+  return {};
 }
 
 LayoutAttr mlafix::chooseLayout(MLIRContext *context,
@@ -438,6 +492,9 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
     }
   }
   if (!slots) { // wider than a warp
+    if (LayoutAttr cluster =
+            chooseCluster(context, machine, shape, needed, pack))
+      return cluster;
     lanes = std::min<int64_t>(getMostLanes(machine, shape, needed, pack),
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);

@@ -45,6 +45,7 @@ struct RowShape {
   bool isWide = false;                    // elements that take two registers
   bool accumulates = false;               // rows, in a loop of unknown length
   bool exchanges = false;                 // stores to other ranks
+  bool staysInBlock = false;              // lanes of a row are of one block
   int64_t moves = 0;                      // of rows, at once
   int64_t operations = 0;                 // with f32 on each of their elements
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory

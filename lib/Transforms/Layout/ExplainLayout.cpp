@@ -126,6 +126,13 @@ void Explanation::remarkBlock() {
         threads, LayoutAttr::kLeastGrouped, layout.getGroups());
     return;
   }
+  if (layout.isClustered()) {
+    analysis("block") << remark::add(
+        "a cluster of {0} blocks of {1} threads has 1 row: the registers of "
+        "one block do not hold it",
+        layout.getBlocks(), threads);
+    return;
+  }
   std::string why;
   switch (getBlockRule(machine, shape, layout.getPack(), aliasMode)) {
   case BlockRule::Ragged:

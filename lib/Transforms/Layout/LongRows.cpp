@@ -47,7 +47,8 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
     return 2 * packs * perPack;
   if (isa<ReduceOp, ScanOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
-               layout.getLanes() / kWarpThreads;
+               layout.getLanes() / layout.getBlocks() / kWarpThreads +
+               (layout.isClustered() ? layout.getBlocks() : 0);
   return packs * perPack;
 }
 

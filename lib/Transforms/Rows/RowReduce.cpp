@@ -72,20 +72,39 @@ LaneBits mlafix::bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups) {
   return bits;
 }
 
+/// Shared memory of a block for `count` elements.
+static Value allocShared(OpBuilder &b, Location loc, int64_t count,
+                         Type element) {
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  return memref::AllocaOp::create(
+      b, loc, MemRefType::get({count}, element, AffineMap(), space));
+}
+
+/// The lanes that a block has of a row which is wider than a warp.
+static int64_t countBlockLanes(const RowLayout &layout) {
+  return layout.layout.getLanes() / layout.layout.getBlocks();
+}
+
+/// This thread's lane among those of its block.
+static Value getBlockLane(OpBuilder &b, Location loc, const RowLayout &layout) {
+  if (!layout.layout.isClustered())
+    return layout.lane;
+  IndexBuilder x(b, loc);
+  return x.band(layout.lane, x.constant(countBlockLanes(layout) - 1));
+}
+
 Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
                                const RowLayout &layout, ValueRange partials) {
   IndexBuilder x(b, loc);
-  int64_t warps = layout.layout.getLanes() / kWarpThreads,
+  int64_t warps = countBlockLanes(layout) / kWarpThreads,
           packs = partials.size();
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({warps * packs}, partials.front().getType(),
-                              AffineMap(), space);
-  Value shared = memref::AllocaOp::create(b, loc, type);
-  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value shared = allocShared(b, loc, warps * packs, partials.front().getType());
+  Value lane = getBlockLane(b, loc, layout);
+  Value warp = x.div(lane, x.constant(kWarpThreads));
   Value isFirst =
-      x.compare(arith::CmpIPredicate::eq,
-                x.rem(layout.lane, x.constant(kWarpThreads)), x.constant(0));
+      x.compare(arith::CmpIPredicate::eq, x.rem(lane, x.constant(kWarpThreads)),
+                x.constant(0));
   writeIf(b, loc, isFirst, [&](OpBuilder &then) {
     IndexBuilder y(then, loc);
     for (auto [p, partial] : llvm::enumerate(partials))
@@ -163,14 +182,11 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
-  int64_t warps = layout.layout.getLanes() / kWarpThreads;
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type =
-      MemRefType::get({warps * packs}, partial.getType(), AffineMap(), space);
-  Value shared = memref::AllocaOp::create(b, loc, type);
-  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
-  Value inWarp = x.rem(layout.lane, x.constant(kWarpThreads));
+  int64_t warps = countBlockLanes(layout) / kWarpThreads;
+  Value shared = allocShared(b, loc, warps * packs, partial.getType());
+  Value lane = getBlockLane(b, loc, layout);
+  Value warp = x.div(lane, x.constant(kWarpThreads));
+  Value inWarp = x.rem(lane, x.constant(kWarpThreads));
   Value isKeeper =
       x.compare(arith::CmpIPredicate::ult, inWarp, x.constant(packs));
   writeIf(b, loc, isKeeper, [&](OpBuilder &then) {
@@ -183,6 +199,114 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 }
 
 //===----------------------------------------------------------------------===//
+// Across blocks
+//===----------------------------------------------------------------------===//
+//
+// The blocks of a cluster store what each has made of its lanes' packs to the
+// shared memory of all of them, and meet; then each reads its own. A kernel's
+// reductions have memory of their own: only a loop comes back to it.
+
+/// The most partials that each thread reads by itself.
+constexpr int64_t kMostRead = 16;
+
+/// True if what `b` builds is done several times in a row's program.
+static bool isInLoop(OpBuilder &b) {
+  for (Operation *up = b.getInsertionBlock()->getParentOp();
+       up && !isa<KernelOp>(up); up = up->getParentOp())
+    if (isa<LoopLikeOpInterface>(up))
+      return true;
+  return false;
+}
+
+namespace {
+/// Where the blocks' partials of a reduction are in the memory of each.
+struct BlockPartials {
+  /// `areKept`: a thread has the partial of one pack alone, of `packs`.
+  BlockPartials(const RowLayout &layout, int64_t packs, bool areKept)
+      : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
+        areSharedOut(areKept && blocks * packs > kMostRead),
+        read(areSharedOut ? std::max<int64_t>(1, blocks * packs / kWarpThreads)
+                          : 1) {}
+
+  /// The place of the first of the packs, or of a thread's own, `pack`, of
+  /// block `block`: those that a lane reads are next to each other.
+  Value placeOf(IndexBuilder &x, Value block, Value pack) const {
+    Value group = x.mul(x.div(block, x.constant(read)), x.constant(packs));
+    return x.add(x.mul(x.add(group, pack), x.constant(read)),
+                 x.rem(block, x.constant(read)));
+  }
+
+  int64_t blocks, packs;
+  bool areKept;
+  bool areSharedOut; // among the lanes of a warp, which then exchange them
+  int64_t read;      // by a lane, of consecutive blocks
+};
+} // namespace
+
+/// Stores this block's `partials` to the memory of all blocks, each by threads
+/// of its own, and waits for those of the others.
+static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
+                          const BlockPartials &of, ValueRange partials) {
+  IndexBuilder x(b, loc);
+  Value shared =
+      allocShared(b, loc, of.blocks * of.packs, partials.front().getType());
+  Value lane = getBlockLane(b, loc, layout);
+  Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
+  int64_t threads = of.areKept ? of.packs : 1; // that store to a block
+  Value first = of.placeOf(x, mine, x.rem(lane, x.constant(threads)));
+  Value block = x.toI32(x.div(lane, x.constant(threads)));
+  Value isSender = x.compare(arith::CmpIPredicate::ult, lane,
+                             x.constant(threads * of.blocks));
+  writeIf(b, loc, isSender, [&](OpBuilder &then) {
+    IndexBuilder y(then, loc);
+    for (auto [p, partial] : llvm::enumerate(partials))
+      PushOp::create(then, loc, partial, shared,
+                     y.add(first, y.constant(int64_t(p))), block);
+  });
+  buildClusterBarrier(b, loc);
+  return shared;
+}
+
+/// Leaves in `partials` the partials of all blocks, reduced in each pack. They
+/// are those of all packs in each thread, or, if there are more `packs`, each
+/// thread keeps that of one; they are one afterwards where lanes read them.
+static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
+                               const RowLayout &layout, int64_t packs,
+                               SmallVector<Value> &partials) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  ReduceKind kind = op.getKind();
+  BlockPartials of(layout, packs, packs > int64_t(partials.size()));
+  Value shared = pushToBlocks(b, loc, layout, of, partials);
+  auto reduceFrom = [&](Value first, int64_t count, int64_t step) {
+    SmallVector<Value> values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(memref::LoadOp::create(
+          b, loc, shared, ValueRange{x.add(first, x.constant(i * step))}));
+    return reduceTree(b, loc, kind, values);
+  };
+  partials.clear();
+  if (of.areSharedOut) {
+    int64_t lanes = of.blocks * packs / of.read;
+    Value all = x.i32(-1);
+    Value first =
+        x.mul(x.rem(layout.lane, x.constant(lanes)), x.constant(of.read));
+    Value partial = reduceFrom(first, of.read, /*step=*/1);
+    for (int64_t distance = packs; distance < lanes; distance *= 2)
+      partial = combine(b, loc, kind, partial,
+                        buildShuffleXor(b, loc, all, partial, distance));
+    partials = {joinKept(b, loc, kind, all, packs, partial)};
+  } else {
+    for (int64_t p = 0; p < packs; ++p)
+      partials.push_back(
+          reduceFrom(x.constant(of.areKept ? getKeeper(p, packs) : p),
+                     of.blocks, /*step=*/packs));
+  }
+  if (isInLoop(b))
+    buildClusterBarrier(b, loc);
+}
+
+//===----------------------------------------------------------------------===//
 // Across warps and lanes
 //===----------------------------------------------------------------------===//
 
@@ -192,13 +316,13 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 /// those of one warp. Both add them in the order of one tree. `kept`: whether
 /// lanes keep partials of `packs` packs, which are one here afterwards where
 /// lanes read them.
-static void reduceAcrossWarps(OpBuilder &b, Location loc,
-                              const RowLayout &layout, ReduceKind kind,
-                              LaneBits bits, int64_t packs,
-                              SmallVector<Value> &partials) {
-  constexpr int64_t kMostRead = 16;
+static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
+                              const RowLayout &layout, LaneBits bits,
+                              int64_t packs, SmallVector<Value> &partials) {
+  Location loc = op.getLoc();
+  ReduceKind kind = op.getKind();
   IndexBuilder x(b, loc);
-  int64_t warps = layout.layout.getLanes() / kWarpThreads;
+  int64_t warps = countBlockLanes(layout) / kWarpThreads;
   bool areKept = packs > int64_t(partials.size());
   Value shared = areKept ? shareKept(b, loc, layout, packs, partials.front())
                          : shareAcrossWarps(b, loc, layout, partials);
@@ -229,13 +353,17 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
   if (areShared && areKept && packs <= met) {
     Value partial = spreadAcrossLanes(b, loc, kind, layout.lane, all, met,
                                       std::move(partials));
-    partials = {joinKept(b, loc, kind, all, packs, partial)};
+    partials = {layout.layout.isClustered()
+                    ? partial
+                    : joinKept(b, loc, kind, all, packs, partial)};
   } else if (areShared) {
     for (Value &partial : partials)
       for (int64_t half = step; half < met; half *= 2)
         partial = combine(b, loc, kind, partial,
                           buildShuffleXor(b, loc, all, partial, half));
   }
+  if (layout.layout.isClustered()) // where the block's threads meet, too
+    return reduceAcrossBlocks(b, op, layout, packs, partials);
   buildBarrier(b, loc); // a loop may come back to this memory
 }
 
@@ -313,9 +441,17 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   LaneBits bits =
       bitsOf(layout, getTileDim(op.getSource().getType()), inGroups);
   Value mask = layout.maskAt(b, op);
+  if (layout.layout.isClustered()) {
+    // A power of two of packs is spread over the lanes.
+    Value neutral = arith::ConstantOp::create(
+        b, loc, neutralOf(op.getKind(), partials.front().getType()));
+    partials.resize(llvm::PowerOf2Ceil(partials.size()), neutral);
+    bits.end = countBlockLanes(layout);
+  }
   auto packs = static_cast<int64_t>(partials.size());
   bool isSpread = !inGroups && areSpread(bits, packs);
-  bool acrossWarps = bits.end > kWarpThreads && bits.first < bits.end;
+  bool acrossWarps = layout.layout.isClustered() ||
+                     (bits.end > kWarpThreads && bits.first < bits.end);
   if (isSpread) {
     Value partial =
         spreadAcrossLanes(b, loc, op.getKind(), layout.lane, mask,
@@ -331,7 +467,7 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
                           buildShuffleXor(b, loc, mask, partial, distance));
   }
   if (acrossWarps)
-    reduceAcrossWarps(b, loc, layout, op.getKind(), bits, packs, partials);
+    reduceAcrossWarps(b, op, layout, bits, packs, partials);
 }
 
 SmallVector<Value> mlafix::reduceAcrossPacks(OpBuilder &b,

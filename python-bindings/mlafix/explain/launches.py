@@ -131,7 +131,7 @@ def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
     blocks = -(-rows // per_block)
     if geometry["kind"] == "ragged":
         blocks = max(1, min(geometry["blocks_per_sm"] * multiprocessors, blocks))
-    return Grid(rows, blocks, threads)
+    return Grid(rows, blocks * geometry.get("cluster", 1), threads)
 
 
 def find_accesses(facts: Facts) -> list[Access]:

@@ -184,9 +184,10 @@ def _layout_text(layout: Mapping[str, int], on_gpu: bool) -> str:
     if layout.get("groups", 1) > 1:
         return (f"A row has {layout['lanes']} lanes in each of up to {layout['groups']} lane groups, among which the launch "
                 "shares the chunks of its running merge. Numbers and colours are lanes of a warp.")  # fmt: skip
-    lanes = layout["lanes"]
+    lanes, blocks = layout["lanes"], layout.get("blocks", 1)
+    holds = f"a cluster of {blocks} blocks holds 1 row" if blocks > 1 else f"a block holds {layout['rows']} rows"
     return (
-        f"{lanes} {'lanes share' if lanes > 1 else 'lane holds'} a row, a block holds {layout['rows']} rows. Numbers and "
+        f"{lanes} {'lanes share' if lanes > 1 else 'lane holds'} a row, {holds}. Numbers and "
         "colours are lanes of a warp (warp:lane from the second warp on); the rows of the first warp are shown."
     )
 

@@ -116,6 +116,16 @@
 
 // -----
 
+// expected-error @below {{expected a power of two from 1 to 8 for cluster, got 3}}
+#a = #mlafix.grid<[], rows_per_block = 1, threads = 128, least_threads = 128, cluster = 3>
+
+// -----
+
+// expected-error @below {{expected one row for the blocks of a cluster, got 2}}
+#a = #mlafix.grid<[], rows_per_block = 2, threads = 128, least_threads = 128, cluster = 2>
+
+// -----
+
 // expected-error @below {{expected at most 8 extents, got 9}}
 #a = #mlafix.ragged<rows = <value = 1>, inner = [<value = 1>, <value = 1>, <value = 1>, <value = 1>, <value = 1>, <value = 1>, <value = 1>, <value = 1>, <value = 1>], rows_per_block = 1, threads = 32, blocks_per_sm = 1>
 

@@ -696,6 +696,21 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
+// expected-error @below {{expected a power of two of blocks, at most 8, got 16}}
+#l = #mlafix.layout<lanes = 4096, packs = 1, pack = 8, rows = 1, blocks = 16>
+
+// -----
+
+// expected-error @below {{expected 1 to 2048 lanes, got 4096}}
+#l = #mlafix.layout<lanes = 4096, packs = 1, pack = 8, rows = 1, blocks = 2>
+
+// -----
+
+// expected-error @below {{expected whole warps of lanes and one lane group where blocks share a row, got lanes = 48, groups = 1, blocks = 2}}
+#l = #mlafix.layout<lanes = 48, packs = 1, pack = 8, rows = 1, blocks = 2>
+
+// -----
+
 mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a dim below the rank, 1, got 1}}

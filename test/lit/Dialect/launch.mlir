@@ -17,6 +17,7 @@ module attributes {test.params = [
 
 // CHECK: #mlafix.grid<[<arg = 0, dim = 1>, <arg = 3>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>
 // CHECK-SAME: #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>
+// CHECK-SAME: #mlafix.grid<[], rows_per_block = 1, threads = 512, least_threads = 512, cluster = 8>
 // CHECK-SAME: #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 1>
 // CHECK-SAME: #mlafix.ragged<rows = <arg = 3>, inner = [], rows_per_block = 64, threads = 256, blocks_per_sm = 1>
 // CHECK-SAME: #mlafix.groups<[<value = 16>], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 2, dim = 0>>
@@ -24,6 +25,7 @@ module attributes {test.params = [
 module attributes {test.geometries = [
   #mlafix.grid<[<arg = 0, dim = 1>, <arg = 3>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>,
   #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>,
+  #mlafix.grid<[], rows_per_block = 1, threads = 512, least_threads = 512, cluster = 8>,
   #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 1>,
   #mlafix.ragged<rows = <arg = 3>, inner = [], rows_per_block = 64, threads = 256, blocks_per_sm = 1>,
   #mlafix.groups<[<value = 16>], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 2, dim = 0>>,

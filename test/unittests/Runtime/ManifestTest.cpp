@@ -241,6 +241,21 @@ const std::vector<Spoilt> spoilt = {
     {"more_threads_at_least_than_at_most",
      [](json &k) { gpuVariant(k)["geometry"]["least_threads"] = 4096; },
      {"least_threads", "got 4096"}},
+    {"more_blocks_of_a_cluster_than_chips_have",
+     [](json &k) { gpuVariant(k)["geometry"]["cluster"] = 16; },
+     {"cluster", "got 16"}},
+    {"blocks_of_a_cluster_that_are_no_power_of_two",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["rows_per_block"] = 1;
+       gpuVariant(k)["geometry"]["cluster"] = 6;
+     },
+     {"cluster", "a power of two"}},
+    {"several_rows_of_a_cluster",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["rows_per_block"] = 2;
+       gpuVariant(k)["geometry"]["cluster"] = 2;
+     },
+     {"cluster", "where \"rows_per_block\" is 1"}},
     {"guard_beyond_the_cache_on_a_scalar",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "beyond_cache"},

@@ -106,6 +106,26 @@ TEST_F(Plan, a_grid_too_large_is_an_error) {
   expectError(MLAFIX_INVALID_ARGUMENT, {"2^63"}, [&] { info(); });
 }
 
+TEST_F(Plan, the_blocks_of_a_cluster_share_a_row) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["guards"] = json::array();
+  json &geometry = variant()["geometry"];
+  geometry["extents"] = json::array({{{"arg", 4}}});
+  geometry["rows_per_block"] = 1;
+  geometry["threads"] = 512;
+  geometry["cluster"] = 8;
+  call.args[4] = 20;
+  EXPECT_EQ(info().grid_x, 160u);
+  EXPECT_EQ(info().block_x, 512u);
+  call.args[4] = 0;
+  EXPECT_EQ(info().rows, 0);
+  call.args[4] = int64_t(1) << 28;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2147483647 blocks", "2147483648"},
+              [&] { info(); });
+  call.args[4] = INT64_MAX;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2147483647 blocks"}, [&] { info(); });
+}
+
 TEST_F(Plan, a_ragged_grid_fills_the_device_and_no_more) {
   variant()["geometry"] = ragged({{"arg", 0}, {"dim", 0}}, 8, 4);
   EXPECT_EQ(info().grid_x, 40u) << "few rows: ceil(20 x 16 / 8)";

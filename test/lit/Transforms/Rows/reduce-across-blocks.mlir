@@ -1,0 +1,83 @@
+// The blocks of a cluster reduce their lanes' packs, store what they have to the shared memory of all blocks, meet, and read their own. They say that they have begun before anything else.
+// RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
+
+!rows = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
+!sums = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<128256xf32, #mlafix.dim<128256>>
+
+// The number of the row is that of the cluster, the lane's that of the block there and the thread's.
+// IR-LABEL: mlafix.kernel @sums_dense(
+// IR-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 256, least_threads = 256, cluster = 8>
+// IR-DAG: %[[THREAD:.+]] = nvvm.read.ptx.sreg.tid.x
+// IR-DAG: %[[BLOCK:.+]] = nvvm.read.ptx.sreg.ctaid.x
+// IR-DAG: arith.remui %[[BLOCK]], %c8_i32
+// IR-DAG: arith.divui %[[BLOCK]], %c8_i32
+// IR: arith.ori %{{.+}}, %[[THREAD]]
+// IR: nvvm.barrier
+// IR-NOT: nvvm.barrier
+// IR: mlafix.push %{{.+}}, %{{.+}}[%{{.+}}] to %{{.+}} : memref<64xf32, #gpu.address_space<workgroup>>
+// IR: nvvm.cluster.arrive {aligned}
+// IR-NEXT: nvvm.cluster.wait {aligned}
+// IR-NOT: nvvm.cluster
+// IR: memref.store
+
+// CHECK: .version 8.0
+// CHECK: .entry sums_dense
+// CHECK: .reqntid 256, 1, 1
+// CHECK: .explicitcluster
+// CHECK-NEXT: .reqnctapercluster 8, 1, 1
+// CHECK: barrier.cluster.arrive.relaxed.aligned
+// CHECK: ld.global
+// CHECK: bar.sync
+// CHECK-NOT: bar.sync
+// CHECK: barrier.cluster.wait.aligned
+// CHECK-NOT: barrier
+// CHECK: mapa.shared::cluster
+// CHECK: st.shared::cluster
+// CHECK-NOT: st.shared::cluster
+// CHECK: barrier.cluster.arrive.aligned
+// CHECK-NEXT: barrier.cluster.wait.aligned
+// CHECK: ld.shared
+// Eight blocks have eight packs each, of which a lane reads those of two blocks: two exchanges for the others, three for the tree of the packs.
+// CHECK-COUNT-5: shfl.sync.bfly
+// CHECK-NOT: shfl.sync
+// CHECK-NOT: barrier
+// CHECK: st.global
+mlafix.kernel @sums(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !sums
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %s = mlafix.reduce add %v : !tile
+    mlafix.store %s, %y[%t] : f32, !sums
+  }
+}
+
+// A loop comes back to the memory: the blocks meet again once they have read it.
+// IR-LABEL: mlafix.kernel @in_a_loop_dense(
+// IR: scf.for
+// IR: mlafix.push
+// IR: nvvm.cluster.arrive {aligned}
+// IR-NEXT: nvvm.cluster.wait {aligned}
+// IR: memref.load
+// IR: nvvm.cluster.arrive {aligned}
+// IR-NEXT: nvvm.cluster.wait {aligned}
+// IR: scf.yield
+mlafix.kernel @in_a_loop(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}, %count: i32) {
+  %c0 = arith.constant 0 : index
+  %i0 = arith.constant 0 : i32
+  %i1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %y, %c0 : !sums
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %sum = scf.for %i = %i0 to %count step %i1 iter_args(%acc = %zero) -> f32 : i32 {
+      %all = mlafix.splat %acc : f32 -> !tile
+      %more = arith.addf %v, %all : !tile
+      %s = mlafix.reduce add %more : !tile
+      scf.yield %s : f32
+    }
+    mlafix.store %sum, %y[%t] : f32, !sums
+  }
+}
