@@ -148,6 +148,7 @@ public:
     ops.push_back(op);
     divisors.push_back(divisor);
     isExact |= !isNarrowed(op);
+    elements += cast<VectorType>(op.getType()).getNumElements();
   }
   /// True if `op` can be done where the first of them is.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
@@ -155,6 +156,9 @@ public:
            order.properlyDominates(op.getLhs(), ops.front()) &&
            order.properlyDominates(divisor, ops.front());
   }
+  /// True if that is faster where it takes `fewest` elements for the quotients
+  /// near 0 to be worth a check.
+  bool pays(int64_t fewest) const { return !isExact || elements >= fewest; }
   void share();
 
 private:
@@ -165,6 +169,7 @@ private:
   SmallVector<arith::DivFOp> ops;
   SmallVector<Value> divisors; ///< of each
   bool isExact = false;        ///< whether a quotient near 0 counts
+  int64_t elements = 0;        ///< of all
 };
 } // namespace
 
@@ -241,6 +246,7 @@ namespace {
 class ShareReciprocalsPass
     : public mlafix::impl::ShareReciprocalsPassBase<ShareReciprocalsPass> {
 public:
+  using ShareReciprocalsPassBase::ShareReciprocalsPassBase;
   void runOnOperation() override {
     auto &order = getAnalysis<DominanceInfo>();
     SmallVector<SharedDivisions> all;
@@ -257,7 +263,8 @@ public:
         found->add(op, divisor);
     });
     for (SharedDivisions &divisions : all)
-      divisions.share();
+      if (divisions.pays(fewest))
+        divisions.share();
   }
 };
 } // namespace

@@ -1,5 +1,6 @@
 // A pack that is divided by one number and narrowed to fp8: by the number's reciprocal and a correction, within a range; divided outside of it.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-share-reciprocals,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-share-reciprocals{fewest=4},canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-share-reciprocals,canonicalize,cse))" | FileCheck %s --check-prefix=FEW
 // RUN: %mlafix-opt %s --kernel=quantize --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=quantize --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
 
@@ -131,7 +132,11 @@ mlafix.kernel @bytes(%out: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 }
 
 // In a sum with a smaller number a small quotient shows: no dividend is between 0 and 2^-100, and no divisor above 2^20.
+// Of a few elements that takes longer than to divide each.
 // CHECK-LABEL: mlafix.kernel @small_sum_fast
+// FEW-LABEL: mlafix.kernel @small_sum_fast
+// FEW-NOT: scf.if %{{.*}} -> (vector
+// FEW: arith.divf
 // CHECK-DAG: %[[LARGEST:.*]] = arith.constant 0x49800000 : f32
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant 226492415 : i32
 // CHECK: arith.andi %{{.*}} : vector<4xi32>
