@@ -11,6 +11,9 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 using namespace mlir;
 using namespace mlafix;
 
@@ -33,6 +36,14 @@ Value mlafix::buildGridSize(OpBuilder &b, Location loc) {
 bool mlafix::isThreadId(Operation *op) { return isa<NVVM::ThreadIdXOp>(op); }
 
 bool mlafix::isBlockId(Operation *op) { return isa<NVVM::BlockIdXOp>(op); }
+
+Value mlafix::allocShared(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                          Type element) {
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  return memref::AllocaOp::create(
+      b, loc, MemRefType::get(shape, element, AffineMap(), space));
+}
 
 void mlafix::buildBarrier(OpBuilder &b, Location loc) {
   NVVM::BarrierOp::create(b, loc);

@@ -34,6 +34,10 @@ mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
 bool isThreadId(mlir::Operation *op);
 bool isBlockId(mlir::Operation *op);
 
+/// Memory of a block, of this shape.
+mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
+                        llvm::ArrayRef<int64_t> shape, mlir::Type element);
+
 /// The threads of a block wait for each other.
 void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);
 /// A barrier; the bitwise or of the i32 `bits` of all threads of the block.

@@ -75,7 +75,7 @@ private:
                                     Operation *first);
   void prefetchLines(OpBuilder &b, LoadOp load, ArrayRef<Value> indices);
   int64_t rowBytes(LoadOp load) {
-    return elementBits(load) * getTileDim(load.getType()).getSize() / 8;
+    return getRowBytes(load.getType(), getElementTypeOrSelf(load.getSource()));
   }
   int64_t elementBits(LoadOp load) {
     return getDTypeBits(

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Rows/RowAccess.h"
@@ -82,8 +83,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   OpBuilder b(load);
   Location loc = load.getLoc();
   auto tile = load.getType().getTileType();
-  int64_t rowBytes = getTileDim(tile).getSize() *
-                     getDTypeBits(getElementTypeOrSelf(load.getOut())) / 8;
+  int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
   // Null, unless it is optional: an omitted state is empty.
   Value condition = statePredicate(b, load);

@@ -13,7 +13,6 @@
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -61,7 +60,7 @@ private:
     return buildMerge(b, loc, {LoweredState(state), LoweredState(next)}, base)
         .values();
   }
-  Value allocShared(Type type);
+  Value allocForThreads(Type type);
   SmallVector<Value> publish(Value isShared, ValueRange chunk);
   SmallVector<Value> read(ArrayRef<Value> buffers, TypeRange types, Value slot);
   SmallVector<Value> collect(ValueRange running, ArrayRef<Value> buffers,
@@ -114,15 +113,11 @@ SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
 }
 
 /// Shared memory for a value of each thread of a block.
-Value MergeLoopLowering::allocShared(Type type) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+Value MergeLoopLowering::allocForThreads(Type type) {
   SmallVector<int64_t> shape = {threads};
   if (auto vector = dyn_cast<VectorType>(type))
     shape.push_back(vector.getNumElements());
-  return memref::AllocaOp::create(
-      b, loc,
-      MemRefType::get(shape, getElementTypeOrSelf(type), AffineMap(), space));
+  return allocShared(b, loc, shape, getElementTypeOrSelf(type));
 }
 
 /// Every thread leaves its chunk's values in shared memory, one buffer each,
@@ -134,7 +129,7 @@ SmallVector<Value> MergeLoopLowering::publish(Value isShared,
   IndexBuilder x(b, loc);
   SmallVector<Value> buffers;
   for (Value value : chunk)
-    buffers.push_back(allocShared(value.getType()));
+    buffers.push_back(allocForThreads(value.getType()));
   Value own = slotOf(group);
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);

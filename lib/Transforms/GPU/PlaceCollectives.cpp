@@ -16,7 +16,6 @@
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -126,11 +125,8 @@ static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
 /// place for each row of the block.
 static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   Location loc = store.getLoc();
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({layout.getRows()}, store.getValue().getType(),
-                              AffineMap(), space);
-  Value buffer = memref::AllocaOp::create(b, loc, type);
+  Value buffer =
+      allocShared(b, loc, {layout.getRows()}, store.getValue().getType());
   OpBuilder inner(store);
   IndexBuilder x(inner, loc);
   Value number = x.div(buildThreadId(inner, loc), x.i32(layout.getLanes()));

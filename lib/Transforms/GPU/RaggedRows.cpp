@@ -12,7 +12,6 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -25,15 +24,9 @@ using namespace mlafix;
 RaggedRows::RaggedRows(OpBuilder &b, Location loc, int64_t positions,
                        ValueRange inner, Value threadId)
     : b(b), loc(loc), x(b, loc), positions(positions), inner(inner),
-      threadId(threadId), prefix(allocShared(b, loc, positions)),
-      shift(allocShared(b, loc, positions)) {}
-
-Value RaggedRows::allocShared(OpBuilder &b, Location loc, int64_t size) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  return memref::AllocaOp::create(
-      b, loc, MemRefType::get({size}, b.getI32Type(), AffineMap(), space));
-}
+      threadId(threadId),
+      prefix(allocShared(b, loc, {positions}, b.getI32Type())),
+      shift(allocShared(b, loc, {positions}, b.getI32Type())) {}
 
 Value RaggedRows::saturatingAdd(Value a, Value c) {
   return arith::MinUIOp::create(b, loc, x.add(a, c), x.i32(INT32_MAX));
@@ -42,7 +35,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 void RaggedRows::addBundle(RowBundle &bundle) {
   // One vote of a warp tells all marks.
   if (bundle.rows <= kWarpThreads)
-    bundle.marks = allocShared(b, loc, bundle.rows);
+    bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
 }
 

@@ -53,10 +53,6 @@ public:
   RaggedRows(mlir::OpBuilder &b, mlir::Location loc, int64_t positions,
              mlir::ValueRange inner, mlir::Value threadId);
 
-  /// Shared memory for `size` i32.
-  static mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
-                                 int64_t size);
-
   void addBundle(RowBundle &bundle);
   /// Discards the previous chunk; a barrier comes between this and `publish`.
   void clear();

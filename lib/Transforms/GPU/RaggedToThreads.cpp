@@ -375,7 +375,7 @@ void RaggedScan::build() {
   warpId = x.div(thread.id, x.i32(kWarpThreads));
   rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
                thread.id);
-  warpTotals = RaggedRows::allocShared(b, loc, threads / kWarpThreads);
+  warpTotals = allocShared(b, loc, {threads / kWarpThreads}, b.getI32Type());
   planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();

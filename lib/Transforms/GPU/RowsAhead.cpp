@@ -18,10 +18,12 @@
 using namespace mlir;
 using namespace mlafix;
 
-static int64_t getRowBytes(LoadOp load) {
-  auto type = cast<MemRefType>(load.getSource().getType());
-  return getTileDim(load.getType()).getSize() *
-         getDTypeBits(type.getElementType()) / 8;
+static Type getMemoryType(LoadOp load) {
+  return getElementTypeOrSelf(load.getSource());
+}
+
+static int64_t countBytes(LoadOp load) {
+  return getRowBytes(load.getType(), getMemoryType(load));
 }
 
 /// True if `load` reads a whole row of known size of one tensor, and which one
@@ -36,8 +38,7 @@ static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
          !load.getBegin() && dim.isBound() && !dim.isBounded() &&
          !isSwizzled(tensor) && !kernel.isArgOptional(number) &&
          !kernel.isArgMany(number) && !kernel.isArgPeers(number) &&
-         getDTypeBits(cast<MemRefType>(tensor.getType()).getElementType()) >=
-             8 &&
+         getDTypeBits(getMemoryType(load)) >= 8 &&
          llvm::is_contained(load.getIndices(), body.getArgument(0)) &&
          llvm::all_of(load.getIndices(), [&](Value index) {
            auto argument = dyn_cast<BlockArgument>(index);
@@ -46,31 +47,19 @@ static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
          });
 }
 
-/// The rows that the row of a later block has like this one: empty if they are
-/// too short or too long for that to pay.
-static SmallVector<LoadOp> collectRows(KernelOp kernel, Block &body,
-                                       int64_t &bytes) {
+/// How many blocks further on the row is whose `bytes` a block prefetches; 0
+/// where rows are too short or too long for that to pay.
+static int64_t getDistance(KernelOp kernel, int64_t bytes) {
   MachineModel machine = getMachine(kernel);
-  LayoutAttr layout = kernel.getLayoutAttr();
-  SmallVector<LoadOp> rows;
-  bytes = 0;
-  if (!machine.aheadBlocks || layout.getLanes() <= kWarpThreads ||
-      layout.getRows() > 1 || walksRows(kernel) ||
-      body.getOps<ReduceOp>().empty())
-    return rows;
-  for (LoadOp load : body.getOps<LoadOp>())
-    if (readsRowOfGrid(kernel, body, load)) {
-      rows.push_back(load);
-      bytes += getRowBytes(load);
-    }
   // What a multiprocessor reads at once, where a thread has 64 registers.
   constexpr int64_t kRegisters = 64;
-  int64_t blocks = std::max<int64_t>(1, machine.registersPerMultiprocessor /
-                                            (kRegisters * layout.getThreads()));
+  int64_t blocks = std::max<int64_t>(
+      1, machine.registersPerMultiprocessor /
+             (kRegisters * kernel.getLayoutAttr().getThreads()));
   if (bytes < machine.aheadLeastBytes ||
       bytes * blocks > machine.aheadMostBytes)
-    rows.clear();
-  return rows;
+    return 0;
+  return machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1);
 }
 
 /// Of row `indices`, the lines that this lane asks for: each lane has one, or
@@ -79,10 +68,9 @@ static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
                           Value lane, int64_t lanes) {
   Location loc = load.getLoc();
   IndexBuilder x(b, loc);
-  auto type = cast<MemRefType>(load.getSource().getType());
   int64_t bytes = limits::tableLineBytes,
-          lines = llvm::divideCeil(getRowBytes(load), bytes),
-          elements = 8 * bytes / getDTypeBits(type.getElementType());
+          lines = llvm::divideCeil(countBytes(load), bytes),
+          elements = 8 * bytes / getDTypeBits(getMemoryType(load));
   for (int64_t first = 0; first < lines; first += lanes) {
     OpBuilder::InsertionGuard guard(b);
     Value line = x.add(lane, x.constant(first));
@@ -104,9 +92,19 @@ void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
                                GridRows &rows, Value row, Value total,
                                Value lane) {
   Block &body = forall.getBody().front();
+  LayoutAttr layout = kernel.getLayoutAttr();
+  if (layout.getLanes() <= kWarpThreads || layout.getRows() > 1 ||
+      walksRows(kernel) || body.getOps<ReduceOp>().empty())
+    return;
+  SmallVector<LoadOp> loads;
   int64_t bytes = 0;
-  SmallVector<LoadOp> loads = collectRows(kernel, body, bytes);
-  if (loads.empty())
+  for (LoadOp load : body.getOps<LoadOp>())
+    if (readsRowOfGrid(kernel, body, load)) {
+      loads.push_back(load);
+      bytes += countBytes(load);
+    }
+  int64_t ahead = getDistance(kernel, bytes);
+  if (!ahead)
     return;
   Location loc = forall.getLoc();
   OpBuilder::InsertionGuard guard(b);
@@ -119,9 +117,6 @@ void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
   }
   b.setInsertionPointAfter(last);
   IndexBuilder x(b, loc);
-  MachineModel machine = getMachine(kernel);
-  int64_t ahead =
-      machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1);
   Value next = x.add(row, rows.constant(ahead));
   auto branch = scf::IfOp::create(b, loc, x.ult(next, total),
                                   /*withElseRegion=*/false);
@@ -134,6 +129,6 @@ void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
     SmallVector<Value> indices;
     for (Value index : load.getIndices())
       indices.push_back(mapping.lookupOrDefault(index));
-    prefetchLines(b, load, indices, lane, kernel.getLayoutAttr().getLanes());
+    prefetchLines(b, load, indices, lane, layout.getLanes());
   }
 }

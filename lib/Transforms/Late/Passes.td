@@ -107,7 +107,8 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     of a block share one branch, and one reciprocal if they have one divisor. Quotients are correctly rounded (N10) if no
     element is beyond 2^62, none but 0 within 2^-100, and the divisor in [2^-64, 2^20]. Where they are stored as fp8, made
     integers or added to a constant of at least 1, nothing is left of small ones: elements may be small, and the divisor
-    up to 2^64. Otherwise, and of fewer than `fewest` elements whose quotients may be small, they are divided one by one. For GPUs: a CPU divides a vector at once.
+    up to 2^64. Otherwise, and of fewer than `fewest` elements whose quotients may be small, they are divided one by one.
+    For GPUs: a CPU divides a vector at once.
 
     ```mlir
     // Before

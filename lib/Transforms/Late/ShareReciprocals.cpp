@@ -148,7 +148,6 @@ public:
     ops.push_back(op);
     divisors.push_back(divisor);
     isExact |= !isNarrowed(op);
-    elements += cast<VectorType>(op.getType()).getNumElements();
   }
   /// True if `op` can be done where the first of them is.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
@@ -158,7 +157,7 @@ public:
   }
   /// True if that is faster where it takes `fewest` elements for the quotients
   /// near 0 to be worth a check.
-  bool pays(int64_t fewest) const { return !isExact || elements >= fewest; }
+  bool pays(int64_t fewest) const;
   void share();
 
 private:
@@ -169,9 +168,15 @@ private:
   SmallVector<arith::DivFOp> ops;
   SmallVector<Value> divisors; ///< of each
   bool isExact = false;        ///< whether a quotient near 0 counts
-  int64_t elements = 0;        ///< of all
 };
 } // namespace
+
+bool SharedDivisions::pays(int64_t fewest) const {
+  int64_t elements = 0;
+  for (arith::DivFOp op : ops)
+    elements += cast<VectorType>(op.getType()).getNumElements();
+  return !isExact || elements >= fewest;
+}
 
 Value SharedDivisions::buildInRange(OpBuilder &b, Location loc) {
   using F = arith::CmpFPredicate;

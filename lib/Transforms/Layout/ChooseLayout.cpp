@@ -417,27 +417,29 @@ static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
              : machine.threadsPerBlock;
 }
 
-/// Half of `lanes`, or a smaller part, for a row that is wider than a warp and
-/// reduced; 0 if none is better. What lanes exchange for a row, and what each
-/// of them does once for it, costs less with fewer of them, and fewer lack a
-/// pack. But of rows that are reduced once, a multiprocessor should have many
-/// on the way.
-static int64_t getFewerLanes(const MachineModel &machine, const RowShape &shape,
-                             int64_t needed, int64_t pack, int64_t lanes) {
+/// `lanes`, or fewer, for a row that is wider than a warp. What lanes exchange
+/// for a row, and what each of them does once for it, costs less with fewer of
+/// them, and fewer lack a pack. But of rows that are reduced once, a
+/// multiprocessor should have many on the way.
+static int64_t chooseFewerLanes(const MachineModel &machine,
+                                const RowShape &shape, int64_t needed,
+                                int64_t pack, int64_t lanes) {
   if (!shape.reduces() || shape.isRagged || shape.exchanges || pack == 1)
-    return 0;
+    return lanes;
   auto rows = std::max<int64_t>(2, shape.loaded.size());
-  int64_t slots = lanes * llvm::divideCeil(needed, lanes);
+  int64_t slots = countElements(needed, lanes, pack) * lanes;
   for (int64_t fewer = lanes / 2; fewer > kWarpThreads; fewer /= 2) {
-    int64_t packs = llvm::divideCeil(needed, fewer), elements = packs * pack;
+    int64_t elements = countElements(needed, fewer, pack);
     if (elements * rows > 2 * machine.sharedElements ||
         (shape.reductions == 1 &&
          elements * shape.widest() > machine.reducedBytes))
-      return 0;
-    if (fewer * packs <= slots)
-      return fewer;
+      break;
+    if (elements * fewer <= slots) {
+      lanes = fewer;
+      slots = elements * fewer;
+    }
   }
-  return 0;
+  return lanes;
 }
 
 /// The layout of a row of `needed` packs over the blocks of a cluster, with the
@@ -497,11 +499,8 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
       return cluster;
     lanes = std::min<int64_t>(getMostLanes(machine, shape, needed, pack),
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
+    lanes = chooseFewerLanes(machine, shape, needed, pack, lanes);
     packs = llvm::divideCeil(needed, lanes);
-    while (int64_t fewer = getFewerLanes(machine, shape, needed, pack, lanes)) {
-      lanes = fewer;
-      packs = llvm::divideCeil(needed, lanes);
-    }
   }
   int64_t rows = lanes > kWarpThreads ? 1 : threads / lanes;
   return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);

@@ -30,6 +30,10 @@ Type mlafix::getTile(Operation *op) {
   return {};
 }
 
+int64_t mlafix::getRowBytes(Type tile, Type element) {
+  return getTileDim(tile).getSize() * getDTypeBits(element) / 8;
+}
+
 bool mlafix::isUniform(Operation *op) {
   return isa<SplatOp, arith::ConstantOp>(op);
 }

@@ -20,6 +20,9 @@ bool isTileOp(mlir::Operation *op);
 /// is none.
 mlir::Type getTile(mlir::Operation *op);
 
+/// Bytes of a row like the tile `tile` in memory, of elements of `element`.
+int64_t getRowBytes(mlir::Type tile, mlir::Type element);
+
 /// True if `op` costs nothing to do again wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 

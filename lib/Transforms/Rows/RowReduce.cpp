@@ -8,7 +8,6 @@
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -72,15 +71,6 @@ LaneBits mlafix::bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups) {
   return bits;
 }
 
-/// Shared memory of a block for `count` elements.
-static Value allocShared(OpBuilder &b, Location loc, int64_t count,
-                         Type element) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  return memref::AllocaOp::create(
-      b, loc, MemRefType::get({count}, element, AffineMap(), space));
-}
-
 /// The lanes that a block has of a row which is wider than a warp.
 static int64_t countBlockLanes(const RowLayout &layout) {
   return layout.layout.getLanes() / layout.layout.getBlocks();
@@ -99,7 +89,8 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
   IndexBuilder x(b, loc);
   int64_t warps = countBlockLanes(layout) / kWarpThreads,
           packs = partials.size();
-  Value shared = allocShared(b, loc, warps * packs, partials.front().getType());
+  Value shared =
+      allocShared(b, loc, {warps * packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value warp = x.div(lane, x.constant(kWarpThreads));
   Value isFirst =
@@ -183,7 +174,7 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
   int64_t warps = countBlockLanes(layout) / kWarpThreads;
-  Value shared = allocShared(b, loc, warps * packs, partial.getType());
+  Value shared = allocShared(b, loc, {warps * packs}, partial.getType());
   Value lane = getBlockLane(b, loc, layout);
   Value warp = x.div(lane, x.constant(kWarpThreads));
   Value inWarp = x.rem(lane, x.constant(kWarpThreads));
@@ -249,7 +240,7 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
   IndexBuilder x(b, loc);
   Value shared =
-      allocShared(b, loc, of.blocks * of.packs, partials.front().getType());
+      allocShared(b, loc, {of.blocks * of.packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
   int64_t threads = of.areKept ? of.packs : 1; // that store to a block

@@ -8,7 +8,6 @@
 #include "lib/Transforms/Rows/RowSwap.h"
 #include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -36,11 +35,8 @@ static Value swapAcrossWarps(OpBuilder &b, const RowLayout &layout, SwapOp op,
   IndexBuilder x(b, loc);
   auto vector = cast<VectorType>(pack.getType());
   int64_t size = vector.getNumElements();
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
-  auto type = MemRefType::get({layout.layout.getLanes() * size},
-                              vector.getElementType(), AffineMap(), space);
-  Value shared = memref::AllocaOp::create(b, loc, type);
+  Value shared = allocShared(b, loc, {layout.layout.getLanes() * size},
+                             vector.getElementType());
   auto placeOf = [&](Value lane, int64_t i) {
     return x.add(x.mul(lane, x.constant(size)), x.constant(i));
   };
