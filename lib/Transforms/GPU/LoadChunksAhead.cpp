@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -52,6 +53,8 @@ public:
 
   /// The values that `carried` has in the iteration at `index`.
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
+  /// The same if there is such an iteration, else nothing in particular.
+  SmallVector<Value> buildIfAny(OpBuilder &b, Location loc, Value index) const;
 
   /// The results of its loads that the iteration uses.
   SmallVector<Value> carried;
@@ -59,6 +62,9 @@ public:
 private:
   bool collectMasks(StringRef &reason);
   void collectCarried();
+  using BuildValues = function_ref<SmallVector<Value>()>;
+  SmallVector<Value> buildBranch(OpBuilder &b, Location loc, Value condition,
+                                 BuildValues then, BuildValues otherwise) const;
   SmallVector<Value> cloneLoads(OpBuilder &b, IRMapping mapping,
                                 bool isMasked) const;
   bool isStreamed(vector::MaskedLoadOp load) const {
@@ -182,6 +188,20 @@ SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
       carried, [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
+/// A branch that gives values of the types of `carried`.
+SmallVector<Value> ChunkLoads::buildBranch(OpBuilder &b, Location loc,
+                                           Value condition, BuildValues then,
+                                           BuildValues otherwise) const {
+  auto branch = scf::IfOp::create(b, loc, ValueRange(carried).getTypes(),
+                                  condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, then());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise());
+  return branch.getResults();
+}
+
 SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
                                      Value index) const {
   IRMapping mapping;
@@ -194,18 +214,6 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
     all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
     any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
   }
-  SmallVector<Type> types = llvm::to_vector(ValueRange(carried).getTypes());
-  auto addBranch = [&](Value condition, function_ref<SmallVector<Value>()> then,
-                       function_ref<SmallVector<Value>()> otherwise) {
-    auto branch = scf::IfOp::create(b, loc, types, condition,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, loc, then());
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, loc, otherwise());
-    return SmallVector<Value>(branch.getResults());
-  };
   // A lane group may be past the end where others have a chunk.
   auto none = [&] {
     return llvm::map_to_vector(carried, [&](Value value) -> Value {
@@ -215,12 +223,25 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
       return arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
     });
   };
-  return addBranch(
-      all, [&] { return cloneLoads(b, mapping, /*isMasked=*/false); },
+  return buildBranch(
+      b, loc, all, [&] { return cloneLoads(b, mapping, /*isMasked=*/false); },
       [&] {
-        return addBranch(
-            any, [&] { return cloneLoads(b, mapping, /*isMasked=*/true); },
-            none);
+        return buildBranch(
+            b, loc, any,
+            [&] { return cloneLoads(b, mapping, /*isMasked=*/true); }, none);
+      });
+}
+
+SmallVector<Value> ChunkLoads::buildIfAny(OpBuilder &b, Location loc,
+                                          Value index) const {
+  Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index,
+                                       loop.getUpperBound());
+  return buildBranch(
+      b, loc, exists, [&] { return build(b, loc, index); },
+      [&] {
+        return llvm::map_to_vector(carried, [&](Value value) -> Value {
+          return ub::PoisonOp::create(b, loc, value.getType());
+        });
       });
 }
 
@@ -259,7 +280,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(end);
     Value next = ahead.back();
-    SmallVector<Value> yields = loads.build(rewriter, loc, next);
+    SmallVector<Value> yields = loads.buildIfAny(rewriter, loc, next);
     yields.push_back(addStep(next));
     for (auto [value, loaded] : llvm::zip(loads.carried, ahead))
       rewriter.replaceAllUsesWith(value, loaded);

@@ -285,10 +285,11 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
   let summary = "the next chunk of a merge loop is loaded before the current one is merged";
   let description = [{
     Memory is idle while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch
-    marked `mlafix.chunk_end` loads the next chunk before that branch, and the first chunk before the loop. A chunk
-    whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what it carries, or
-    if a lane would hold more than 144 bytes of them. The mark is removed. If the machine's `streamedLoads` is 1, loads
-    of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their lines first.
+    marked `mlafix.chunk_end` loads the next chunk before that branch, if there is one, and the first chunk before the
+    loop. A chunk whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what
+    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. If the machine's
+    `streamedLoads` is 1, loads of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their
+    lines first.
 
     ```mlir
     // Before
@@ -302,13 +303,14 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
     %first = scf.if %exists -> (vector<1xf32>) {…}
     %r:3 = scf.for %k = %c0 to %n step %c4 iter_args(%m = %m0, %v = %first, %at = %c4) -> (f32, vector<1xf32>, index) {
       %chunk = …
-      %ahead = scf.if %existsAhead -> (vector<1xf32>) {…}
+      %isAny = arith.cmpi slt, %at, %n : index
+      %ahead = scf.if %isAny -> (vector<1xf32>) {…} else {ub.poison…}
       %next = scf.if %shared -> (f32) {…} else {…}
       scf.yield %next, %ahead, %after : f32, vector<1xf32>, index
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
 def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
