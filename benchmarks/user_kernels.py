@@ -3,9 +3,10 @@
 
     python benchmarks/user_kernels.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-Each moves about 100 MB, a decode the keys and values of its cache, 1 GB: rows of 16 bits, beside tables, masks, scales or results of another width. The roof is the
-fastest copy of as many bytes: torch's, or one by a kernel. All are timed in turn in every round, in CUDA graphs on a
-GPU, on sets of random buffers that no cache holds. Times are microseconds, medians of rounds.
+Each moves about 100 MB, a decode the keys and values of its cache, 1 GB, and a greedy choice for 16 rows 8 MB: rows of 16
+bits, beside tables, masks, scales or results of another width, and vocabularies of f32. The roof is the fastest copy of
+as many bytes: torch's, or one by a kernel. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of
+random buffers that no cache holds. Times are microseconds, medians of rounds.
 """
 
 from __future__ import annotations
@@ -113,6 +114,28 @@ def cross_entropy(loss: Out[f32, "n"], best: Out[i32, "n"], logits: In[bf16, "n 
         target = sum(where(iota("V") == label, row, 0.0))
         loss[t] = most + log(sum(exp(row - most))) - target
         best[t] = argmax(row)
+
+
+@mlafix.kernel
+def greedy(token: Out[i32, "n"], logits: In[f32, "n V"]):
+    for t in grid("n"):
+        token[t] = argmax(logits[t])
+
+
+@mlafix.kernel
+def softmax(y: Out[bf16, "n V"], x: In[bf16, "n V"]):
+    for t in grid("n"):
+        row = f32(x[t])
+        powers = exp(row - max(row))
+        y[t] = powers / sum(powers)
+
+
+@mlafix.kernel
+def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
+    for t in grid("n"):
+        row = f32(x[t])
+        powers = exp(row - max(row))
+        y[t] = powers / sum(powers)
 
 
 @mlafix.inline
@@ -303,10 +326,58 @@ def top2_of_64(m: Maker) -> Any:
     return (top2, (m.empty(torch.float32, n, 2), m.empty(torch.int32, n, 2), m.halves(n, 64)), n * (128 + 16))
 
 
+def cross_entropy_of(m: Maker, size: int) -> Any:
+    n = m.count(2 * size)
+    return (cross_entropy, (m.empty(torch.float32, n), m.empty(torch.int32, n), m.halves(n, size), m.integers(size, n)), n * 2 * size)
+
+
 @case
 def cross_entropy_32000(m: Maker) -> Any:
-    n = m.count(2 * 32000)
-    return (cross_entropy, (m.empty(torch.float32, n), m.empty(torch.int32, n), m.halves(n, 32000), m.integers(32000, n)), n * 64000)
+    return cross_entropy_of(m, 32000)
+
+
+@case
+def cross_entropy_128256(m: Maker) -> Any:
+    return cross_entropy_of(m, 128256)
+
+
+def greedy_of(m: Maker, n: int) -> Any:
+    return greedy, (m.empty(torch.int32, n), m.rows(n, 128256)), n * 4 * 128256
+
+
+@case
+def greedy_128256(m: Maker) -> Any:
+    return greedy_of(m, m.count(4 * 128256))
+
+
+@case
+def greedy_128256_of_16_rows(m: Maker) -> Any:
+    return greedy_of(m, 8 if m.quick else 16)
+
+
+def softmax_of(m: Maker, kernel: Any, size: int) -> Any:
+    n = m.count(4 * size)
+    return kernel, (m.empty(torch.bfloat16, n, size), m.halves(n, size)), n * 4 * size
+
+
+@case
+def softmax_32000(m: Maker) -> Any:
+    return softmax_of(m, softmax, 32000)
+
+
+@case
+def softmax_bounded_32000(m: Maker) -> Any:
+    return softmax_of(m, softmax_bounded, 32000)
+
+
+@case
+def softmax_bounded_4096(m: Maker) -> Any:
+    return softmax_of(m, softmax_bounded, 4096)
+
+
+@case
+def softmax_bounded_2048(m: Maker) -> Any:
+    return softmax_of(m, softmax_bounded, 2048)
 
 
 @case
