@@ -8,7 +8,7 @@
 #include "lib/Analysis/Counterexample.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -168,21 +168,18 @@ bool Counterexample::haveFloats() const {
   return true;
 }
 
-std::optional<Violation> Counterexample::run(Question question,
-                                             unsigned argument) {
+std::optional<Violation>
+Counterexample::run(Question question, unsigned argument, int64_t &steps) {
   for (int64_t other : {0, 1, -1, 2}) {
     given.clear();
     compared.clear();
     auto oracle = [&](Value value, ArrayRef<int64_t> row) {
       int64_t chosen = choose(value, row, other);
-      Variable unknown;
-      unknown.value = value;
-      given.push_back(
-          {SmallVector<int64_t>(row), mlafix::describe(unknown), chosen});
+      given.push_back({SmallVector<int64_t>(row), value, chosen});
       return chosen;
     };
     std::optional<std::vector<Violation>> violations =
-        interpretRows(model.getKernel(), launch, oracle, segments);
+        interpretRows(model.getKernel(), launch, oracle, segments, &steps);
     if (!violations)
       return std::nullopt;
     for (Violation &violation : *violations)
@@ -218,10 +215,15 @@ std::string Counterexample::describe(const Violation &violation) const {
   if (!violation.row.empty())
     for (auto [var, index] : llvm::zip(model.getGridIndices(), violation.row))
       list(model[var].name, index);
-  llvm::SmallSetVector<StringRef, 4> named;
-  for (const Given &one : given)
-    if ((violation.row.empty() || one.row == violation.row) &&
-        named.size() < 4 && named.insert(one.name))
-      stream << comma << one.name << " is " << one.value;
+  llvm::StringSet<> named;
+  for (const Given &one : given) {
+    if (!violation.row.empty() && one.row != violation.row)
+      continue;
+    Variable unknown;
+    unknown.value = one.unknown;
+    std::string name = mlafix::describe(unknown);
+    if (named.size() < 4 && named.insert(name).second)
+      stream << comma << name << " is " << one.value;
+  }
   return text;
 }

@@ -20,8 +20,10 @@ public:
   Counterexample(RowModel &model, const LinearSystem &system,
                  const LinearSystem::Point &point);
 
-  /// The violation of `question` in `argument`, if there is one.
-  std::optional<Violation> run(Question question, unsigned argument);
+  /// The violation of `question` in `argument`, if one is found within `steps`
+  /// ops, of which those are subtracted that were run.
+  std::optional<Violation> run(Question question, unsigned argument,
+                               int64_t &steps);
   /// "n = 1, H = 1, i = 0": the launch, the row and what it reads.
   std::string describe(const Violation &violation) const;
 
@@ -49,11 +51,10 @@ private:
   SmallLaunch launch;
   llvm::SmallVector<llvm::SmallVector<int64_t>, 2> rows;
   llvm::SmallVector<int64_t> segments;
-  /// A value that was given to an unknown in the run, with its name in
-  /// messages.
+  /// A value that was given to an unknown in the run.
   struct Given {
     llvm::SmallVector<int64_t> row;
-    std::string name;
+    mlir::Value unknown;
     int64_t value;
   };
   std::vector<Given> given;

@@ -8,7 +8,7 @@
 
 #include "lib/Analysis/LinearSystem.h"
 
-#include "mlir/Analysis/Presburger/Simplex.h"
+#include "lib/Analysis/Elimination.h"
 
 #include <limits>
 
@@ -140,13 +140,12 @@ void LinearSystem::restrict(const Condition &condition, unsigned instance) {
     disjuncts = std::move(product);
 }
 
-/// Drops what has no rational point, unless that is too much to look at.
+/// Drops what has no point, unless that is too much to look at.
 void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
-  llvm::erase_if(cases, [&](const Disjunct &disjunct) {
-    return Simplex(getPolyhedron(disjunct, numColumns)).isEmpty();
-  });
+  llvm::erase_if(cases,
+                 [](const Disjunct &disjunct) { return !hasPoint(disjunct); });
 }
 
 /// Of two forms, the constant that they add up to.
@@ -201,8 +200,7 @@ bool LinearSystem::splitRemainders() {
     for (int64_t value = 0; value <= most; ++value, --form.constant) {
       Disjunct one = disjunct;
       one.push_back({form, /*isEquality=*/true});
-      IntegerPolyhedron points = getPolyhedron(one, numColumns);
-      if (!Simplex(points).isEmpty() && !points.isIntegerEmpty())
+      if (hasPoint(one))
         open.push_back(std::move(one));
     }
     if (open.size() + split.size() > Budget::candidates)
@@ -239,16 +237,19 @@ IntegerPolyhedron LinearSystem::getPolyhedron(const Disjunct &disjunct,
   return polyhedron;
 }
 
+bool LinearSystem::hasPoint(const Disjunct &disjunct) {
+  std::vector<SparseRow> rows;
+  for (const Row &row : disjunct)
+    rows.push_back({{row.form.terms.begin(), row.form.terms.end()},
+                    row.form.constant,
+                    row.isEquality});
+  return mlafix::hasPoint(rows);
+}
+
 std::optional<bool> LinearSystem::isEmpty() const {
   if (isOverBudget())
     return std::nullopt;
-  for (const Disjunct &disjunct : disjuncts) {
-    IntegerPolyhedron polyhedron = getPolyhedron(disjunct, numColumns);
-    // Most questions have no rational solution either, which is cheap to see.
-    if (!Simplex(polyhedron).isEmpty() && !polyhedron.isIntegerEmpty())
-      return false;
-  }
-  return true;
+  return llvm::none_of(disjuncts, hasPoint);
 }
 
 namespace {
@@ -430,11 +431,50 @@ std::optional<PresburgerSet> mlafix::subtract(PresburgerSet set,
   return set;
 }
 
+/// The numbers; none where one does not fit 64 bits.
+static std::optional<LinearSystem::Point>
+toPoint(ArrayRef<DynamicAPInt> numbers) {
+  using Limits = std::numeric_limits<int64_t>;
+  const DynamicAPInt least(Limits::min()), most(Limits::max());
+  LinearSystem::Point point;
+  for (const DynamicAPInt &number : numbers) {
+    if (number < least || number > most)
+      return std::nullopt;
+    point.push_back(int64_t(number));
+  }
+  return point;
+}
+
+/// True unless the set is seen to be empty.
+static bool mayHavePoint(const IntegerRelation &set) {
+  std::vector<SparseRow> rows;
+  auto add = [&](ArrayRef<DynamicAPInt> numbers, bool isEquality) {
+    std::optional<LinearSystem::Point> row = toPoint(numbers);
+    if (!row)
+      return false;
+    SparseRow &sparse = rows.emplace_back();
+    sparse.constant = row->pop_back_val();
+    sparse.isEquality = isEquality;
+    for (auto [column, coefficient] : llvm::enumerate(*row))
+      if (coefficient)
+        sparse.terms.push_back({column, coefficient});
+    return true;
+  };
+  for (unsigned i = 0; i < set.getNumEqualities(); ++i)
+    if (!add(set.getEquality(i), /*isEquality=*/true))
+      return true;
+  for (unsigned i = 0; i < set.getNumInequalities(); ++i)
+    if (!add(set.getInequality(i), /*isEquality=*/false))
+      return true;
+  return hasPoint(rows);
+}
+
 std::optional<LinearSystem::Point>
 LinearSystem::findPoint(const PresburgerSet &set) const {
   constexpr int64_t kBounds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,
                                  11, 12, 13, 14, 15, 16, 17, 64, 1024};
-  auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {
+  using Sample = std::optional<SmallVector<DynamicAPInt, 8>>;
+  auto search = [&](int64_t least, int64_t bound) -> Sample {
     for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
       IntegerRelation small = disjunct;
       for (unsigned i = 0; bound && i < disjunct.getNumDimVars(); ++i)
@@ -442,25 +482,20 @@ LinearSystem::findPoint(const PresburgerSet &set) const {
           small.addBound(BoundType::UB, i, bound);
           small.addBound(BoundType::LB, i, least);
         }
-      if (std::optional<SmallVector<DynamicAPInt, 8>> sample =
-              small.findIntegerSample()) {
-        constexpr int64_t most = std::numeric_limits<int64_t>::max();
-        Point point;
-        for (const DynamicAPInt &value : *sample) {
-          if (abs(value) > DynamicAPInt(most))
-            return std::nullopt;
-          point.push_back(int64_t(value));
-        }
-        return point;
-      }
+      // Looking for a point takes long where there is none.
+      if (!mayHavePoint(small))
+        continue;
+      if (Sample sample = small.findIntegerSample())
+        return sample;
     }
     return std::nullopt;
   };
   for (int64_t bound : kBounds)
     for (int64_t least : {int64_t(0), -bound})
-      if (std::optional<Point> point = search(least, bound))
-        return point;
-  return search(0, 0);
+      if (Sample sample = search(least, bound))
+        return toPoint(*sample);
+  Sample sample = search(0, 0);
+  return sample ? toPoint(*sample) : std::nullopt;
 }
 
 std::optional<LinearSystem::Point> LinearSystem::findPoint() const {

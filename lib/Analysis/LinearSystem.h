@@ -43,8 +43,10 @@ struct Budget {
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
   static constexpr unsigned pieces = 64; // of a difference, at each step
-  // Of one kernel: sets that are looked at, and examples that are run.
+  // Of one kernel: sets that are looked at, examples that are run, and the ops
+  // that all of these run.
   static constexpr unsigned systems = 1024, examples = 32;
+  static constexpr int64_t steps = 1 << 17;
 };
 
 class LinearSystem {
@@ -96,6 +98,7 @@ private:
     std::optional<std::pair<unsigned, int64_t>> getFixed() const;
   };
   using Disjunct = std::vector<Row>;
+  static bool hasPoint(const Disjunct &disjunct);
   static bool contradict(const Disjunct &a, const Disjunct &b);
   /// A remainder, which is at least 0, and the most that it is, unless an
   /// equality gives it.

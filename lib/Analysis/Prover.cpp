@@ -648,7 +648,7 @@ Answer Prover::conclude(Question question, unsigned argument,
   if (!point || ++examples > Budget::examples)
     return makeUnknown(question, argument, access, "");
   Counterexample example(model, system, *point);
-  std::optional<Violation> violation = example.run(question, argument);
+  std::optional<Violation> violation = example.run(question, argument, steps);
   if (!violation)
     return makeUnknown(question, argument, access, "");
   Answer answer = {question, argument, Verdict::Refuted};

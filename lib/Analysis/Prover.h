@@ -115,6 +115,8 @@ private:
   RowModel model;
   /// How many sets of points were looked at, and examples run.
   unsigned systems = 0, examples = 0;
+  /// How many ops examples may run yet.
+  int64_t steps = Budget::steps;
   /// Index and size, of which the first is known to be below the second and not
   /// negative wherever the grid runs.
   std::vector<std::pair<Linear, Linear>> inBounds;

@@ -32,7 +32,7 @@ public:
       : kernel(kernel), launch(launch), oracle(oracle), segments(segments),
         log(kernel, launch) {}
 
-  std::optional<std::vector<Violation>> run();
+  std::optional<std::vector<Violation>> run(int64_t *budget = nullptr);
   Replay replay();
 
 private:
@@ -155,6 +155,13 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
 
 /// The result of an op on constants, as the compiler folds it.
 void RowInterpreter::compute(Operation &op) {
+  bool isOfRows = llvm::none_of(op.getResultTypes(), [&](Type type) {
+    return isNumber(type) || isa<StateType>(type);
+  });
+  bool isDone =
+      op.hasTrait<OpTrait::ConstantLike>() && values.contains(op.getResult(0));
+  if (isOfRows || isDone)
+    return;
   SmallVector<Attribute> operands;
   for (Value operand : op.getOperands()) {
     std::optional<int64_t> value = get(operand);
@@ -356,12 +363,15 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
   return true;
 }
 
-std::optional<std::vector<Violation>> RowInterpreter::run() {
-  if (!runBlock(kernel.getBody().front()))
-    return std::nullopt;
+std::optional<std::vector<Violation>> RowInterpreter::run(int64_t *budget) {
+  if (budget)
+    maxSteps = std::min(maxSteps, *budget);
   Operation *grid = kernel.getGrid();
-  bool isDone = isa<ForallOp>(grid) ? runDense(cast<ForallOp>(grid))
-                                    : runRagged(cast<RaggedForallOp>(grid));
+  bool isDone = runBlock(kernel.getBody().front()) &&
+                (isa<ForallOp>(grid) ? runDense(cast<ForallOp>(grid))
+                                     : runRagged(cast<RaggedForallOp>(grid)));
+  if (budget)
+    *budget -= std::min(steps, maxSteps);
   if (!isDone)
     return std::nullopt;
   return log.finish();
@@ -395,8 +405,8 @@ Replay mlafix::replayRows(KernelOp kernel, const SmallLaunch &launch) {
 
 std::optional<std::vector<Violation>>
 mlafix::interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
-                      ArrayRef<int64_t> segments) {
-  return RowInterpreter(kernel, launch, oracle, segments).run();
+                      ArrayRef<int64_t> segments, int64_t *steps) {
+  return RowInterpreter(kernel, launch, oracle, segments).run(steps);
 }
 
 //===----------------------------------------------------------------------===//

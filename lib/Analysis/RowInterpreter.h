@@ -24,10 +24,11 @@ using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
 /// Runs all rows, one after the other. The first violation of each question for
-/// each argument; none at all where the launch is too large to run.
+/// each argument; none at all where the launch is too large to run. `steps`:
+/// how many ops may be run, of which those are subtracted that were.
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
-              llvm::ArrayRef<int64_t> segments = {});
+              llvm::ArrayRef<int64_t> segments = {}, int64_t *steps = nullptr);
 
 /// Runs all rows of a launch whose data is known.
 Replay replayRows(KernelOp kernel, const SmallLaunch &launch);

@@ -7,9 +7,12 @@
 
 #include "Kernels.h"
 
+#include "lib/Analysis/LinearSystem.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/RowInterpreter.h"
 #include "gtest/gtest.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace mlafix;
@@ -61,6 +64,34 @@ TEST(RowInterpreter, a_launch_that_is_too_large_has_no_result) {
   Kernel kernel("", "%v = mlafix.load %x[%t] : !vec -> f32");
   EXPECT_TRUE(interpretRows(*kernel, launchOf(100), zero));
   EXPECT_FALSE(interpretRows(*kernel, launchOf(1 << 30), zero));
+}
+
+TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
+  Kernel kernel("", "%v = mlafix.load %x[%t] : !vec -> f32");
+  int64_t steps = 300;
+  EXPECT_TRUE(interpretRows(*kernel, launchOf(100), zero, {}, &steps));
+  EXPECT_GT(steps, 0);
+  EXPECT_FALSE(interpretRows(*kernel, launchOf(100), zero, {}, &steps));
+  EXPECT_EQ(steps, 0);
+}
+
+// Examples were looked for within ever larger bounds.
+TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
+  Kernel kernel("", "");
+  RowModel model(*kernel, /*followsWraps=*/false);
+  LinearSystem system(model);
+  Form x = system.addColumn();
+  x.constant = std::numeric_limits<int64_t>::max();
+  system.addColumn();
+  x.terms.push_back({1, -1});
+  system.restrict(x, /*isEquality=*/true); // x + most = y
+  Form y;
+  y.terms.push_back({1, 1});
+  y.constant = 1; // y = -1
+  system.restrict(y, /*isEquality=*/true);
+  std::optional<LinearSystem::Point> point = system.findPoint();
+  ASSERT_TRUE(point);
+  EXPECT_EQ(point->front(), std::numeric_limits<int64_t>::min());
 }
 
 Verdict verdictOf(KernelOp kernel, Question question) {

@@ -1,0 +1,255 @@
+//===- Elimination.cpp - columns that are easily got rid of ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Elimination.h"
+
+#include "mlir/Analysis/Presburger/Simplex.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+#include <map>
+#include <numeric>
+
+using namespace mlir::presburger;
+using namespace mlafix;
+
+static int64_t getCoefficient(const SparseRow &row, unsigned column) {
+  for (auto [other, coefficient] : row.terms)
+    if (other == column)
+      return coefficient;
+  return 0;
+}
+
+/// Brings the terms in order, and makes the coefficients as small as they can
+/// be: over the integers, 2 x >= 1 is x >= 1. False: a number does not fit.
+static bool normalize(SparseRow &row) {
+  llvm::sort(row.terms);
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
+  for (auto [column, coefficient] : row.terms) {
+    if (terms.empty() || terms.back().first != column)
+      terms.push_back({column, coefficient});
+    else if (llvm::AddOverflow(terms.back().second, coefficient,
+                               terms.back().second))
+      return false;
+  }
+  llvm::erase_if(terms, [](const auto &term) { return term.second == 0; });
+  row.terms = std::move(terms);
+  uint64_t divisor = 0;
+  for (auto [column, coefficient] : row.terms) {
+    if (coefficient == std::numeric_limits<int64_t>::min())
+      return false;
+    divisor = std::gcd(divisor, uint64_t(std::abs(coefficient)));
+  }
+  int64_t whole = int64_t(divisor);
+  if (whole < 2 || (row.isEquality && row.constant % whole != 0))
+    return true;
+  for (auto &[column, coefficient] : row.terms)
+    coefficient /= whole;
+  row.constant = llvm::divideFloorSigned(row.constant, whole);
+  return true;
+}
+
+/// True if the row has no solution by itself.
+static bool isImpossible(const SparseRow &row) {
+  if (row.terms.empty())
+    return row.isEquality ? row.constant != 0 : row.constant < 0;
+  // After division by what divides all coefficients none is left to divide by.
+  if (!row.isEquality)
+    return false;
+  uint64_t divisor = 0;
+  for (auto [column, coefficient] : row.terms)
+    divisor = std::gcd(divisor, uint64_t(std::abs(coefficient)));
+  return row.constant % int64_t(divisor) != 0;
+}
+
+/// x * a + y * b; none where a number does not fit.
+static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
+                                        const SparseRow &y, int64_t b) {
+  SparseRow sum;
+  sum.isEquality = x.isEquality && y.isEquality;
+  int64_t constant;
+  if (llvm::MulOverflow(x.constant, a, sum.constant) ||
+      llvm::MulOverflow(y.constant, b, constant) ||
+      llvm::AddOverflow(sum.constant, constant, sum.constant))
+    return std::nullopt;
+  auto addTerms = [&](const SparseRow &row, int64_t factor) {
+    return llvm::all_of(row.terms, [&](const auto &term) {
+      int64_t product;
+      bool fits = !llvm::MulOverflow(term.second, factor, product);
+      sum.terms.push_back({term.first, product});
+      return fits;
+    });
+  };
+  if (!addTerms(x, a) || !addTerms(y, b) || !normalize(sum))
+    return std::nullopt;
+  return sum;
+}
+
+Elimination::Elimination(llvm::ArrayRef<SparseRow> given) {
+  for (const SparseRow &row : given) {
+    SparseRow normal = row;
+    if (!normalize(normal)) {
+      rows.assign(given.begin(), given.end());
+      return;
+    }
+    add(std::move(normal));
+    if (isContradiction)
+      return;
+  }
+  while (!isContradiction && (solveEquality() || dropColumn())) {
+  }
+}
+
+/// Takes a row in, whose terms are in order. Of rows that bound the same form
+/// on the same side, the tightest one stays.
+void Elimination::add(SparseRow row) {
+  isContradiction |= isImpossible(row);
+  if (isContradiction || row.terms.empty())
+    return;
+  auto isOpposite = [&](const SparseRow &old) {
+    return llvm::equal(old.terms, row.terms, [](const auto &x, const auto &y) {
+      return x.first == y.first && x.second == -y.second;
+    });
+  };
+  for (SparseRow &old : rows) {
+    bool isSame = old.terms == row.terms;
+    if (!isSame && !isOpposite(old))
+      continue;
+    // How much more the new row's form is than it has to be, at the least
+    // where they have the same sign, and at the most elsewhere.
+    __int128 room = isSame ? __int128(row.constant) - old.constant
+                           : __int128(row.constant) + old.constant;
+    if (old.isEquality || row.isEquality) {
+      if (old.isEquality && row.isEquality)
+        isContradiction = room != 0;
+      else
+        isContradiction = (isSame && row.isEquality ? -room : room) < 0;
+      if (!old.isEquality)
+        old = std::move(row);
+      return;
+    }
+    if (isSame) {
+      old.constant = std::min(old.constant, row.constant);
+      return;
+    }
+    if (room <= 0) {
+      isContradiction = room < 0;
+      old.isEquality = true;
+      return;
+    }
+  }
+  rows.push_back(std::move(row));
+}
+
+/// Solves an equality for a column of which it has one, in place of which the
+/// other rows get the solution. False: there is none.
+bool Elimination::solveEquality() {
+  for (const SparseRow &equality : rows) {
+    if (!equality.isEquality)
+      continue;
+    for (auto [column, coefficient] : equality.terms) {
+      if (std::abs(coefficient) != 1)
+        continue;
+      std::vector<SparseRow> solved;
+      bool fits = llvm::all_of(rows, [&](const SparseRow &row) {
+        int64_t factor = getCoefficient(row, column);
+        if (factor == 0 || &row == &equality)
+          return true;
+        std::optional<SparseRow> sum =
+            combine(row, 1, equality, -coefficient * factor);
+        if (sum)
+          solved.push_back(std::move(*sum));
+        return sum.has_value();
+      });
+      if (!fits)
+        continue;
+      replace(column, std::move(solved));
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Rows of the column give way to others.
+void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
+  llvm::erase_if(rows, [&](const SparseRow &row) {
+    return getCoefficient(row, column) != 0;
+  });
+  for (SparseRow &row : others)
+    add(std::move(row));
+}
+
+/// Drops a column between whose bounds, if there are any, an integer always
+/// lies: one in each pair has the coefficient 1. Then each pair of them becomes
+/// a row. False: there is no such column, or rows would become more.
+bool Elimination::dropColumn() {
+  struct Uses {
+    unsigned lower = 0, upper = 0;
+    bool isUnitLower = true, isUnitUpper = true, isSolvable = true;
+  };
+  std::map<unsigned, Uses> columns;
+  for (const SparseRow &row : rows)
+    for (auto [column, coefficient] : row.terms) {
+      Uses &uses = columns[column];
+      uses.isSolvable &= !row.isEquality;
+      (coefficient > 0 ? uses.lower : uses.upper) += 1;
+      (coefficient > 0 ? uses.isUnitLower : uses.isUnitUpper) &=
+          std::abs(coefficient) == 1;
+    }
+  for (const auto &[column, uses] : columns)
+    if (uses.isSolvable &&
+        (uses.isUnitLower || uses.isUnitUpper || !uses.lower || !uses.upper) &&
+        uses.lower * uses.upper <= uses.lower + uses.upper &&
+        combineBounds(column))
+      return true;
+  return false;
+}
+
+bool Elimination::combineBounds(unsigned column) {
+  std::vector<SparseRow> others;
+  for (const SparseRow &low : rows) {
+    int64_t a = getCoefficient(low, column);
+    if (a <= 0)
+      continue;
+    for (const SparseRow &high : rows) {
+      int64_t b = getCoefficient(high, column);
+      if (b >= 0)
+        continue;
+      std::optional<SparseRow> sum = combine(low, -b, high, a);
+      if (!sum)
+        return false;
+      others.push_back(std::move(*sum));
+    }
+  }
+  replace(column, std::move(others));
+  return true;
+}
+
+bool mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows) {
+  Elimination left(rows);
+  if (left.isEmpty() || left.getRows().empty())
+    return !left.isEmpty();
+  llvm::SmallDenseMap<unsigned, unsigned> columns;
+  for (const SparseRow &row : left.getRows())
+    for (auto [column, coefficient] : row.terms)
+      columns.try_emplace(column, columns.size());
+  IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
+  llvm::SmallVector<int64_t> dense;
+  for (const SparseRow &row : left.getRows()) {
+    dense.assign(columns.size() + 1, 0);
+    dense.back() = row.constant;
+    for (auto [column, coefficient] : row.terms)
+      dense[columns.lookup(column)] += coefficient;
+    if (row.isEquality)
+      set.addEquality(dense);
+    else
+      set.addInequality(dense);
+  }
+  // A simplex sees at once what has no rational point either.
+  return !Simplex(set).isEmpty() && !set.isIntegerEmpty();
+}

@@ -1,0 +1,60 @@
+//===- Elimination.h - columns that are easily got rid of -------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Most sets of constraints that the prover asks about are decided by solving
+// equations, and by dropping columns that have no bound or one bound on a side.
+// What is left for a simplex, whose time grows with rows times columns, is
+// small.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_ELIMINATION_H
+#define MLAFIX_ANALYSIS_ELIMINATION_H
+
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
+
+#include <vector>
+
+namespace mlafix {
+
+/// The constraint that a sum of multiples of columns, and a constant, is at
+/// least 0, or is 0.
+struct SparseRow {
+  /// Column and coefficient. Columns may repeat.
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
+  int64_t constant = 0;
+  bool isEquality = false;
+};
+
+/// Replaces a set of integer points by one with fewer columns, which is empty
+/// if and only if the first one is.
+class Elimination {
+public:
+  explicit Elimination(llvm::ArrayRef<SparseRow> rows);
+
+  /// True if the set is known to be empty.
+  bool isEmpty() const { return isContradiction; }
+  /// What is left; none of it if the set is known to have a point.
+  llvm::ArrayRef<SparseRow> getRows() const { return rows; }
+
+private:
+  void add(SparseRow row);
+  void replace(unsigned column, std::vector<SparseRow> others);
+  bool solveEquality();
+  bool dropColumn();
+  /// False: a number does not fit.
+  bool combineBounds(unsigned column);
+
+  std::vector<SparseRow> rows;
+  bool isContradiction = false;
+};
+
+/// True if there is an integer point.
+bool hasPoint(llvm::ArrayRef<SparseRow> rows);
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_ELIMINATION_H

@@ -1,0 +1,131 @@
+//===- EliminationTest.cpp - sets of points with fewer columns ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Elimination.h"
+#include "gtest/gtest.h"
+
+#include <limits>
+#include <random>
+
+using namespace mlafix;
+using namespace mlir::presburger;
+
+namespace {
+
+SparseRow least(std::initializer_list<std::pair<unsigned, int64_t>> terms,
+                int64_t constant) {
+  return {terms, constant, /*isEquality=*/false};
+}
+
+SparseRow equal(std::initializer_list<std::pair<unsigned, int64_t>> terms,
+                int64_t constant) {
+  return {terms, constant, /*isEquality=*/true};
+}
+
+TEST(Elimination, a_column_without_an_upper_bound_is_dropped) {
+  Elimination left({least({{0, 3}}, -7), least({{0, 1}, {1, -5}}, 0)});
+  EXPECT_FALSE(left.isEmpty());
+  EXPECT_TRUE(left.getRows().empty());
+}
+
+TEST(Elimination, equations_are_solved) {
+  // x = 2 y + 1, y = z: x is odd.
+  std::vector<SparseRow> rows = {equal({{0, 1}, {1, -2}}, -1),
+                                 equal({{1, 1}, {2, -1}}, 0)};
+  EXPECT_TRUE(hasPoint(rows));
+  rows.push_back(equal({{0, 1}}, -6));
+  EXPECT_TRUE(Elimination(rows).isEmpty());
+}
+
+TEST(Elimination, rational_points_are_none) {
+  EXPECT_FALSE(hasPoint({least({{0, 3}}, -1), least({{0, -3}}, 2)}));
+  EXPECT_FALSE(hasPoint({equal({{0, 4}, {1, 6}}, 3)}));
+  // 3 x - 2 y = 1 within a box without such a point.
+  EXPECT_FALSE(hasPoint({equal({{0, 3}, {1, -2}}, -1), least({{0, 1}}, -2),
+                         least({{0, -1}}, 2), least({{1, 1}}, 0)}));
+}
+
+TEST(Elimination, repeated_columns_add_up) {
+  EXPECT_FALSE(hasPoint({least({{0, 1}, {0, -1}}, -1)}));
+  EXPECT_TRUE(hasPoint({least({{0, 1}, {0, -1}}, 0)}));
+}
+
+TEST(Elimination, numbers_that_do_not_fit_stay) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max(),
+                    lowest = std::numeric_limits<int64_t>::min();
+  EXPECT_TRUE(hasPoint(
+      {equal({{0, 1}, {1, -most}}, 0), equal({{2, 1}, {0, -most}}, 0)}));
+  EXPECT_TRUE(hasPoint({equal({{0, -1}}, lowest), least({{0, -1}}, 0)}));
+  EXPECT_FALSE(hasPoint({equal({{0, -1}}, lowest), least({{0, 1}}, 0)}));
+}
+
+/// A system of rows, some of which keep a form within a short range, as
+/// remainders are kept.
+class RandomSystem {
+public:
+  explicit RandomSystem(unsigned seed) : random(seed) {
+    columns = draw(1, 4);
+    for (unsigned count = draw(1, 5); count > 0; --count) {
+      SparseRow row;
+      row.isEquality = draw(0, 4) == 0;
+      row.constant = draw(-7, 8);
+      for (unsigned term = draw(0, 3); term > 0; --term)
+        row.terms.push_back({unsigned(draw(0, columns - 1)),
+                             draw(0, 1) ? draw(-1, 1) : draw(-5, 5)});
+      rows.push_back(row);
+      if (row.isEquality || draw(0, 1))
+        continue;
+      row.constant = draw(0, 4) - row.constant;
+      for (auto &[column, coefficient] : row.terms)
+        coefficient = -coefficient;
+      rows.push_back(row);
+    }
+  }
+
+  IntegerPolyhedron getPolyhedron() const {
+    IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns));
+    for (const SparseRow &row : rows) {
+      llvm::SmallVector<int64_t> dense(columns + 1, 0);
+      dense.back() = row.constant;
+      for (auto [column, coefficient] : row.terms)
+        dense[column] += coefficient;
+      if (row.isEquality)
+        set.addEquality(dense);
+      else
+        set.addInequality(dense);
+    }
+    return set;
+  }
+
+  std::vector<SparseRow> rows;
+
+private:
+  int64_t draw(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  }
+
+  std::mt19937 random;
+  unsigned columns;
+};
+
+TEST(Elimination, answers_are_those_of_presburger) {
+  unsigned empty = 0, solved = 0;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    RandomSystem system(seed);
+    bool isEmpty = system.getPolyhedron().isIntegerEmpty();
+    empty += isEmpty;
+    Elimination left(system.rows);
+    solved += left.isEmpty() || left.getRows().empty();
+    ASSERT_EQ(hasPoint(system.rows), !isEmpty) << "of seed " << seed;
+  }
+  // Both answers occur, and few systems need more than this.
+  EXPECT_GT(empty, 1000u);
+  EXPECT_LT(empty, 3000u);
+  EXPECT_GT(solved, 3000u);
+}
+
+} // namespace
