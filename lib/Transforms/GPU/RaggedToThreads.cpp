@@ -131,6 +131,7 @@ private:
   Value segmentOf(Value base, Value position);
   std::pair<Value, Value> selectedRows(Value segment, Value segments);
   Value countSegments();
+  int64_t segmentsAhead();
   Value evaluatePredicates(Value segments);
   Value scan(Value sum, Value &total);
   void planBundles();
@@ -189,6 +190,20 @@ Value RaggedScan::countSegments() {
   return x.select(none, x.constant(0), segments);
 }
 
+/// How many segments' predicates a thread evaluates at once before the scan: a
+/// few operations wait for memory together, many fill the time by themselves.
+int64_t RaggedScan::segmentsAhead() {
+  // This bounds the time that compiling takes, whatever the machine: each
+  // segment has a copy of the predicate.
+  constexpr int64_t kMostOps = 64;
+  int64_t ops = 0;
+  grid.getPredicate().walk([&](Operation *) { ++ops; });
+  int64_t ahead = std::clamp<int64_t>(kMostOps / ops, 1, machine.raggedAhead);
+  LDBG() << kernel.getSymName() << ": predicates of " << ahead
+         << " segments at once, of " << ops << " operations each";
+  return ahead;
+}
+
 /// The number of segments to scan: `segments`, or none where there are more
 /// than a chunk holds and none of them is selected.
 Value RaggedScan::evaluatePredicates(Value segments) {
@@ -202,15 +217,14 @@ Value RaggedScan::evaluatePredicates(Value segments) {
   b.setInsertionPointToStart(many.thenBlock());
   buildDependency(b, loc, kernel);
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
-  auto loop =
-      scf::ForOp::create(b, loc, x.constant(0), segments,
-                         x.constant(threads * machine.raggedAhead), none);
+  int64_t ahead = segmentsAhead();
+  auto loop = scf::ForOp::create(b, loc, x.constant(0), segments,
+                                 x.constant(threads * ahead), none);
   {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value selected =
-        predicate.isAnySelected(loop.getInductionVar(), x.toIndex(thread.id),
-                                machine.raggedAhead, threads, segments);
+    Value selected = predicate.isAnySelected(
+        loop.getInductionVar(), x.toIndex(thread.id), ahead, threads, segments);
     Value any =
         arith::OrIOp::create(b, loc, loop.getRegionIterArg(0), selected);
     scf::YieldOp::create(b, loc, any);
