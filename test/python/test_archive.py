@@ -31,9 +31,9 @@ DIM, DTYPE = 128, "bf16"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One with an archive for this machine's CPU."""
     made: Path = tmp_path_factory.mktemp("archive")
-    kept = Path(mlafix.__file__).parents[2] / "wheel-units" / "kept"  # of a build that made a wheel's
+    of_wheel = Path(mlafix.__file__).parents[2] / "wheel-units" / "made"  # by a build that made a wheel: what it lacks is compiled
     make_archive._units[:] = make_archive.wanted([DIM], [DTYPE])
-    folders = make_archive.Folders(kept if kept.is_dir() else made / "kept", None)
+    folders = make_archive.Folders(of_wheel if of_wheel.is_dir() else made / "units", None)
     make_archive.pack(made / f"library{_archive.SUFFIX}", folders, ["x86-64"], jobs=2)
     return made
 
