@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +26,7 @@ FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 BYTES = ("i8", "u8")
 ROWS = 48
 WORD = {"bool": "bool_"}
+Kernels = Callable[..., Any]
 
 
 def in_body(dtype: str) -> str:
@@ -121,8 +124,8 @@ def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
     assert not wrong.any(), f"{what}: expected {want[wrong][:4]}, got {got[wrong][:4]}"
 
 
-def run(folder: Path, source: str, targets: list[str], machine: str, x: np.ndarray, z: np.ndarray, kinds: Iterable[str] = KINDS) -> None:
-    kernel = load(folder, program(source, targets, kinds)).k
+def run(kernels: Kernels, source: str, targets: list[str], machine: str, x: np.ndarray, z: np.ndarray, kinds: Iterable[str] = KINDS) -> None:
+    kernel = kernels(source, targets, kinds)
     dispatcher = _runtime.Dispatcher("k", kernel._signature_text, lambda bound, *_: kernel.compile(machine, **bound))
     p = np.arange(ROWS) % 3 != 0
     outputs, wanted = [], []
@@ -145,6 +148,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pairs")
 
 
+@pytest.fixture(scope="module")
+def kernels(folder: Path) -> Kernels:
+    """The kernel of a program, read once for all machines."""
+    read = functools.cache(lambda text: load(folder, text).k)
+    return lambda *given: read(program(*given))
+
+
 def machines() -> list[str]:
     """This processor's target and those below it."""
     own = _runtime.device_target("cpu")
@@ -155,28 +165,27 @@ def machines() -> list[str]:
 @pytest.mark.parametrize("machine", machines())
 @pytest.mark.parametrize("source", STORED)
 def test_every_pair_converts_on_the_cpu(
-    folder: Path, rng: np.random.Generator, source: str, machine: str, size: int
+    kernels: Kernels, rng: np.random.Generator, source: str, machine: str, size: int
 ) -> None:
     """Elements once: the length of rows is nothing to them."""
     for targets in halves(source):
         kinds = KINDS if size == 16 else ("row",)
-        run(folder, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng), kinds)
+        run(kernels, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng), kinds)
 
 
 @pytest.mark.parametrize("machine", machines())
 @pytest.mark.parametrize("source", [name for name in STORED if name in FLOATS])
-def test_specials_convert_on_the_cpu(folder: Path, rng: np.random.Generator, source: str, machine: str) -> None:
-    run(folder, source, [*FLOATS, *BYTES], machine, specials(source, (ROWS, 16), rng), specials(source, (ROWS,), rng))
+def test_specials_convert_on_the_cpu(kernels: Kernels, rng: np.random.Generator, source: str, machine: str) -> None:
+    run(kernels, source, [*FLOATS, *BYTES], machine, specials(source, (ROWS, 16), rng), specials(source, (ROWS,), rng))
 
 
 @pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90"])
 @pytest.mark.parametrize("source", STORED)
-def test_every_pair_compiles_and_assembles_for_gpus(folder: Path, source: str, chip: str) -> None:
+def test_every_pair_compiles_and_assembles_for_gpus(kernels: Kernels, source: str, chip: str) -> None:
     """Conversions are the same on sm_100 as on sm_90; those to integers on sm_80 as on sm_75, but for those of bf16."""
     floats, rest = halves(source)
     for targets in (floats,) if chip == "sm_80" and source != "bf16" else (floats, rest):
-        kernel = load(folder, program(source, targets)).k
-        unit = kernel.compile(chip, D=16)
+        unit = kernels(source, targets).compile(chip, D=16)
         assert unit.kernels[0].targets == [chip]
 
 
