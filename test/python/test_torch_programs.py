@@ -19,7 +19,7 @@ import mlafix  # noqa: E402
 from mlafix import ops  # noqa: E402
 from programs_of_torch import PROGRAMS, WITHOUT, Program, all_functions  # noqa: E402
 
-SHAPES = (5, 4, 64), (6, 8, 128), (9, 12, 192)
+SHAPES = (5, 4, 64), (6, 8, 128), (9, 12, 64)
 """Tokens, heads, head dim."""
 
 
