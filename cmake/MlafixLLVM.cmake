@@ -48,7 +48,7 @@ function(mlafix_mlir_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY MLAFIX_MLIR_LIBRARIES ${name})
   target_link_libraries(${name} PUBLIC mlafix_mlir ${ARG_LINK})
-  # LLVM's own libraries take nine tenths of a compilation, and ours a few hundredths.
+  # Kernels compile as fast: LLVM's own libraries take the time (docs/Experiments.md, "Building").
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   mlafix_unity(${name} APART ${ARG_APART})
   if(name STREQUAL MlafixDialect)
