@@ -152,7 +152,9 @@ bool Elimination::solveEquality() {
   for (const SparseRow &equality : rows) {
     if (!equality.isEquality)
       continue;
-    for (auto [column, coefficient] : equality.terms) {
+    for (const auto &term : equality.terms) {
+      const unsigned column = term.first;
+      const int64_t coefficient = term.second;
       if (std::abs(coefficient) != 1)
         continue;
       std::vector<SparseRow> solved;
@@ -239,10 +241,10 @@ bool mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows) {
     for (auto [column, coefficient] : row.terms)
       columns.try_emplace(column, columns.size());
   IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
-  llvm::SmallVector<int64_t> dense;
+  llvm::SmallVector<llvm::DynamicAPInt> dense;
   for (const SparseRow &row : left.getRows()) {
-    dense.assign(columns.size() + 1, 0);
-    dense.back() = row.constant;
+    dense.assign(columns.size() + 1, llvm::DynamicAPInt(0));
+    dense.back() = llvm::DynamicAPInt(row.constant); // = takes an int
     for (auto [column, coefficient] : row.terms)
       dense[columns.lookup(column)] += coefficient;
     if (row.isEquality)

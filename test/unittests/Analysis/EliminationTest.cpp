@@ -61,6 +61,13 @@ TEST(Elimination, numbers_that_do_not_fit_stay) {
       {equal({{0, 1}, {1, -most}}, 0), equal({{2, 1}, {0, -most}}, 0)}));
   EXPECT_TRUE(hasPoint({equal({{0, -1}}, lowest), least({{0, -1}}, 0)}));
   EXPECT_FALSE(hasPoint({equal({{0, -1}}, lowest), least({{0, 1}}, 0)}));
+  EXPECT_TRUE(hasPoint({least({{0, most}, {0, most}}, -1)}));
+}
+
+TEST(Elimination, constants_of_a_simplex_have_64_bits) {
+  EXPECT_FALSE(hasPoint({equal({{0, 2}, {1, 3}}, -(int64_t(1) << 32)),
+                         least({{0, 1}}, 0), least({{0, -1}}, 10),
+                         least({{1, 1}}, 0), least({{1, -1}}, 10)}));
 }
 
 /// A system of rows, some of which keep a form within a short range, as
