@@ -160,7 +160,9 @@ def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
         return lean((folders.kept / path.name).read_bytes(), unwanted), 0.0
     begin = time.monotonic()
     data = one.compile(target)
-    path.write_bytes(data)
+    part = path.with_suffix(f".{os.getpid()}")  # a file of that name is whole
+    part.write_bytes(data)
+    part.replace(path)
     return lean(data, unwanted), time.monotonic() - begin
 
 
