@@ -25,6 +25,14 @@ static int64_t getCoefficient(const SparseRow &row, unsigned column) {
   return 0;
 }
 
+/// The greatest number that divides all coefficients; 0 if there are none.
+static int64_t getDivisor(const SparseRow &row) {
+  int64_t divisor = 0;
+  for (auto [column, coefficient] : row.terms)
+    divisor = std::gcd(divisor, coefficient);
+  return divisor;
+}
+
 /// Brings the terms in order, and makes the coefficients as small as they can
 /// be: over the integers, 2 x >= 1 is x >= 1. False: a number does not fit.
 static bool normalize(SparseRow &row) {
@@ -39,32 +47,24 @@ static bool normalize(SparseRow &row) {
   }
   llvm::erase_if(terms, [](const auto &term) { return term.second == 0; });
   row.terms = std::move(terms);
-  uint64_t divisor = 0;
-  for (auto [column, coefficient] : row.terms) {
-    if (coefficient == std::numeric_limits<int64_t>::min())
-      return false;
-    divisor = std::gcd(divisor, uint64_t(std::abs(coefficient)));
-  }
-  int64_t whole = int64_t(divisor);
-  if (whole < 2 || (row.isEquality && row.constant % whole != 0))
+  if (llvm::any_of(row.terms, [](const auto &term) {
+        return term.second == std::numeric_limits<int64_t>::min();
+      }))
+    return false;
+  int64_t divisor = getDivisor(row);
+  if (divisor < 2 || (row.isEquality && row.constant % divisor != 0))
     return true;
   for (auto &[column, coefficient] : row.terms)
-    coefficient /= whole;
-  row.constant = llvm::divideFloorSigned(row.constant, whole);
+    coefficient /= divisor;
+  row.constant = llvm::divideFloorSigned(row.constant, divisor);
   return true;
 }
 
-/// True if the row has no solution by itself.
+/// True if the row, which is normalized, has no solution by itself.
 static bool isImpossible(const SparseRow &row) {
   if (row.terms.empty())
     return row.isEquality ? row.constant != 0 : row.constant < 0;
-  // After division by what divides all coefficients none is left to divide by.
-  if (!row.isEquality)
-    return false;
-  uint64_t divisor = 0;
-  for (auto [column, coefficient] : row.terms)
-    divisor = std::gcd(divisor, uint64_t(std::abs(coefficient)));
-  return row.constant % int64_t(divisor) != 0;
+  return row.isEquality && row.constant % getDivisor(row) != 0;
 }
 
 /// x * a + y * b; none where a number does not fit.
