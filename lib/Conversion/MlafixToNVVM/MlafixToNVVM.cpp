@@ -151,7 +151,9 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   // chooseLayout gives such lanes more than two packs for nothing else.
   int64_t half = machine.threadsPerBlock / 2;
   if (layout.isClustered())
-    return layout.getThreads() <= half ? 2 : 0;
+    return layout.getThreads() <= half
+               ? machine.threadsPerBlock / layout.getThreads()
+               : 0;
   if (layout.getPacks() > 2)
     return layout.getLanes() == half ? 2 : 0;
   int64_t loaded = countRowRegisters(kernel);

@@ -105,3 +105,20 @@ mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
     mlafix.store %rest, %y[%t] : !halves, !half
   }
 }
+
+// Over the blocks of a cluster: a multiprocessor holds as many threads of theirs.
+// RUN: %mlafix-opt %s --kernel=vocabulary --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=CLUSTER
+!logits = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
+!words = tensor<128256xf32, #mlafix.dim<128256>>
+// CLUSTER: .reqntid 256, 1, 1
+// CLUSTER-NEXT: .minnctapersm 4
+// CLUSTER: .reqnctapercluster 8, 1, 1
+mlafix.kernel @vocabulary(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !logits {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !sums
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !logits -> !words
+    %s = mlafix.reduce add %v : !words
+    mlafix.store %s, %y[%t] : f32, !sums
+  }
+}
