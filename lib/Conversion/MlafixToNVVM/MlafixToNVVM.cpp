@@ -147,13 +147,18 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   if (isRagged || layout.getPack() == 1 ||
       !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
-  // Two rows share a multiprocessor, each held in half of its registers:
-  // chooseLayout gives such lanes more than two packs for nothing else.
+  // Blocks of half a block's most threads, and of clusters those of few rows,
+  // have half of a multiprocessor's registers together.
   int64_t half = machine.threadsPerBlock / 2;
-  if (layout.isClustered())
-    return layout.getThreads() <= half
+  if (layout.isClustered()) {
+    if (layout.getThreads() > half)
+      return 0;
+    return countRowRegisters(kernel) <= machine.clusterRegisters
                ? machine.threadsPerBlock / layout.getThreads()
-               : 0;
+               : 2;
+  }
+  // Two rows share a multiprocessor: chooseLayout gives such lanes more than
+  // two packs for nothing else.
   if (layout.getPacks() > 2)
     return layout.getLanes() == half ? 2 : 0;
   int64_t loaded = countRowRegisters(kernel);

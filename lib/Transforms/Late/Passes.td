@@ -39,13 +39,40 @@ def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::Ker
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def DelayWideningPass : Pass<"mlafix-delay-widening", "::mlafix::KernelOp"> {
+  let summary = "rows of 16 bits are widened where something needs f32, and not before";
+  let description = [{
+    If both branches of an `scf.if` widen their result, it is widened after the branches, so that they yield words.
+
+    The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed of the narrow elements, two at
+    once, and widened then: it is one of them, so that nothing changes but which NaN a NaN is. What is computed of such
+    a row later widens it where it begins, and in a branch once more, by the conversion of one element if the target has
+    it: `ptxas` does not take that for what it already has, so that a row waits in half the registers.
+
+    Where a lane has many packs of such rows (`inTurnPacks`) and rows are stored, all ops on rows move down to their first
+    use: one pack is computed after the other, with the registers of one.
+
+    Not for targets that compute with two f32 at once.
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : vector<2xbf16> to vector<2xf32>
+    %g = arith.extf %y : vector<2xbf16> to vector<2xf32>
+    %max = arith.maximumf %f, %g : vector<2xf32>
+    // After
+    %narrow = arith.maximumf %x, %y : vector<2xbf16>
+    %max = arith.extf %narrow : vector<2xbf16> to vector<2xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
   let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
   let description = [{
     A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many
     selections. A pack of bf16 that is computed with is widened with two instructions per word; the instruction for one
-    element takes three. If both branches of an `scf.if` widen their result, it is widened after the branches, so that
-    they yield words. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
+    element takes three. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
     and the number is replaced by 1. Not for targets that compute with two f32 at once: LLVM's code for words takes more
     registers there.
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/ElementaryMath.h"
+#include "lib/Transforms/Late/Words.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -25,14 +26,6 @@ namespace mlafix {
 
 using namespace mlir;
 using namespace mlafix;
-
-/// True if `type` fills words of 32 bits with elements of `bits` bits.
-static bool fillsWords(Type type, unsigned bits = 16) {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector && vector.getRank() == 1 &&
-         vector.getElementTypeBitWidth() == bits &&
-         vector.getNumElements() * bits % 32 == 0;
-}
 
 /// The words of `x`, a vector that fills them.
 static Value getWords(OpBuilder &b, Location loc, Value x) {
@@ -197,56 +190,6 @@ static void selectWords(arith::SelectOp select) {
   select.erase();
 }
 
-/// The op that widens words into the operand `index` of `yield`; null for
-/// another.
-static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
-  auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
-  return widening && fillsWords(widening.getIn().getType()) ? widening
-                                                            : arith::ExtFOp();
-}
-
-/// Has `yield` yield what `widening` widens.
-static void yieldNarrow(scf::YieldOp yield, unsigned index,
-                        arith::ExtFOp widening) {
-  yield->setOperand(index, widening.getIn());
-  if (widening->use_empty())
-    widening.erase();
-}
-
-/// Words that each branch widens are widened behind the branches: half as many
-/// registers join there, and what masks them masks words.
-static void widenBehind(scf::IfOp branch) {
-  SmallVector<Type> types(branch.getResultTypes());
-  SmallVector<unsigned> moved;
-  for (unsigned i = 0; i < types.size(); ++i) {
-    scf::YieldOp yields[] = {branch.thenYield(), branch.elseYield()};
-    arith::ExtFOp first = getWidening(yields[0], i),
-                  second = getWidening(yields[1], i);
-    if (!first || !second ||
-        first.getIn().getType() != second.getIn().getType())
-      continue;
-    moved.push_back(i);
-    types[i] = first.getIn().getType();
-    yieldNarrow(yields[0], i, first);
-    yieldNarrow(yields[1], i, second);
-  }
-  if (moved.empty())
-    return;
-  LDBG() << moved.size() << " rows are widened behind " << branch.getLoc();
-  OpBuilder b(branch);
-  auto narrow =
-      scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(),
-                        /*withElseRegion=*/true);
-  narrow.getThenRegion().takeBody(branch.getThenRegion());
-  narrow.getElseRegion().takeBody(branch.getElseRegion());
-  SmallVector<Value> results(narrow.getResults());
-  for (unsigned i : moved)
-    results[i] = arith::ExtFOp::create(
-        b, branch.getLoc(), branch.getResult(i).getType(), results[i]);
-  branch.replaceAllUsesWith(results);
-  branch.erase();
-}
-
 /// True if `op` makes a row of f32 of a narrower one, or scales such a row.
 static bool makesRow(Operation *op) {
   if (auto product = dyn_cast<arith::MulFOp>(op))
@@ -254,16 +197,6 @@ static bool makesRow(Operation *op) {
   auto widening = dyn_cast<arith::ExtFOp>(op);
   return widening && (fillsWords(widening.getIn().getType()) ||
                       fillsWords(widening.getIn().getType(), /*bits=*/8));
-}
-
-/// The first op of `block` that uses `row`, or has one that does.
-static Operation *findFirstUse(Block *block, Operation *row) {
-  Operation *first = nullptr;
-  for (Operation *user : row->getUsers())
-    if (Operation *found = block->findAncestorOpInBlock(*user);
-        found && (!first || found->isBeforeInBlock(first)))
-      first = found;
-  return first;
 }
 
 /// Each branch widens a row that is only widened for both: until then it takes
@@ -300,10 +233,8 @@ public:
     if (!isGPU(getTarget(getOperation())))
       return;
     bool hasWords = !getMachine(getOperation()).pairArithmetic;
-    if (hasWords) {
-      getOperation().walk(widenBehind);
+    if (hasWords)
       getOperation().walk(selectWords);
-    }
     getOperation().walk(widenInside);
     if (hasWords) {
       SmallVector<arith::MulFOp> products;
@@ -313,7 +244,8 @@ public:
     SmallVector<arith::ExtFOp> widenings;
     bool narrowsToF16 = false;
     getOperation().walk([&](Operation *op) {
-      if (auto widening = dyn_cast<arith::ExtFOp>(op))
+      if (auto widening = dyn_cast<arith::ExtFOp>(op);
+          widening && !op->hasAttr(kSeparateAttr))
         widenings.push_back(widening);
       if (isa<arith::TruncFOp>(op))
         narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();

@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Rows/RowReduce.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -421,6 +423,51 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
   Value neutral = arith::ConstantOp::create(
       b, loc, neutralOf(op.getKind(), partial.getType()));
   return arith::SelectOp::create(b, loc, exists, partial, neutral);
+}
+
+bool mlafix::isNarrowExtreme(ReduceOp op) {
+  MachineModel machine = getMachine(op);
+  if (!machine.narrowExtremes || machine.pairArithmetic ||
+      op.getKind() == ReduceKind::add || isRowTile(op.getType()))
+    return false;
+  Value row = op.getSource();
+  if (auto magnitude = row.getDefiningOp<math::AbsFOp>())
+    row = magnitude.getOperand();
+  auto load = row.getDefiningOp<LoadOp>();
+  return load && isa<BFloat16Type, Float16Type>(
+                     load.getSource().getType().getElementType());
+}
+
+Value mlafix::reduceInHalves(OpBuilder &b, const RowLayout &layout, ReduceOp op,
+                             ValueRange packs) {
+  Location loc = op.getLoc();
+  Value all;
+  for (auto [p, pack] : llvm::enumerate(packs)) {
+    Value next = pack;
+    if (Value exists =
+            layout.positionOf(b, loc, op.getSource().getType(), p).exists) {
+      auto type = cast<ShapedType>(pack.getType());
+      Value neutral = arith::ConstantOp::create(
+          b, loc,
+          DenseElementsAttr::get(
+              type, Attribute(neutralOf(op.getKind(), b.getF32Type()))));
+      next = arith::SelectOp::create(b, loc, exists, pack, neutral);
+    }
+    all = all ? combine(b, loc, op.getKind(), all, next) : next;
+  }
+  int64_t size = cast<VectorType>(all.getType()).getNumElements();
+  for (; size > 2 && size % 2 == 0; size /= 2) {
+    auto half = [&](int64_t first) -> Value {
+      return vector::ExtractStridedSliceOp::create(
+          b, loc, all, ArrayRef<int64_t>{first}, ArrayRef<int64_t>{size / 2},
+          ArrayRef<int64_t>{1});
+    };
+    all = combine(b, loc, op.getKind(), half(0), half(size / 2));
+  }
+  SmallVector<Value> elements;
+  for (int64_t i = 0; i < size; ++i)
+    elements.push_back(vector::ExtractOp::create(b, loc, all, i));
+  return reduceTree(b, loc, op.getKind(), elements);
 }
 
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,

@@ -51,6 +51,16 @@ mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
 mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        mlir::Value pack, mlir::Value exists);
 
+/// True if `op` is the extreme of a row of floats of 16 bits, or of their
+/// magnitudes, and the target has instructions for two of them.
+bool isNarrowExtreme(ReduceOp op);
+
+/// The extreme of all packs of this lane, a scalar: of the packs element by
+/// element, then of halves, so that mlafix-delay-widening can compute it of the
+/// narrow elements, two at once. The order makes no difference.
+mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
+                           ReduceOp op, mlir::ValueRange packs);
+
 /// Replaces this lane's `partials`, one for each pack, by those of all lanes of
 /// the row, or of the pack's group, together.
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,

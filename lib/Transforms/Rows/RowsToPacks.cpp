@@ -146,11 +146,14 @@ struct DistributeReduce : RowPattern<ReduceOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     SmallVector<Value> partials;
-    for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
-      partials.push_back(reducePack(
-          rewriter, layout, op, pack,
-          layout.positionOf(rewriter, loc, op.getSource().getType(), p)
-              .exists));
+    if (layout.isGPU && isNarrowExtreme(op))
+      partials = {reduceInHalves(rewriter, layout, op, adaptor.getSource())};
+    else
+      for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
+        partials.push_back(reducePack(
+            rewriter, layout, op, pack,
+            layout.positionOf(rewriter, loc, op.getSource().getType(), p)
+                .exists));
     // A lane reduces its packs first where the order makes no difference: they
     // are exchanged as one. That of a sum is fixed, for any number of packs.
     bool isOrdered = op.getKind() == ReduceKind::add;

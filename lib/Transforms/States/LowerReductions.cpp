@@ -174,9 +174,9 @@ namespace {
 /// gives NaN if there is one.
 struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   LowerArgReduce(const TypeConverter &converter, MLIRContext *context,
-                 int64_t leastByLane, int64_t mostByLane)
+                 int64_t leastByLane, int64_t mostByLane, int64_t mostSeparate)
       : OpConversionPattern(converter, context), leastByLane(leastByLane),
-        mostByLane(mostByLane) {}
+        mostByLane(mostByLane), mostSeparate(mostSeparate) {}
 
   LogicalResult
   matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
@@ -189,12 +189,9 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     Type indices = getRowTileType(dim, rewriter.getI32Type());
     Type reduced = withElement(op.getType(), element);
     Value extreme = ReduceOp::create(rewriter, loc, reduced, op.getKind(), row);
-    // A lane holds two elements in a register, of which it makes f32 as it
-    // looks, where they are as they were loaded (getMostLanes).
-    bool isPacked = row.getDefiningOp<LoadOp>() && countSpareBits(row) > 0;
     bool isByLane = !isOfGroups && dim.isBound() &&
                     dim.getSize() >= leastByLane &&
-                    dim.getSize() <= (isPacked ? mostByLane / 2 : mostByLane);
+                    dim.getSize() <= getMostByLane(row);
     Value index = isByLane ? buildLaneIndices(rewriter, loc, op, extreme)
                            : buildIndices(rewriter, loc, op, extreme);
     Value least =
@@ -216,7 +213,19 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
     return success();
   }
 
-  int64_t leastByLane, mostByLane; // elements of a row
+private:
+  /// The most elements of a row like `row` of which lanes look for an index.
+  int64_t getMostByLane(Value row) const {
+    auto load = row.getDefiningOp<LoadOp>();
+    // A lane holds two elements in a register, of which it makes f32 as it
+    // looks, where they are as they were loaded (getMostLanes).
+    int64_t most =
+        load && countSpareBits(row) > 0 ? mostByLane / 2 : mostByLane;
+    bool isBF16 = load && load.getSource().getType().getElementType().isBF16();
+    return isBF16 ? std::max(most, mostSeparate) : most;
+  }
+
+  int64_t leastByLane, mostByLane, mostSeparate; // elements of a row
 };
 } // namespace
 
@@ -566,13 +575,13 @@ bool mlafix::reducesNumbers(ReduceOp op) {
   return !getElementTypeOrSelf(op.getSource().getType()).isInteger(1);
 }
 
-void mlafix::populateLowerReductionPatterns(RewritePatternSet &patterns,
-                                            const TypeConverter &converter,
-                                            int64_t mostByIndex,
-                                            int64_t leastByLane,
-                                            int64_t mostByLane, bool isOnGPU) {
+void mlafix::populateLowerReductionPatterns(
+    RewritePatternSet &patterns, const TypeConverter &converter,
+    int64_t mostByIndex, int64_t leastByLane, int64_t mostByLane,
+    int64_t mostSeparate, bool isOnGPU) {
   MLIRContext *context = patterns.getContext();
   patterns.add<LowerReduceOfBools>(converter, context);
-  patterns.add<LowerArgReduce>(converter, context, leastByLane, mostByLane);
+  patterns.add<LowerArgReduce>(converter, context, leastByLane, mostByLane,
+                               mostSeparate);
   patterns.add<LowerTopK>(converter, context, mostByIndex, isOnGPU);
 }

@@ -20,12 +20,14 @@ bool reducesNumbers(ReduceOp op);
 /// of numbers to numbers. Of rows of up to `mostByIndex` elements, mlafix.top_k
 /// finds an element's index after the element, else both by one key. Of rows of
 /// `leastByLane` to `mostByLane` elements, half as many where they are loaded
-/// from 16 bits or fewer, lanes that have the extreme alone look for its index.
+/// from 16 bits or fewer, lanes that have the extreme alone look for its index;
+/// of bf16 in rows of up to `mostSeparate`, since a branch widens it again.
 /// On a GPU (`isOnGPU`) an addition makes one NaN of all.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,
-                                    int64_t mostByLane, bool isOnGPU);
+                                    int64_t mostByLane, int64_t mostSeparate,
+                                    bool isOnGPU);
 
 } // namespace mlafix
 

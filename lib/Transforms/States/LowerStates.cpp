@@ -447,10 +447,14 @@ public:
                  LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
         converter, context);
     bool isOnGPU = isGPU(target);
+    int64_t inBlock =
+        isOnGPU ? model->sharedElements * model->threadsPerBlock : 0;
+    bool isSeparate = model->bf16Conversion && !model->pairArithmetic;
     populateLowerReductionPatterns(
         patterns, converter, isOnGPU ? model->byIndexElements : 0,
-        model->byLaneElements,
-        isOnGPU ? model->sharedElements * model->threadsPerBlock : 0, isOnGPU);
+        model->byLaneElements, inBlock,
+        isSeparate ? inBlock * std::max<int64_t>(1, model->clusterBlocks) : 0,
+        isOnGPU);
     ConversionTarget legal(*context);
     legal.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });

@@ -1,13 +1,16 @@
-// On a GPU, of a long row: a lane whose own extreme is the row's looks for its index, all lanes agree on the least one. Not of rows of which a lane holds many elements, of short rows, nor on a CPU.
+// On a GPU, of a long row: a lane whose own extreme is the row's looks for its index, all lanes agree on the least one. Not of rows of which a lane holds many elements, unless they are bf16 on a target that converts it, of short rows, nor on a CPU.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90}),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_90 machine=byLaneElements=8192}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=x86-64-v3}),canonicalize,cse)" | FileCheck %s --check-prefix=ALL
 
 !rows = memref<?x4096xf32, strided<[?, 1], offset: ?>>
-!half = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
+!half = memref<?x32000xf16, strided<[?, 1], offset: ?>>
+!bhalf = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
+!huge = memref<?x262145xbf16, strided<[?, 1], offset: ?>>
 !col = memref<?xi32, strided<[1], offset: ?>>
 !tile = tensor<4096xf32, #mlafix.dim<4096>>
 !long = tensor<32000xf32, #mlafix.dim<32000>>
+!longest = tensor<262145xf32, #mlafix.dim<262145>>
 
 // CHECK-LABEL: mlafix.kernel @greatest
 // CHECK: %[[ROW:.*]] = mlafix.load
@@ -40,6 +43,34 @@ mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : !half -> !long
     %best = mlafix.arg_reduce min %v : !long
+    mlafix.store %best, %y[%t] : i32, !col
+  }
+}
+
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states{target=sm_80}),canonicalize,cse)" | FileCheck %s --check-prefix=SM80
+// CHECK-LABEL: mlafix.kernel @of_many_bf16
+// CHECK: mlafix.reduce min in_lane
+// CHECK-LABEL: mlafix.kernel @beyond_a_cluster
+// CHECK-NOT: in_lane
+// ALL-LABEL: mlafix.kernel @of_many_bf16
+// SM80-LABEL: mlafix.kernel @of_many_bf16
+// SM80-NOT: in_lane
+mlafix.kernel @of_many_bf16(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bhalf {mlafix.dims = ["n", "32000"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bhalf -> !long
+    %best = mlafix.arg_reduce min %v : !long
+    mlafix.store %best, %y[%t] : i32, !col
+  }
+}
+
+mlafix.kernel @beyond_a_cluster(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !huge {mlafix.dims = ["n", "262145"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !huge -> !longest
+    %best = mlafix.arg_reduce max %v : !longest
     mlafix.store %best, %y[%t] : i32, !col
   }
 }
