@@ -43,6 +43,24 @@ Operation *mlafix::findFirstUse(Block *block, Operation *row) {
   return first;
 }
 
+Operation *mlafix::cloneBefore(Operation *place, Operation *row) {
+  Operation *clone = OpBuilder(place).clone(*row);
+  Block *block = place->getBlock();
+  row->getResult(0).replaceUsesWithIf(clone->getResult(0), [&](OpOperand &use) {
+    return block->findAncestorOpInBlock(*use.getOwner());
+  });
+  return clone;
+}
+
+std::optional<APFloat> mlafix::convertExactly(APFloat number, FloatType type) {
+  bool isInexact = false;
+  number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                 &isInexact);
+  if (isInexact || number.isNaN())
+    return std::nullopt;
+  return number;
+}
+
 /// The op that widens words into the operand `index` of `yield`; null for
 /// another.
 static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
@@ -126,16 +144,14 @@ static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
     return getElementTypeOrSelf(widening.getIn()) == element ? widening.getIn()
                                                              : Value();
   APFloat number(0.0f);
-  bool isInexact = false;
   if (!matchPattern(row, m_ConstantFloat(&number)))
     return {};
-  number.convert(element.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                 &isInexact);
-  if (isInexact || number.isNaN())
+  std::optional<APFloat> narrow = convertExactly(number, element);
+  if (!narrow)
     return {};
   auto type = cast<ShapedType>(row.getType()).clone(element);
   return arith::ConstantOp::create(b, row.getLoc(),
-                                   DenseElementsAttr::get(type, number));
+                                   DenseElementsAttr::get(type, *narrow));
 }
 
 /// What the rows that `op` uses are widened from: floats of 16 bits that fill
@@ -190,14 +206,10 @@ static void widenInBranches(arith::ExtFOp widening) {
     if (user->getBlock() != widening->getBlock() &&
         isInBranch(user, widening->getBlock()))
       blocks.insert(user->getBlock());
-  for (Block *block : blocks) {
-    auto again = cast<arith::ExtFOp>(
-        OpBuilder(findFirstUse(block, widening)).clone(*widening));
-    again->setAttr(kSeparateAttr, UnitAttr::get(widening.getContext()));
-    widening.getOut().replaceUsesWithIf(again.getOut(), [&](OpOperand &use) {
-      return use.getOwner()->getBlock() == block;
-    });
-  }
+  for (Block *block : blocks)
+    if (Operation *first = findFirstUse(block, widening))
+      cloneBefore(first, widening)
+          ->setAttr(kSeparateAttr, UnitAttr::get(widening.getContext()));
 }
 
 /// True if `narrow` is a row of which an extreme is computed as it is.

@@ -80,14 +80,11 @@ static arith::SelectOp getMask(Operation *row, APFloat &other) {
 /// True if the elements of `widening`'s operand can be `other`, whose bits then
 /// are in all elements of the word `bits`.
 static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
-  auto narrow = cast<FloatType>(getElementTypeOrSelf(widening.getIn()));
-  bool isInexact = false;
-  other.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                &isInexact);
-  if (isInexact || other.isNaN())
-    return false;
-  bits = APInt::getSplat(32, other.bitcastToAPInt()).getZExtValue();
-  return true;
+  std::optional<APFloat> narrow = convertExactly(
+      other, cast<FloatType>(getElementTypeOrSelf(widening.getIn())));
+  if (narrow)
+    bits = APInt::getSplat(32, narrow->bitcastToAPInt()).getZExtValue();
+  return narrow.has_value();
 }
 
 /// The words of `widening`'s operand, or `bits` where `mask` has its constant.
@@ -216,12 +213,8 @@ static void widenInside(scf::IfOp branch) {
     if (!places[0] || !places[1])
       continue;
     LDBG() << "widened in both branches: " << *op;
-    for (Operation *place : places) {
-      Value row = OpBuilder(place).clone(*op)->getResult(0);
-      op->getResult(0).replaceUsesWithIf(row, [&](OpOperand &use) {
-        return place->getBlock()->findAncestorOpInBlock(*use.getOwner());
-      });
-    }
+    for (Operation *place : places)
+      cloneBefore(place, op);
     op->erase();
   }
 }

@@ -10,6 +10,9 @@
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/APFloat.h"
+
+#include <optional>
 
 namespace mlafix {
 
@@ -23,6 +26,13 @@ bool fillsWords(mlir::Type type, unsigned bits = 16);
 
 /// The first op of `block` that uses `row`, or has one that does.
 mlir::Operation *findFirstUse(mlir::Block *block, mlir::Operation *row);
+
+/// A clone of `row` before `place`, for all uses in that block.
+mlir::Operation *cloneBefore(mlir::Operation *place, mlir::Operation *row);
+
+/// `number` in `type`; none if it is another number there, or NaN.
+std::optional<llvm::APFloat> convertExactly(llvm::APFloat number,
+                                            mlir::FloatType type);
 
 } // namespace mlafix
 

@@ -406,6 +406,20 @@ static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   return x.select(isNone, x.i32(INT32_MAX), x.add(first, least));
 }
 
+/// `value`, a scalar or a vector, or the neutral element where it does not
+/// exist
+/// (`exists` is null: it always does).
+static Value orNeutral(OpBuilder &b, Location loc, ReduceKind kind, Value value,
+                       Value exists) {
+  if (!exists)
+    return value;
+  TypedAttr neutral = neutralOf(kind, getElementTypeOrSelf(value));
+  if (auto type = dyn_cast<ShapedType>(value.getType()))
+    neutral = DenseElementsAttr::get(type, Attribute(neutral));
+  return arith::SelectOp::create(b, loc, exists, value,
+                                 arith::ConstantOp::create(b, loc, neutral));
+}
+
 Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
                          Value pack, Value exists) {
   Location loc = op.getLoc();
@@ -418,11 +432,7 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
       elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
     partial = reduceTree(b, loc, op.getKind(), elements);
   }
-  if (!exists)
-    return partial;
-  Value neutral = arith::ConstantOp::create(
-      b, loc, neutralOf(op.getKind(), partial.getType()));
-  return arith::SelectOp::create(b, loc, exists, partial, neutral);
+  return orNeutral(b, loc, op.getKind(), partial, exists);
 }
 
 bool mlafix::isNarrowExtreme(ReduceOp op) {
@@ -443,16 +453,9 @@ Value mlafix::reduceInHalves(OpBuilder &b, const RowLayout &layout, ReduceOp op,
   Location loc = op.getLoc();
   Value all;
   for (auto [p, pack] : llvm::enumerate(packs)) {
-    Value next = pack;
-    if (Value exists =
-            layout.positionOf(b, loc, op.getSource().getType(), p).exists) {
-      auto type = cast<ShapedType>(pack.getType());
-      Value neutral = arith::ConstantOp::create(
-          b, loc,
-          DenseElementsAttr::get(
-              type, Attribute(neutralOf(op.getKind(), b.getF32Type()))));
-      next = arith::SelectOp::create(b, loc, exists, pack, neutral);
-    }
+    Value next = orNeutral(
+        b, loc, op.getKind(), pack,
+        layout.positionOf(b, loc, op.getSource().getType(), p).exists);
     all = all ? combine(b, loc, op.getKind(), all, next) : next;
   }
   int64_t size = cast<VectorType>(all.getType()).getNumElements();
