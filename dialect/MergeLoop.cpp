@@ -26,6 +26,8 @@ ParseResult MergeLoopOp::parse(OpAsmParser &parser, OperationState &result) {
   IntegerAttr step;
   Builder &b = parser.getBuilder();
   index.type = b.getIndexType();
+  if (succeeded(parser.parseOptionalKeyword("to_first")))
+    result.addAttribute("to_first", b.getUnitAttr());
   if (parser.parseArgument(index) || parser.parseEqual() ||
       parser.parseOperand(lower) || parser.parseKeyword("to") ||
       parser.parseOperand(upper) || parser.parseKeyword("step") ||
@@ -46,10 +48,13 @@ ParseResult MergeLoopOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void MergeLoopOp::print(OpAsmPrinter &printer) {
+  if (getToFirst())
+    printer << " to_first";
   printer << ' ' << getInductionVar() << " = " << getLower() << " to "
           << getUpper() << " step " << getStep() << " init(" << getInit()
           << ") : " << getInit().getTypes();
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {"step"});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {"step", "to_first"});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -60,6 +65,11 @@ LogicalResult MergeLoopOp::verify() {
                          << static_cast<int64_t>(getStep());
   if (getInit().getTypes() != getResultTypes())
     return emitOpError() << "expected results of the types of init";
+  if (isOfNumbers() && (getToFirst() || getBase()))
+    return emitOpError() << "expected neither to_first nor a base where a "
+                            "number is carried";
+  if (isOfNumbers())
+    return success();
   Type f32 = Float32Type::get(getContext());
   bool isState =
       getInit().size() == 1 && isa<StateType>(getInit()[0].getType());
@@ -71,8 +81,8 @@ LogicalResult MergeLoopOp::verify() {
       (llvm::all_of(getInit().drop_front(2).getTypes(), isPack) ||
        (getInit().size() == 3 && isRowTile(getInit()[2].getType())));
   if (!isState && !isLowered)
-    return emitOpError() << "expected one state, or its maximum, sum and "
-                            "accumulator, got "
+    return emitOpError() << "expected one number of f32, one state, or its "
+                            "maximum, sum and accumulator, got "
                          << getInit().size() << " values";
   if (isState && cast<StateType>(getInit()[0].getType()).getSink())
     return emitOpError() << "expected a state without a sink in its type, "

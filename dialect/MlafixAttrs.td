@@ -149,16 +149,19 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   }]>];
   let extraClassDeclaration = [{
     /// Threads of a block, at most.
-    int64_t getThreads() const { return isGrouped() ? kGroupThreads * getGroups() : getLanes() * getRows() / getBlocks(); }
+    int64_t getThreads() const { return isGrouped() ? std::min(kGroupThreads * getGroups(), kMostGrouped) : getLanes() * getRows() / getBlocks(); }
     /// True if the blocks of a cluster share a row.
     bool isClustered() const { return getBlocks() > 1; }
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
-    /// Threads of a group within a block that has all groups and most threads.
+    /// Threads of a group within a block that has most threads, as long as all
+    /// groups have no more than kMostGrouped.
     static constexpr int64_t kGroupThreads = limits::warpThreads;
-    /// Threads of a group within a block, at least: few rows then reach twice
-    /// as many multiprocessors as with a warp.
-    static constexpr int64_t kLeastGrouped = 16;
+    /// Threads of a block of groups, at most: they may hold 128 registers each.
+    static constexpr int64_t kMostGrouped = 512;
+    /// Threads of a group within a block, at least: few rows then reach four
+    /// times as many multiprocessors as with a warp.
+    static constexpr int64_t kLeastGrouped = 8;
     /// Elements of a pack of a row along `dim`.
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
     /// Packs a lane holds of it.

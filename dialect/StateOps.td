@@ -111,7 +111,7 @@ def Mlafix_ReferenceOp : Mlafix_Op<"reference", [Pure]> {
   let summary = "a state that holds nothing yet, and whose largest lse is given";
   let description = [{
     States are merged to it whose lses are known to be no larger: each is weighed once, against the largest of all, and nothing that was merged is scaled again.
-    `mlafix-repair-merges` makes it; nothing but merges `to_first` and the loops that carry them may use it.
+    `mlafix-chunk-merges` and `mlafix-repair-merges` make it; nothing but merges `to_first` and the loops that carry them may use it.
 
     ```mlir
     %none = mlafix.reference %one : !mlafix.state<"D", e>
@@ -161,18 +161,28 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
     `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and yields the identity
     then.
 
+    With `to_first` `init` has the largest lse of all, and every chunk was merged to a `mlafix.reference` of it: chunks
+    are added. Of a number in place of a state the largest is found.
+
     After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
 
     ```mlir
-    %all = mlafix.merge_loop %k = %c0 to %n step 4 init(%a) : !mlafix.state<"D", e> {
-      %part = mlafix.load_state %x[%k, %h] lse %lse[%h, %k]
+    %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%least) : f32 {
+      %lse = mlafix.load %lses[%h, %k] : memref<?x?xf32, strided<[?, ?], offset: ?>> -> f32
+      mlafix.yield %lse : f32
+    }
+    %first = mlafix.reference %most : !mlafix.state<"D", e>
+    %all = mlafix.merge_loop to_first %k = %c0 to %n step 4 init(%first) : !mlafix.state<"D", e> {
+      %one = mlafix.load_state %x[%k, %h] lse %lses[%h, %k]
           : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+      %part = mlafix.merge to_first %first, %one : !mlafix.state<"D", e>
       mlafix.yield %part : !mlafix.state<"D", e>
     }
     ```
   }];
   let arguments = (ins
-    Index:$lower, Index:$upper, I64Attr:$step, Variadic<AnyType>:$init, OptionalAttr<Mlafix_BaseAttr>:$base);
+    Index:$lower, Index:$upper, I64Attr:$step, Variadic<AnyType>:$init, OptionalAttr<Mlafix_BaseAttr>:$base,
+    UnitAttr:$to_first);
   let results = (outs Variadic<AnyType>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -182,6 +192,8 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
     ::mlir::Value getInductionVar() { return getBody().getArgument(0); }
     /// The value that the body yields: one chunk, merged.
     ::mlir::OperandRange getChunk();
+    /// True if it finds the largest number.
+    bool isOfNumbers() { return getInit().size() == 1 && getInit()[0].getType().isF32(); }
   }];
 }
 

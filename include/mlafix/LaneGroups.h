@@ -33,9 +33,10 @@ struct GroupedGrid {
 
 /// The number of lane groups for each row: at most one per chunk, and no more
 /// threads than the multiprocessors use well. A group has a warp of each block,
-/// or half of one where that leaves less than a quarter of the multiprocessors
-/// a block. Where these hold all threads at once, the block is the largest of
-/// which one can hold two and each has one. A row's result depends on neither.
+/// or a half or a quarter of one where that leaves less than a quarter of the
+/// multiprocessors a block, or where a block has no more threads. Where these
+/// hold all threads at once, the block is the largest of which one can hold two
+/// and each has one. A row's result depends on neither.
 ///
 /// lanes: of all rows.
 /// pieces: of a row, which chunks are made of.
@@ -50,6 +51,7 @@ inline GroupedGrid shareLanes(const LaneGroups &of, int64_t lanes,
   int64_t threads =
       std::max(of.leastThreads, limits::leastGroupedBlock / groups);
   while (threads < limits::warpThreads &&
+         2 * threads * groups <= blockThreads &&
          lanes / (2 * threads) >= multiprocessors / 4)
     threads *= 2;
   const int64_t mostThreads = std::min(blockThreads, of.threadsPerSm / 2);

@@ -178,6 +178,7 @@ private:
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
   Value castBits(Location loc, Value value, Type type);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
+  Value buildAtomic(memref::AtomicRMWOp op, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
   void lowerPush(PushOp op);
   void lowerComparison(Operation *op, ArrayRef<BlockArgument> addressed);
@@ -386,6 +387,16 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
                         /*isVolatile=*/false, access.isStreamed);
 }
 
+/// The larger integer, for the threads of a block; barriers order it with other
+/// accesses.
+Value BodyLowering::buildAtomic(memref::AtomicRMWOp op, Value pointer) {
+  assert(op.getKind() == arith::AtomicRMWKind::maxs &&
+         "expected the larger integer");
+  return LLVM::AtomicRMWOp::create(
+      b, op.getLoc(), LLVM::AtomicBinOp::max, pointer, op.getValue(),
+      LLVM::AtomicOrdering::monotonic, /*syncscope=*/"block");
+}
+
 void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
@@ -394,6 +405,8 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
     LLVM::Prefetch::create(b, loc, pointer, prefetch.getIsWrite(),
                            prefetch.getLocalityHint(),
                            prefetch.getIsDataCache());
+  else if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op))
+    op->getResult(0).replaceAllUsesWith(buildAtomic(atomic, pointer));
   else if (access.stored)
     buildStore(loc, access, pointer);
   else

@@ -47,6 +47,8 @@ std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
   } else if (auto prefetch = dyn_cast<memref::PrefetchOp>(op)) {
     found = access(prefetch.getMemref(), prefetch.getIndices(),
                    prefetch.getMemRefType().getElementType());
+  } else if (auto atomic = dyn_cast<memref::AtomicRMWOp>(op)) {
+    found = access(atomic.getMemref(), atomic.getIndices(), atomic.getType());
   }
   return found;
 }

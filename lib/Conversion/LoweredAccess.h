@@ -18,13 +18,14 @@ namespace mlafix {
 /// (vector.load has one of its own).
 inline constexpr llvm::StringLiteral kStreamedAttr = "mlafix.streamed";
 
-/// A load, a store or a prefetch of one element or one pack, whatever op it is.
+/// A load, a store, a prefetch or an atomic operation of one element or one
+/// pack, whatever op it is.
 struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
   mlir::Type type;           ///< of what is moved
   unsigned alignment;        ///< in bytes
-  mlir::Value stored = {};   ///< null for a load and a prefetch
+  mlir::Value stored = {};   ///< of a store
   mlir::Value mask = {};     ///< of a masked load
   mlir::Value passThru = {}; ///< where its mask is false
   bool isStreamed = false;   ///< the caches need not keep it

@@ -199,10 +199,15 @@ def _atomic(threads: Threads, one: Instruction) -> None:
         raise PtxError("an atomic operation that is not known")
     before = np.zeros_like(value)
     for i in range(value.size):
-        old = _memory(threads).load(addresses[i : i + 1], size).view(TYPES[kind])
+        at, thread = addresses[i : i + 1], threads.chosen[i : i + 1]
+        shared = _space(one) == "shared"
+        old = (threads.blocks.shared.load(thread, at, size) if shared else _memory(threads).load(at, size)).view(TYPES[kind])
         before[i : i + 1] = old
-        made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind])
-        _memory(threads).store(addresses[i : i + 1], made.view(f"uint{size * 8}"))
+        made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind]).view(f"uint{size * 8}")
+        if shared:
+            threads.blocks.shared.store(thread, at, made)
+        else:
+            _memory(threads).store(at, made)
     if shift:
         threads.put(one.operands[0], kind, before)
 

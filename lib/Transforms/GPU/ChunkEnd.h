@@ -17,6 +17,11 @@ namespace mlafix {
 /// mlafix-load-chunks-ahead reads and removes it.
 constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
 
+/// On the scf.for that finds the largest lse of what the next loop merges.
+/// mlafix-lower-merge-loops writes it, mlafix-load-chunks-ahead reads and
+/// removes it: it loads that loop's first chunk ahead of this one.
+constexpr llvm::StringLiteral kLargestLseAttr = "mlafix.largest_lse";
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_GPU_CHUNKEND_H

@@ -25,22 +25,6 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The running merge of a loop that a launch knows how often to run; null, and
-/// a reason, else.
-static MergeOp getChunkedMerge(scf::ForOp loop, StringRef &reason) {
-  if (!isa<ForallOp>(loop->getParentOp())) {
-    reason = "it is not at the top of a dense grid's body";
-    return {};
-  }
-  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
-  if (!lower || *lower < 0 || getConstantIntValue(loop.getStep()) != 1 ||
-      !isKnownAtLaunch(loop.getUpperBound())) {
-    reason = "a launch does not know how often it runs";
-    return {};
-  }
-  return getRunningMerge(loop, reason);
-}
-
 /// Clones one iteration at `index`, in which nothing is read unless `exists`,
 /// and appends the states that it would merge to `chunk`.
 static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
@@ -58,13 +42,17 @@ static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
   }
 }
 
-static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
-  OpBuilder b(loop);
+/// A merge loop over chunks of `size` iterations of `loop`. `build` makes the
+/// value of a chunk of its states.
+static MergeLoopOp
+createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
+             Value init, bool isToFirst,
+             function_ref<Value(ArrayRef<Value> states)> build) {
   Location loc = loop.getLoc();
-  auto chunks =
-      MergeLoopOp::create(b, loc, loop->getResultTypes(), loop.getLowerBound(),
-                          loop.getUpperBound(), b.getI64IntegerAttr(size),
-                          loop.getInitArgs(), BaseAttr());
+  auto chunks = MergeLoopOp::create(b, loc, init.getType(),
+                                    loop.getLowerBound(), loop.getUpperBound(),
+                                    size, init, BaseAttr(), isToFirst);
+  OpBuilder::InsertionGuard guard(b);
   Block &block = chunks.getBody().emplaceBlock();
   Value first = block.addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(&block);
@@ -78,8 +66,51 @@ static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
     Value index = arith::AddIOp::create(b, loc, first, offset);
     appendIteration(b, loop, merge, index, exists, states);
   }
-  Value merged = MergeOp::create(b, merge.getLoc(), merge.getType(), states);
-  YieldOp::create(b, loc, merged);
+  YieldOp::create(b, loc, build(states));
+  return chunks;
+}
+
+/// A state that holds nothing yet, and the largest lse of what `loop` begins
+/// with and of all that it merges.
+static Value findLargest(OpBuilder &b, scf::ForOp loop, MergeOp merge,
+                         int64_t size) {
+  Location loc = merge.getLoc();
+  Value init = MaxOfOp::create(b, loc, loop.getInitArgs()[0]);
+  auto largest = createChunks(
+      b, loop, merge, size, init, /*isToFirst=*/false,
+      [&](ArrayRef<Value> states) {
+        Value all;
+        for (Value state : states) {
+          Value lse = MaxOfOp::create(b, loc, state);
+          all = all ? arith::MaximumFOp::create(b, loc, all, lse) : lse;
+        }
+        return all;
+      });
+  return ReferenceOp::create(b, loc, merge.getType(), largest.getResult(0));
+}
+
+static void chunk(scf::ForOp loop, MergeOp merge, const MachineModel &machine) {
+  OpBuilder b(loop);
+  Location loc = merge.getLoc();
+  int64_t size = machine.chunkIterations;
+  Value init = loop.getInitArgs()[0], reference;
+  if (isWeighedOnce(loop, machine)) {
+    reference = findLargest(b, loop, merge, size);
+    init = init.getDefiningOp<IdentityOp>()
+               ? reference
+               : MergeOp::create(b, loc, merge.getType(),
+                                 ValueRange{reference, init},
+                                 /*to_first=*/true);
+  }
+  auto chunks =
+      createChunks(b, loop, merge, size, init, /*isToFirst=*/bool(reference),
+                   [&](ArrayRef<Value> states) -> Value {
+                     SmallVector<Value> all(states);
+                     if (reference)
+                       all.insert(all.begin(), reference);
+                     return MergeOp::create(b, loc, merge.getType(), all,
+                                            /*to_first=*/bool(reference));
+                   });
   loop.replaceAllUsesWith(chunks.getResults());
   loop.erase();
 }
@@ -102,7 +133,7 @@ public:
         loops.push_back({loop, merge});
     });
     for (auto [loop, merge] : loops)
-      chunk(loop, merge, model->chunkIterations);
+      chunk(loop, merge, *model);
   }
 
 private:

@@ -40,10 +40,12 @@ namespace {
 class ChunkLoads {
 public:
   /// `mostBytes`: what a lane may hold of the next chunk. `streamedBytes`: of
-  /// a load of f32 that the caches are to drop first.
+  /// a load of f32 that the caches are to drop first. `branches`: whether a
+  /// chunk that is there as a whole is loaded without predicates.
   ChunkLoads(scf::ForOp loop, int64_t mostBytes,
-             std::optional<int64_t> streamedBytes)
-      : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes) {}
+             std::optional<int64_t> streamedBytes, bool branches)
+      : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes),
+        branches(branches) {}
 
   /// Collects the loads. False, and the reason, if one of them takes what only
   /// its own iteration knows, or all together take too many registers.
@@ -75,6 +77,7 @@ private:
   mutable scf::ForOp loop;
   int64_t mostBytes;
   std::optional<int64_t> streamedBytes;
+  bool branches;
   llvm::SetVector<Operation *> indices; // what needs no load, in order
   llvm::SetVector<Operation *> loads;   // loads, and what needs them, in order
   llvm::SetVector<Value> masks;         // i1
@@ -208,6 +211,8 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
   mapping.map(loop.getInductionVar(), index);
   for (Operation *op : indices)
     b.clone(*op, mapping);
+  if (!branches)
+    return cloneLoads(b, mapping, /*isMasked=*/true);
   Value all, any;
   for (Value mask : masks) {
     mask = mapping.lookupOrDefault(mask);
@@ -245,6 +250,59 @@ SmallVector<Value> ChunkLoads::buildIfAny(OpBuilder &b, Location loc,
       });
 }
 
+/// The loop that finds the largest lse of what `loop` merges; null if none
+/// does.
+static scf::ForOp getLargestLse(scf::ForOp loop) {
+  Operation *first = loop->getPrevNode();
+  while (first && !first->hasAttr(kLargestLseAttr))
+    first = first->getPrevNode();
+  return cast_if_present<scf::ForOp>(first);
+}
+
+/// What finds the largest lse of what `loop` merges, from the loop `largest`
+/// on: groups tell each other, and wait.
+static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
+                                                  scf::ForOp loop) {
+  llvm::SetVector<Operation *> ops;
+  for (Operation *op = largest; op != loop; op = op->getNextNode()) {
+    bool needsIt = op == largest || !isMemoryEffectFree(op);
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        needsIt |= ops.contains(operand.getDefiningOp());
+    });
+    if (needsIt)
+      ops.insert(op);
+  }
+  return ops.takeVector();
+}
+
+/// Has `loop` carry what `loads` loads of its next iteration, which is loaded
+/// before `next`; the loop that takes its place.
+static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
+                             Operation *next) {
+  IRRewriter rewriter(loop);
+  Location loc = loop.getLoc();
+  auto addStep = [&](Value index) -> Value {
+    return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
+  };
+  SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
+  // Where the next chunk begins is carried, too: as a function of what the loop
+  // counts it would be known ahead of the wait for the preceding grid, and the
+  // second chunk would be prefetched beside the first (ScheduleGridWait.cpp).
+  init.push_back(addStep(loop.getLowerBound()));
+  auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
+    rewriter.setInsertionPoint(next);
+    Value index = ahead.back();
+    SmallVector<Value> yields = loads.buildIfAny(rewriter, loc, index);
+    yields.push_back(addStep(index));
+    for (auto [value, loaded] : llvm::zip(loads.carried, ahead))
+      rewriter.replaceAllUsesWith(value, loaded);
+    return yields;
+  };
+  return cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
+      rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
+}
+
 /// Loads ahead what the loop around `end` loads.
 static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
@@ -253,7 +311,8 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   std::optional<int64_t> streamedBytes;
   if (machine.streamedLoads)
     streamedBytes = machine.accessBytes;
-  ChunkLoads loads(loop, machine.chunkAheadBytes, streamedBytes);
+  ChunkLoads loads(loop, machine.chunkAheadBytes, streamedBytes,
+                   /*branches=*/true);
   StringRef reason;
   if (!loads.collect(reason)) {
     LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;
@@ -267,27 +326,19 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
       << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
                      "current one is merged",
                      loads.bytes);
-  IRRewriter rewriter(loop);
-  Location loc = loop.getLoc();
-  auto addStep = [&](Value index) -> Value {
-    return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
-  };
-  SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
-  // Where the next chunk begins is carried, too: as a function of what the loop
-  // counts it would be known ahead of the wait for the preceding grid, and the
-  // second chunk would be prefetched beside the first (ScheduleGridWait.cpp).
-  init.push_back(addStep(loop.getLowerBound()));
-  auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
-    rewriter.setInsertionPoint(end);
-    Value next = ahead.back();
-    SmallVector<Value> yields = loads.buildIfAny(rewriter, loc, next);
-    yields.push_back(addStep(next));
-    for (auto [value, loaded] : llvm::zip(loads.carried, ahead))
-      rewriter.replaceAllUsesWith(value, loaded);
-    return yields;
-  };
-  (void)loop.replaceWithAdditionalYields(
-      rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields);
+  SmallVector<Operation *> behind;
+  if (scf::ForOp largest = getLargestLse(loop)) {
+    // Lanes have chunks of their own: few of them branch alike.
+    ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
+                    /*branches=*/false);
+    if (lses.collect(reason))
+      largest = carryLoads(largest, lses, &largest.getBody()->front());
+    behind = collectLargestLse(largest, loop);
+  }
+  loop = carryLoads(loop, loads, end);
+  // Memory is at work meanwhile.
+  for (Operation *op : behind)
+    op->moveBefore(loop);
 }
 
 namespace {
@@ -304,6 +355,8 @@ public:
       end->removeAttr(kChunkEndAttr);
       loadAhead(getOperation(), end);
     }
+    getOperation().walk(
+        [](scf::ForOp loop) { loop->removeAttr(kLargestLseAttr); });
   }
 };
 } // namespace

@@ -9,10 +9,12 @@
 #include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/States/F32Builder.h"
 #include "lib/Transforms/States/MergeStates.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,6 +32,57 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+/// Lanes of a row that a warp has, whichever row it begins with: a power of
+/// two.
+static int64_t countInWarp(LayoutAttr layout) {
+  int64_t lanes = layout.getLanes();
+  return std::min<int64_t>(lanes & -lanes, limits::warpThreads);
+}
+
+/// The largest number of `lanes` lanes side by side; `mask` has the row's.
+static Value buildLargest(OpBuilder &b, Location loc, Value number,
+                          int64_t lanes, Value mask) {
+  for (int64_t distance = lanes / 2; distance; distance /= 2) {
+    Value other = buildShuffleXor(b, loc, mask, number, distance);
+    number = F32Builder(b, loc).max(number, other);
+  }
+  return number;
+}
+
+/// Makes an scf.for of a loop that finds the largest number: that of the chunks
+/// at `offset`, `offset` + `stride`, ….
+static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
+                                 Value offset) {
+  Operation *next = op->getNextNode();
+  lowerToFor(b, op, stride, offset, [&](ValueRange running, ValueRange chunk) {
+    return buildChunkMerge(b, op, running, chunk);
+  });
+  auto loop = cast<scf::ForOp>(next->getPrevNode());
+  loop->setAttr(kLargestLseAttr, b.getUnitAttr());
+  b.setInsertionPointAfter(loop);
+  return loop;
+}
+
+/// The same of a row that no groups share: its lanes do, if they synchronise.
+static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
+                                int64_t inWarp) {
+  if (!row || !row.getMask())
+    return lowerToFor(b, op);
+  b.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value step = x.constant(op.getStep());
+  Value lane = x.band(row.getLane(), x.constant(inWarp - 1));
+  scf::ForOp loop =
+      lowerToLargest(b, op, x.mul(step, x.constant(inWarp)), x.mul(step, lane));
+  Value own = loop.getResult(0);
+  SmallVector<OpOperand *> uses =
+      llvm::map_to_vector(own.getUses(), [](OpOperand &use) { return &use; });
+  Value all = buildLargest(b, loc, own, inWarp, row.getMask());
+  for (OpOperand *use : uses)
+    use->set(all);
+}
+
 /// Of a pack in shared memory, all of whose buffers begin at multiples of 16
 /// bytes.
 static llvm::MaybeAlign alignmentOf(VectorType pack) {
@@ -37,34 +90,64 @@ static llvm::MaybeAlign alignmentOf(VectorType pack) {
       16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
 }
 
+/// The values numbered `index` of all threads, in shared memory.
+struct Place {
+  Value buffer;
+  int64_t index;
+};
+
+/// Chunks that the first group adds in one iteration (Few rows of many splits,
+/// docs/Experiments.md): a group for each of 32 states is one iteration.
+constexpr int64_t kAddedChunks = 8;
+
 namespace {
 /// Makes an scf.for of a merge loop whose rows are packs, in a layout of lane
 /// groups: group g computes the chunks g, g + groups, …; the groups leave
 /// theirs in shared memory, and the first group merges them in the order of one
-/// group alone.
+/// group alone. Of numbers, all groups find the largest.
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
                     MergeLoopOp op, int64_t collected)
-      : b(rewriter), op(op), loc(op.getLoc()),
-        base(*op.getBaseAttr().getBase()),
-        threads(kernel.getLayoutAttr().getThreads()), collected(collected),
+      : b(rewriter), op(op), row(row), loc(op.getLoc()),
+        threads(kernel.getLayoutAttr().getThreads()),
+        inWarp(countInWarp(kernel.getLayoutAttr())), collected(collected),
         group(row.getGroups()[0]), groups(row.getGroups()[1]),
         groupThreads(row.getGroups()[2]), member(row.getGroups()[3]) {}
 
   void run();
 
 private:
+  void findLargest(Value stride, Value offset);
+  Value tellGroups(Value number, Value init, Value hasChunk);
+  std::pair<Value, Value> allocLeast();
+  Value toOrdered(Value number);
+  Value fromOrdered(Value integer);
+  Value flipNegative(Value bits);
   SmallVector<Value> buildChunkEnd(ValueRange running, ValueRange chunk);
-  SmallVector<Value> merge(ValueRange state, ValueRange next) {
-    return buildMerge(b, loc, {LoweredState(state), LoweredState(next)}, base)
-        .values();
+  SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
+    return buildChunkMerge(b, op, running, chunk);
   }
-  Value allocForThreads(Type type);
-  SmallVector<Value> publish(Value isShared, ValueRange chunk);
-  SmallVector<Value> read(ArrayRef<Value> buffers, TypeRange types, Value slot);
-  SmallVector<Value> collect(ValueRange running, ArrayRef<Value> buffers,
-                             TypeRange types);
+  /// What groups do not know of each other's chunks: where these were weighed
+  /// against the largest maximum, all have that one.
+  ValueRange getShared(ValueRange chunk) {
+    return chunk.drop_front(op.getToFirst() ? 1 : 0);
+  }
+  /// Lanes of a row that surely share a block, too, however few threads a
+  /// group has in one.
+  int64_t inAnyBlock() const {
+    return std::min(inWarp, LayoutAttr::kLeastGrouped);
+  }
+  Value isShared() {
+    IndexBuilder x(b, loc);
+    return x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
+  }
+  void buildBarrierBehindFirst();
+  SmallVector<Place> allocForThreads(TypeRange types);
+  SmallVector<Place> publish(ValueRange chunk);
+  SmallVector<Value> read(ArrayRef<Place> places, TypeRange types, Value slot);
+  SmallVector<Value> collect(ValueRange running, ValueRange chunk,
+                             ArrayRef<Place> places);
   /// Where shared memory holds the values of this thread's like in `group`.
   Value slotOf(Value group) {
     IndexBuilder x(b, loc);
@@ -73,9 +156,10 @@ private:
 
   IRRewriter &b;
   MergeLoopOp op;
+  RowOp row;
   Location loc;
-  LogBase base;
   int64_t threads;   // of a block, at most
+  int64_t inWarp;    // lanes that surely share a row and a warp
   int64_t collected; // chunks that the first group merges in one iteration
   /// Of the row (mlafix.row).
   Value group, groups, groupThreads, member;
@@ -88,19 +172,101 @@ void MergeLoopLowering::run() {
   Value step = x.constant(op.getStep());
   Value stride = x.mul(step, x.toIndex(groups));
   Value offset = x.mul(step, x.toIndex(group));
+  if (op.isOfNumbers())
+    return findLargest(stride, offset);
   lowerToFor(b, op, stride, offset, [&](ValueRange running, ValueRange chunk) {
     return buildChunkEnd(running, chunk);
   });
+}
+
+/// The largest number of all chunks: the lanes that surely share a row share a
+/// group's chunks.
+void MergeLoopLowering::findLargest(Value stride, Value offset) {
+  IndexBuilder x(b, loc);
+  Value together = x.select(isShared(), x.i32(inAnyBlock()), x.i32(inWarp));
+  Value lane = x.band(member, x.sub(together, x.i32(1)));
+  offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
+  stride = x.mul(stride, x.toIndex(together));
+  Value init = op.getInit()[0];
+  Value hasChunk =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                            x.add(op.getLower(), offset), op.getUpper());
+  scf::ForOp loop = lowerToLargest(b, op, stride, offset);
+  Value own = loop.getResult(0);
+  auto branch = scf::IfOp::create(b, loc, own.getType(), isShared(),
+                                  /*withElseRegion=*/true);
+  b.replaceAllUsesExcept(own, branch.getResult(0), branch);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, tellGroups(own, init, hasChunk));
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, buildLargest(b, loc, own, inWarp, x.i32(-1)));
+}
+
+/// Every thread has the largest number of its row: those that had any chunk
+/// tell it in shared memory, where the least number is until then.
+Value MergeLoopLowering::tellGroups(Value number, Value init, Value hasChunk) {
+  auto [buffer, place] = allocLeast();
+  auto tells = scf::IfOp::create(b, loc, hasChunk, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(tells.thenBlock());
+    memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxs,
+                                toOrdered(number), buffer, place);
+  }
+  buildBarrier(b, loc);
+  Value most = memref::LoadOp::create(b, loc, buffer, place);
+  return F32Builder(b, loc).max(init, fromOrdered(most));
+}
+
+/// The least number in shared memory for the threads of each group that surely
+/// share a row, and this thread's place in it; before the wait for the
+/// preceding grid, if there is one.
+std::pair<Value, Value> MergeLoopLowering::allocLeast() {
+  OpBuilder::InsertionGuard guard(b);
+  Operation *first = row;
+  row->getParentOfType<KernelOp>().walk([&](Operation *nested) {
+    if (isGridWait(nested))
+      first = nested;
+  });
+  b.setInsertionPoint(first);
+  IndexBuilder x(b, loc);
+  Value place = x.toIndex(x.shr(member, x.i32(llvm::Log2_64(inAnyBlock()))));
+  Value least = toOrdered(F32Builder(b, loc).negInf());
+  Value buffer = allocShared(b, loc, {threads / inAnyBlock()}, least.getType());
+  auto shared = scf::IfOp::create(b, loc, isShared(), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(shared.thenBlock());
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
+  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  buildBarrier(b, loc);
+  b.setInsertionPointToStart(branch.thenBlock());
+  memref::StoreOp::create(b, loc, least, buffer, place);
+  return {buffer, place};
+}
+
+/// An integer that is the larger, the larger the number is. A NaN that is the
+/// result of an operation is the largest.
+Value MergeLoopLowering::toOrdered(Value number) {
+  return flipNegative(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
+}
+
+Value MergeLoopLowering::fromOrdered(Value integer) {
+  return arith::BitcastOp::create(b, loc, b.getF32Type(),
+                                  flipNegative(integer));
+}
+
+Value MergeLoopLowering::flipNegative(Value bits) {
+  IndexBuilder x(b, loc);
+  Value sign = arith::ShRSIOp::create(b, loc, bits, x.i32(31));
+  Value magnitude = x.i32(std::numeric_limits<int32_t>::max());
+  return arith::XOrIOp::create(b, loc, bits, x.band(sign, magnitude));
 }
 
 /// The end of an iteration: a chunk is merged, or the chunks of all groups in
 /// their order.
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
-  IndexBuilder x(b, loc);
-  Value isShared = x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
-  SmallVector<Value> buffers = publish(isShared, chunk);
-  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared,
+  SmallVector<Place> places = publish(getShared(chunk));
+  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared(),
                                   /*withElseRegion=*/true);
   branch->setAttr(kChunkEndAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
@@ -108,64 +274,104 @@ SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
   scf::YieldOp::create(b, loc, merge(running, chunk));
   b.setInsertionPointToStart(branch.thenBlock());
   buildBarrier(b, loc);
-  scf::YieldOp::create(b, loc, collect(running, buffers, chunk.getTypes()));
+  scf::YieldOp::create(b, loc, collect(running, chunk, places));
   return branch.getResults();
 }
 
-/// Shared memory for a value of each thread of a block.
-Value MergeLoopLowering::allocForThreads(Type type) {
-  SmallVector<int64_t> shape = {threads};
-  if (auto vector = dyn_cast<VectorType>(type))
-    shape.push_back(vector.getNumElements());
-  return allocShared(b, loc, shape, getElementTypeOrSelf(type));
-}
-
-/// Every thread leaves its chunk's values in shared memory, one buffer each,
-/// if groups share the loop. The barrier ahead is for the first group, which
-/// may be busy with the chunks before: the others have computed their next
-/// ones meanwhile.
-SmallVector<Value> MergeLoopLowering::publish(Value isShared,
-                                              ValueRange chunk) {
-  IndexBuilder x(b, loc);
-  SmallVector<Value> buffers;
-  for (Value value : chunk)
-    buffers.push_back(allocForThreads(value.getType()));
-  Value own = slotOf(group);
-  auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
+/// A barrier in all iterations but the first.
+void MergeLoopLowering::buildBarrierBehindFirst() {
+  auto loop =
+      b.getInsertionBlock()->getParentOp()->getParentOfType<scf::ForOp>();
+  Value isLater =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                            loop.getInductionVar(), loop.getLowerBound());
+  auto branch = scf::IfOp::create(b, loc, isLater, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   buildBarrier(b, loc);
-  for (auto [buffer, value] : llvm::zip(buffers, chunk))
-    if (auto type = dyn_cast<VectorType>(value.getType()))
-      vector::StoreOp::create(b, loc, value, buffer,
-                              ValueRange{own, x.constant(0)},
-                              /*nontemporal=*/false, alignmentOf(type));
-    else
-      memref::StoreOp::create(b, loc, value, buffer, own);
-  return buffers;
 }
 
-/// The chunk at `slot`.
-SmallVector<Value> MergeLoopLowering::read(ArrayRef<Value> buffers,
+/// Shared memory for values of these types of each thread of a block, those of
+/// one type in one buffer: an address serves all of them.
+SmallVector<Place> MergeLoopLowering::allocForThreads(TypeRange types) {
+  llvm::SmallMapVector<Type, int64_t, 2> counts;
+  SmallVector<Place> places;
+  for (Type type : types)
+    places.push_back({Value(), counts[type]++});
+  for (auto [type, count] : counts) {
+    SmallVector<int64_t> shape = {count, threads};
+    if (auto vector = dyn_cast<VectorType>(type))
+      shape.push_back(vector.getNumElements());
+    Value buffer = allocShared(b, loc, shape, getElementTypeOrSelf(type));
+    for (auto [place, other] : llvm::zip(places, types))
+      if (other == type)
+        place.buffer = buffer;
+  }
+  return places;
+}
+
+/// Every thread leaves its chunk's values in shared memory, if groups share the
+/// loop. The barrier ahead is for the first group, which may be busy with the
+/// chunks before: the others have computed their next ones meanwhile.
+SmallVector<Place> MergeLoopLowering::publish(ValueRange chunk) {
+  IndexBuilder x(b, loc);
+  SmallVector<Place> places = allocForThreads(chunk.getTypes());
+  Value own = slotOf(group);
+  auto branch = scf::IfOp::create(b, loc, isShared(), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  buildBarrierBehindFirst();
+  for (auto [place, value] : llvm::zip(places, chunk)) {
+    SmallVector<Value> at = {x.constant(place.index), own};
+    if (auto type = dyn_cast<VectorType>(value.getType())) {
+      at.push_back(x.constant(0));
+      vector::StoreOp::create(b, loc, value, place.buffer, at,
+                              /*nontemporal=*/false, alignmentOf(type));
+    } else {
+      memref::StoreOp::create(b, loc, value, place.buffer, at);
+    }
+  }
+  return places;
+}
+
+/// The values at `slot`.
+SmallVector<Value> MergeLoopLowering::read(ArrayRef<Place> places,
                                            TypeRange types, Value slot) {
   IndexBuilder x(b, loc);
-  SmallVector<Value> chunk;
-  for (auto [buffer, type] : llvm::zip(buffers, types))
-    if (auto pack = dyn_cast<VectorType>(type))
-      chunk.push_back(vector::LoadOp::create(
-          b, loc, pack, buffer, ValueRange{slot, x.constant(0)},
-          /*nontemporal=*/false, alignmentOf(pack)));
-    else
-      chunk.push_back(memref::LoadOp::create(b, loc, buffer, slot));
-  return chunk;
+  SmallVector<Value> values;
+  for (auto [place, type] : llvm::zip(places, types)) {
+    SmallVector<Value> at = {x.constant(place.index), slot};
+    if (auto pack = dyn_cast<VectorType>(type)) {
+      at.push_back(x.constant(0));
+      values.push_back(vector::LoadOp::create(b, loc, pack, place.buffer, at,
+                                              /*nontemporal=*/false,
+                                              alignmentOf(pack)));
+    } else {
+      values.push_back(memref::LoadOp::create(b, loc, place.buffer, at));
+    }
+  }
+  return values;
+}
+
+/// Has LLVM unroll `loop`.
+static void unroll(scf::ForOp loop, int64_t factor) {
+  MLIRContext *context = loop.getContext();
+  auto count = IntegerAttr::get(IntegerType::get(context, 32), factor);
+  auto annotation =
+      LLVM::LoopUnrollAttr::get(context, {}, count, {}, {}, {}, {}, {});
+  // Upstream's conversions take it along to the branch that ends the loop.
+  loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
+                                       context, {}, {}, {}, annotation, {}, {},
+                                       {}, {}, {}, {}, {}, {}, {}, {}, {}));
 }
 
 /// The first group merges the chunks of all groups, the others keep what they
 /// have. An iteration merges several chunks, so that their weights are computed
-/// side by side.
+/// side by side; chunks that are added wait for no weights, so that more of
+/// them are read at once.
 SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
-                                              ArrayRef<Value> buffers,
-                                              TypeRange types) {
+                                              ValueRange chunk,
+                                              ArrayRef<Place> places) {
   IndexBuilder x(b, loc);
   Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
@@ -177,14 +383,19 @@ SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
   auto loop =
       scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(collected), running);
   scf::YieldOp::create(b, loc, loop.getResults());
+  if (op.getToFirst())
+    unroll(loop, kAddedChunks / collected);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<SmallVector<Value>> chunks;
-  for (int64_t i = 0; i < collected; ++i)
-    chunks.push_back(
-        read(buffers, types, slotOf(x.add(loop.getInductionVar(), x.i32(i)))));
+  for (int64_t i = 0; i < collected; ++i) {
+    Value slot = slotOf(x.add(loop.getInductionVar(), x.i32(i)));
+    SmallVector<Value> next(chunk.drop_back(places.size()));
+    llvm::append_range(next, read(places, getShared(chunk).getTypes(), slot));
+    chunks.push_back(next);
+  }
   SmallVector<Value> merged(loop.getRegionIterArgs());
-  for (ArrayRef<Value> chunk : chunks)
-    merged = merge(merged, chunk);
+  for (ArrayRef<Value> next : chunks)
+    merged = merge(merged, next);
   scf::YieldOp::create(b, loc, merged);
   return branch.getResults();
 }
@@ -198,7 +409,9 @@ public:
     SmallVector<MergeLoopOp> loops;
     WalkResult walk = kernel.walk([&](MergeLoopOp loop) {
       loops.push_back(loop);
-      if (llvm::none_of(loop.getResultTypes(), isRowTile) && loop.getBase())
+      bool isOfPacks =
+          llvm::none_of(loop.getResultTypes(), isRowTile) && loop.getBase();
+      if (loop.isOfNumbers() || isOfPacks)
         return WalkResult::advance();
       loop.emitError() << "expected a state of packs, got one that "
                           "mlafix-rows-to-packs has not seen";
@@ -218,6 +431,9 @@ public:
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
       if (RowOp row = getSharedRow(loop))
         MergeLoopLowering(rewriter, kernel, row, loop, collected).run();
+      else if (loop.isOfNumbers())
+        lowerToLargestOfRow(rewriter, loop->getParentOfType<RowOp>(), loop,
+                            countInWarp(kernel.getLayoutAttr()));
       else
         lowerToFor(rewriter, loop);
     }

@@ -20,6 +20,9 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
     known iterations that loads at most `unchunkedBytes` is left to `mlafix-unroll-loops`: a warp holds all of its rows.
     For GPUs.
 
+    Where an iteration loads rows of `weighedOnceBytes` or more, and its lses are computed from no rows, another loop
+    comes first. It finds the largest lse of all. Each state is weighed once, against that one, and chunks are added.
+
     ```mlir
     // Before
     %all = scf.for %k = %c0 to %s step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", e>) {
@@ -33,6 +36,17 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
       %p0 = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h] if %exists0 : …
       %p1 = mlafix.load_state %partial[%k1, %h] lse %partial_lse[%k1, %h] if %exists1 : …
       %chunk = mlafix.merge %p0, %p1 : !mlafix.state<"D", e>
+      mlafix.yield %chunk : !mlafix.state<"D", e>
+    }
+    // After, where the largest lse comes first
+    %most = mlafix.merge_loop %k = %c0 to %s step 2 init(%least) : f32 {
+      …
+      mlafix.yield %larger : f32
+    }
+    %first = mlafix.reference %most : !mlafix.state<"D", e>
+    %all = mlafix.merge_loop to_first %k = %c0 to %s step 2 init(%first) : !mlafix.state<"D", e> {
+      …
+      %chunk = mlafix.merge to_first %first, %p0, %p1 : !mlafix.state<"D", e>
       mlafix.yield %chunk : !mlafix.state<"D", e>
     }
     ```
@@ -261,6 +275,10 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
     first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
 
+    Of a merge loop of numbers, the lanes that surely share a row take one chunk each. The largest number of all is then
+    found by shuffles, or, of several groups, in shared memory, by an atomic maximum of integers that are ordered as the
+    numbers are. The loop is marked `mlafix.largest_lse`.
+
     ```mlir
     // Before
     %all:3 = mlafix.merge_loop %k = %c0 to %n step 4 init(%m, %s, %acc) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<e>} {
@@ -287,7 +305,9 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
     Memory is idle while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch
     marked `mlafix.chunk_end` loads the next chunk before that branch, if there is one, and the first chunk before the
     loop. A chunk whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what
-    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. If the machine's
+    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. Where a loop marked
+    `mlafix.largest_lse` stands before it, that one loads its lses ahead, too, and it moves behind the first chunk's
+    loads: groups wait for each other there. If the machine's
     `streamedLoads` is 1, loads of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their
     lines first.
 

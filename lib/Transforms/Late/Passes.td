@@ -266,8 +266,8 @@ def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::ml
     wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
 
     The next grid begins at once if this grid prefetches all of its rows before the wait. If the first chunk of a merge
-    loop is loaded ahead of it (`mlafix-load-chunks-ahead`), the next grid begins after these loads: its prefetches take
-    turns with them.
+    loop, and the first lses of the loop that finds the largest, are loaded ahead of it (`mlafix-load-chunks-ahead`),
+    the next grid begins after these loads: its prefetches take turns with them.
 
     ```mlir
     // Before

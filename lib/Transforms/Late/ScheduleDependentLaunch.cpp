@@ -68,17 +68,23 @@ static bool loadsOnly(scf::IfOp branch) {
               .wasInterrupted();
 }
 
-/// The merge loop whose first chunk is the first that is loaded after `launch`
-/// (mlafix-load-chunks-ahead); null if there is none.
-static scf::ForOp getChunkLoop(Operation *launch) {
-  auto first = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
-  if (!first || !loadsOnly(first))
-    return scf::ForOp();
-  auto loop = dyn_cast_or_null<scf::ForOp>(getNextEffect(first));
-  bool isCarried = loop && llvm::any_of(loop.getInitArgs(), [&](Value value) {
-                     return value.getDefiningOp() == first;
-                   });
-  return isCarried ? loop : scf::ForOp();
+/// The last of the branches with what comes first of all that is loaded after
+/// `launch`, the first chunks of loops (mlafix-load-chunks-ahead); null if
+/// there is none.
+static scf::IfOp getFirstChunks(Operation *launch) {
+  scf::IfOp last;
+  for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
+    if (isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op))
+      continue;
+    auto branch = dyn_cast<scf::IfOp>(op);
+    bool isCarried = branch && llvm::any_of(branch->getUsers(), [](auto *user) {
+                       return isa<scf::ForOp>(user);
+                     });
+    if (!isCarried || !loadsOnly(branch))
+      break;
+    last = branch;
+  }
+  return last;
 }
 
 /// True if `value` is computed from what is loaded in `block`; adds the
@@ -155,8 +161,9 @@ public:
     for (Operation *launch : launches) {
       if (scf::IfOp guard = getGuard(launch))
         place(launch, *guard.thenBlock());
-      if (scf::ForOp loop = getChunkLoop(launch)) {
-        OpBuilder b(loop);
+      if (scf::IfOp chunks = getFirstChunks(launch)) {
+        OpBuilder b(chunks->getContext());
+        b.setInsertionPointAfter(chunks);
         buildLaunchAssembly(b, launch->getLoc());
         launch->erase();
       }

@@ -232,7 +232,7 @@ struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
     SmallVector<Value> init = flatten(adaptor.getInit());
     auto loop = MergeLoopOp::create(
         rewriter, op.getLoc(), ValueRange(init).getTypes(), op.getLower(),
-        op.getUpper(), op.getStep(), init, op.getBaseAttr());
+        op.getUpper(), op.getStep(), init, op.getBaseAttr(), op.getToFirst());
     rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
                                 loop.getBody().end());
     SmallVector<SmallVector<Value>> results;

@@ -147,12 +147,10 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
   matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
-    Value max = adaptor.getMax().front(), zero = f.constant(0.0f);
-    // All empty: any finite number will do.
-    max = f.select(f.equal(max, f.negInf()), zero, max);
     // Adding to -0.0 keeps every number, -0.0 too (N4).
     Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
-    rewriter.replaceOpWithMultiple(op, {Parts(max, zero, acc).values()});
+    Parts parts(adaptor.getMax().front(), f.constant(0.0f), acc);
+    rewriter.replaceOpWithMultiple(op, {parts.values()});
     return success();
   }
 };
@@ -227,11 +225,11 @@ struct LowerMergeLoop : OpConversionPattern<MergeLoopOp> {
                   ConversionPatternRewriter &rewriter) const override {
     auto type = dyn_cast<StateType>(op.getResultTypes().front());
     if (!type)
-      return rewriter.notifyMatchFailure(op, "its state is lowered already");
+      return rewriter.notifyMatchFailure(op, "it has no state to lower");
     ValueRange init = adaptor.getInit().front();
-    auto loop = MergeLoopOp::create(rewriter, op.getLoc(), init.getTypes(),
-                                    op.getLower(), op.getUpper(),
-                                    op.getStepAttr(), init, type.getBase());
+    auto loop = MergeLoopOp::create(
+        rewriter, op.getLoc(), init.getTypes(), op.getLower(), op.getUpper(),
+        op.getStepAttr(), init, type.getBase(), op.getToFirstAttr());
     rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
                                 loop.getBody().end());
     rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(loop.getResults())});

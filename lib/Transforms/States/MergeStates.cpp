@@ -68,11 +68,16 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
            f.select(isFirstLess, none, power.isEmptyState)}};
 }
 
+/// What lses are subtracted from where `max` is the largest.
+Value buildReference(F32Builder f, Value max) {
+  // All empty: any finite number will do.
+  return f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
+}
+
 /// The weights of states relative to the largest lse, which is `max`.
 SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
                                  Value max, bool isBaseE) {
-  // All empty: any finite reference will do.
-  Value reference = f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
+  Value reference = buildReference(f, max);
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
   // Of more, what rounding takes is left out: it would cost nine operations for
@@ -141,9 +146,10 @@ LoweredState mlafix::buildMergeToFirst(OpBuilder &b, Location loc,
                                        LogBase base) {
   F32Builder f(b, loc);
   LoweredState merged = states.front();
+  Value reference = buildReference(f, merged.max);
   for (const LoweredState &state : states.drop_front()) {
-    Weight weight = buildPower(f, f.sub(state.max, merged.max), Value(),
-                               base == LogBase::E);
+    Weight weight =
+        buildPower(f, f.sub(state.max, reference), Value(), base == LogBase::E);
     for (auto [acc, total] : llvm::zip(state.acc, merged.acc)) {
       Value none = f.splat(f.constant(-0.0f), acc.getType());
       Value payload = f.select(weight.isEmptyState, none, acc); // N5
@@ -152,6 +158,23 @@ LoweredState mlafix::buildMergeToFirst(OpBuilder &b, Location loc,
     merged.sum = f.fma(weight.value, state.sum, merged.sum);
   }
   return merged;
+}
+
+SmallVector<Value> mlafix::buildChunkMerge(OpBuilder &b, MergeLoopOp op,
+                                           ValueRange running,
+                                           ValueRange chunk) {
+  Location loc = op.getLoc();
+  F32Builder f(b, loc);
+  if (op.isOfNumbers())
+    return {f.max(running[0], chunk[0])};
+  LoweredState all(running), part(chunk);
+  if (!op.getToFirst())
+    return buildMerge(b, loc, {all, part}, *op.getBaseAttr().getBase())
+        .values();
+  all.sum = f.add(all.sum, part.sum);
+  for (auto [sum, next] : llvm::zip_equal(all.acc, part.acc))
+    sum = f.add(sum, next);
+  return all.values();
 }
 
 RowOp mlafix::getSharedRow(MergeLoopOp op) {
@@ -185,14 +208,9 @@ void mlafix::lowerToFor(
 void mlafix::lowerToFor(IRRewriter &rewriter, MergeLoopOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
-  Location loc = op.getLoc();
-  LogBase base = *op.getBaseAttr().getBase();
-  Value step = IndexBuilder(rewriter, loc).constant(op.getStep());
+  Value step = IndexBuilder(rewriter, op.getLoc()).constant(op.getStep());
   lowerToFor(rewriter, op, step, /*offset=*/{},
              [&](ValueRange running, ValueRange chunk) {
-               return buildMerge(rewriter, loc,
-                                 {LoweredState(running), LoweredState(chunk)},
-                                 base)
-                   .values();
+               return buildChunkMerge(rewriter, op, running, chunk);
              });
 }

@@ -44,6 +44,14 @@ LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
                                llvm::ArrayRef<LoweredState> states,
                                LogBase base);
 
+/// What a merge loop makes of what runs and of a chunk: their merge, their sum
+/// where both were weighed against the largest maximum of all, or the larger
+/// number.
+llvm::SmallVector<mlir::Value> buildChunkMerge(mlir::OpBuilder &b,
+                                               MergeLoopOp op,
+                                               mlir::ValueRange running,
+                                               mlir::ValueRange chunk);
+
 /// The row whose lane groups share the loop; null where none do.
 RowOp getSharedRow(MergeLoopOp op);
 

@@ -179,7 +179,11 @@ bool MergeTree::isKnown(Value value) {
 bool MergeTree::isNested(const MachineModel *machine) const {
   return llvm::any_of(ops, [&](Operation *op) {
     auto loop = dyn_cast<scf::ForOp>(op);
-    return loop && !(machine && isUnrolledWhole(loop, *machine));
+    if (!loop || !machine)
+      return bool(loop);
+    // Of the loop and its merge.
+    bool isAlone = ops.size() == 2 && isWeighedOnce(loop, *machine);
+    return !isAlone && !isUnrolledWhole(loop, *machine);
   });
 }
 

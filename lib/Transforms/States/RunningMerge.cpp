@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/States/RunningMerge.h"
+#include "dialect/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -39,6 +40,46 @@ MergeOp mlafix::getRunningMerge(scf::ForOp loop, StringRef &reason) {
       return {};
     }
   return merge;
+}
+
+MergeOp mlafix::getChunkedMerge(scf::ForOp loop, StringRef &reason) {
+  if (!isa<ForallOp>(loop->getParentOp())) {
+    reason = "it is not at the top of a dense grid's body";
+    return {};
+  }
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  if (!lower || *lower < 0 || getConstantIntValue(loop.getStep()) != 1 ||
+      !isKnownAtLaunch(loop.getUpperBound())) {
+    reason = "a launch does not know how often it runs";
+    return {};
+  }
+  return getRunningMerge(loop, reason);
+}
+
+/// True if what `loop` computes of `value`, a state's lse or a number, needs no
+/// rows.
+static bool needsNoRows(scf::ForOp loop, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !loop->isProperAncestor(op))
+    return value != loop.getRegionIterArg(0);
+  if (auto made = dyn_cast<MakeStateOp>(op))
+    return needsNoRows(loop, made.getLse());
+  if (isa<StateType>(value.getType()) &&
+      !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    return !isRowTile(operand.getType()) && needsNoRows(loop, operand);
+  });
+}
+
+bool mlafix::isWeighedOnce(scf::ForOp loop, const MachineModel &machine) {
+  StringRef reason;
+  MergeOp merge =
+      isLeftToUnroll(loop, machine) ? MergeOp() : getChunkedMerge(loop, reason);
+  return merge && countRowBytes(loop) >= machine.weighedOnceBytes &&
+         llvm::all_of(merge.getStates(), [&](Value state) {
+           return state == loop.getRegionIterArg(0) || needsNoRows(loop, state);
+         });
 }
 
 IRMapping mlafix::cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,

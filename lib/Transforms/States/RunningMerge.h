@@ -26,6 +26,10 @@ bool isInRepair(mlir::Operation *op);
 /// null, and a reason, else.
 MergeOp getRunningMerge(mlir::scf::ForOp loop, llvm::StringRef &reason);
 
+/// The running merge of a loop at the top of a dense grid's body that a launch
+/// knows how often to run; null, and a reason, else.
+MergeOp getChunkedMerge(mlir::scf::ForOp loop, llvm::StringRef &reason);
+
 /// Clones one iteration of `loop` but for its `merge`, with the induction
 /// variable `index`, so that nothing is read unless `exists`. What is loaded
 /// where it does not hold is the identity for states, and for others what their
@@ -45,6 +49,11 @@ bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);
 /// True if mlafix-unroll-loops leaves nothing of `loop`, whose merges then
 /// become one.
 bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
+
+/// True if mlafix-chunk-merges has each state of `loop` be weighed once,
+/// against the largest lse of all, which is found first: lses that are computed
+/// from no rows, of rows that are long enough.
+bool isWeighedOnce(mlir::scf::ForOp loop, const MachineModel &machine);
 
 /// Ops in the body of `loop`, those of loops inside it too.
 uint64_t countOps(mlir::scf::ForOp loop);

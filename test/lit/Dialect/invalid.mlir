@@ -1175,9 +1175,23 @@ mlafix.kernel @k() {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
+    %zero = arith.constant 0 : i32
+    // expected-error @below {{expected one number of f32, one state, or its maximum, sum and accumulator, got 1 values}}
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%zero) : i32 {
+      mlafix.yield %zero : i32
+    }
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
     %zero = arith.constant 0.0 : f32
-    // expected-error @below {{expected one state, or its maximum, sum and accumulator, got 1 values}}
-    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%zero) : f32 {
+    // expected-error @below {{expected neither to_first nor a base where a number is carried}}
+    %r = mlafix.merge_loop to_first %k = %c0 to %c1 step 4 init(%zero) : f32 {
       mlafix.yield %zero : f32
     }
   }

@@ -74,7 +74,7 @@ mlafix.kernel @copy(%y: !wide {mlafix.dims = ["n", "D"], mlafix.access = "write"
 
 // LOOP: remarks.mlir:[[#LINE:]]:12: remark: all on sm_90: a running merge goes by chunks of 4 states, which groups of lanes may share [passed: chunk-merges]
 // LOOP: all_dense on sm_90: a row of 128 elements is 16 packs of 8 elements; 16 lanes hold up to 1 pack each: the launch chooses how many groups of lanes share the merge loops [analysis: layout]
-// LOOP: all_dense on sm_90: a block has up to 512 threads, 16 of each of 16 groups at least [analysis: block]
+// LOOP: all_dense on sm_90: a block has up to 512 threads, 8 of each of 32 groups at least [analysis: block]
 // LOOP: remarks.mlir:[[#LINE]]:12: remark: all_dense on sm_90: the next chunk, 80 bytes a lane, is loaded before the current one is merged [passed: load-chunks-ahead]
 mlafix.kernel @all(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},

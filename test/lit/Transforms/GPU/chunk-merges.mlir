@@ -1,5 +1,7 @@
 // A running merge whose length a launch knows becomes merges of chunks; every state of a chunk is read only if it exists.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2}),canonicalize)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceBytes=128}),canonicalize)" | FileCheck %s
+// Of short rows, states are not weighed once: chunk after chunk is merged.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceBytes=129}),canonicalize)" | FileCheck %s --check-prefix=SHORT
 
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x64xbf16, strided<[?, 1], offset: ?>>
@@ -12,16 +14,29 @@
 // CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
 // CHECK-DAG: %[[COUNT:.*]] = memref.dim %v, %[[C1]]
 // CHECK: %[[NONE:.*]] = mlafix.identity
-// CHECK: %[[ALL:.*]] = mlafix.merge_loop %[[K:.*]] = %[[C0]] to %[[COUNT]] step 2 init(%[[NONE]]) : !mlafix.state<64, e> {
+// The largest lse comes first, and each state is weighed against it.
+// CHECK: %[[LEAST:.*]] = mlafix.max_of %[[NONE]]
+// CHECK: %[[MOST:.*]] = mlafix.merge_loop %[[I:.*]] = %[[C0]] to %[[COUNT]] step 2 init(%[[LEAST]]) : f32 {
+// CHECK: %[[M0:.*]] = mlafix.max_of %
+// CHECK: %[[M1:.*]] = mlafix.max_of %
+// CHECK: %[[BOTH:.*]] = arith.maximumf %[[M0]], %[[M1]]
+// CHECK: mlafix.yield %[[BOTH]]
+// CHECK: %[[FIRST:.*]] = mlafix.reference %[[MOST]]
+// CHECK: %[[ALL:.*]] = mlafix.merge_loop to_first %[[K:.*]] = %[[C0]] to %[[COUNT]] step 2 init(%[[FIRST]]) : !mlafix.state<64, e> {
 // CHECK: %[[LEFT:.*]] = arith.subi %[[COUNT]], %[[K]]
 // CHECK: %[[HAS0:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C0]]
 // CHECK: %[[P0:.*]] = mlafix.load_state %v[%{{.*}}, %[[K]]] lse %s[%{{.*}}, %[[K]]] if %[[HAS0]]
 // CHECK: %[[HAS1:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C1]]
 // CHECK: %[[NEXT:.*]] = arith.addi %[[K]], %[[C1]]
 // CHECK: %[[P1:.*]] = mlafix.load_state %v[%{{.*}}, %[[NEXT]]] lse %s[%{{.*}}, %[[NEXT]]] if %[[HAS1]]
-// CHECK: %[[CHUNK:.*]] = mlafix.merge %[[P0]], %[[P1]]
+// CHECK: %[[CHUNK:.*]] = mlafix.merge to_first %[[FIRST]], %[[P0]], %[[P1]]
 // CHECK: mlafix.yield %[[CHUNK]]
 // CHECK: mlafix.store_state %[[ALL]]
+// SHORT-LABEL: @dim
+// SHORT-NOT: mlafix.reference
+// SHORT: mlafix.merge_loop %{{.*}} : !mlafix.state<64, e> {
+// SHORT: %[[PART:.*]] = mlafix.merge %{{.*}}, %{{.*}} :
+// SHORT: mlafix.yield %[[PART]]
 mlafix.kernel @dim(
     %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
@@ -59,6 +74,32 @@ mlafix.kernel @made(
       %row = mlafix.splat %l : f32 -> tensor<64xf32, #mlafix.dim<64>>
       %x = mlafix.make_state %row lse %l : tensor<64xf32, #mlafix.dim<64>> -> !state
       %m = mlafix.merge %x, %acc : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// What the loop begins with has a weight, too.
+// CHECK-LABEL: @begun
+// CHECK: %[[INIT:.*]] = mlafix.load_state
+// CHECK: %[[LEAST:.*]] = mlafix.max_of %[[INIT]]
+// CHECK: %[[MOST:.*]] = mlafix.merge_loop {{.*}} init(%[[LEAST]]) : f32
+// CHECK: %[[REFERENCE:.*]] = mlafix.reference %[[MOST]]
+// CHECK: %[[FIRST:.*]] = mlafix.merge to_first %[[REFERENCE]], %[[INIT]]
+// CHECK: mlafix.merge_loop to_first {{.*}} init(%[[FIRST]])
+// CHECK: mlafix.merge to_first %[[REFERENCE]], %
+mlafix.kernel @begun(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %count: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %one = mlafix.load_state %v[%t, %c0] lse %s[%t, %c0] : !rows, !lses -> !state
+    %r = scf.for %k = %c1 to %count step %c1 iter_args(%acc = %one) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
       scf.yield %m : !state
     }
     mlafix.store_state %r to %out[%t] : !state, !out

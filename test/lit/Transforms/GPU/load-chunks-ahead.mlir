@@ -151,3 +151,51 @@ module attributes {mlafix.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// The first chunk comes before what finds the largest lse, where groups wait for each other, and the first lses before it.
+// CHECK-LABEL: mlafix.kernel @largest
+mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  %one = arith.constant dense<0.0> : vector<1xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: vector.maskedload %l
+    // CHECK: scf.if
+    // CHECK-NEXT: vector.load %x
+    // CHECK: scf.for
+    // CHECK: vector.maskedload %l
+    // CHECK-NOT: largest_lse
+    // CHECK: nvvm.barrier
+    // CHECK: arith.addf
+    // CHECK: scf.for
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %exists = arith.cmpi slt, %k, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %v = vector.maskedload %l[%k], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %lse = vector.extract %v[0] : f32 from vector<1xf32>
+      %larger = arith.maximumf %most, %lse : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %reference = arith.addf %own, %own : f32
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %exists = arith.cmpi slt, %k, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<4xi1>
+      %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      %sum = vector.reduction <add>, %v, %reference : vector<4xf32> into f32
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.addf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end}
+      scf.yield %merged : f32
+    }
+  }
+}

@@ -36,14 +36,70 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
       // CHECK: %[[STRIDE:.*]] = arith.muli
       // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STRIDE]]
       // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
+      // The first chunk waits for no reader of one before it.
       // CHECK: scf.if %[[SHARED]]
+      // CHECK: %[[LATER:.*]] = arith.cmpi ne
+      // CHECK-NEXT: scf.if %[[LATER]]
       // CHECK-NEXT: nvvm.barrier
-      // CHECK: vector.store {{.*}} : memref<512x4xf32, #gpu.address_space<workgroup>>
+      // CHECK-COUNT-2: memref.store {{.*}} : memref<2x512xf32, #gpu.address_space<workgroup>>
+      // CHECK: vector.store {{.*}} {alignment = 16 : i64} : memref<1x512x4xf32, #gpu.address_space<workgroup>>
       // CHECK: nvvm.barrier
       // CHECK: scf.for
-      // CHECK-COUNT-2: vector.load {{.*}} : memref<512x4xf32, #gpu.address_space<workgroup>>
+      // CHECK-COUNT-2: vector.load {{.*}} : memref<1x512x4xf32, #gpu.address_space<workgroup>>
       %all:3 = mlafix.merge_loop %i = %c0 to %k step 4 init(%m, %m, %zeros) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
         mlafix.yield %m, %m, %zeros : f32, f32, vector<4xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// The largest number of all: lanes of a row share a group's chunks and tell the others, in a place that holds the least one; a group alone has its lanes.
+// CHECK-LABEL: mlafix.kernel @largest
+mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    // CHECK: memref.alloca() : memref<64xi32, #gpu.address_space<workgroup>>
+    // CHECK: scf.if
+    // CHECK: scf.if
+    // CHECK: memref.store
+    // CHECK: nvvm.barrier
+    // CHECK: nvvm.griddepcontrol
+    nvvm.griddepcontrol wait
+    mlafix.row groups(%g, %gs, %gt, %me) {
+      // CHECK: %[[OWN:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %m) -> (f32)
+      // CHECK: arith.maximumf
+      // CHECK: largest_lse
+      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
+      // CHECK: scf.if %[[SHARED]] -> (f32)
+      // CHECK: scf.if
+      // CHECK: arith.bitcast %[[OWN]] : f32 to i32
+      // CHECK: memref.atomic_rmw maxs
+      // CHECK: nvvm.barrier
+      // CHECK: memref.load
+      // CHECK: arith.bitcast %{{.*}} : i32 to f32
+      // CHECK: arith.maximumf %m,
+      // CHECK: } else {
+      // CHECK-COUNT-5: nvvm.shfl.sync bfly
+      %most = mlafix.merge_loop %i = %c0 to %k step 4 init(%m) : f32 {
+        mlafix.yield %m : f32
+      }
+      // What was weighed against it is added. All have the maximum, which is not left in shared memory.
+      // CHECK: memref.store {{.*}} : memref<1x512xf32, #gpu.address_space<workgroup>>
+      // CHECK: vector.store {{.*}} : memref<1x512x4xf32, #gpu.address_space<workgroup>>
+      // CHECK-NOT: math.exp2
+      // CHECK: scf.for
+      // CHECK-COUNT-2: vector.load {{.*}} : memref<1x512x4xf32, #gpu.address_space<workgroup>>
+      // CHECK-NOT: math.exp2
+      // CHECK: arith.addf %{{.*}} : vector<4xf32>
+      // CHECK: loop_annotation
+      %zeros = arith.constant dense<-0.0> : vector<4xf32>
+      %all:3 = mlafix.merge_loop to_first %i = %c0 to %k step 4 init(%most, %m, %zeros) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
+        mlafix.yield %most, %m, %zeros : f32, f32, vector<4xf32>
       }
     }
   }
