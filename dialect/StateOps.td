@@ -167,15 +167,15 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
     After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
 
     ```mlir
-    %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%least) : f32 {
-      %lse = mlafix.load %lses[%h, %k] : memref<?x?xf32, strided<[?, ?], offset: ?>> -> f32
-      mlafix.yield %lse : f32
+    %most = mlafix.merge_loop %k = %c0 to %n step 4 init(%logit) : f32 {
+      %own = mlafix.load %lse[%h, %k] : memref<?x?xf32, strided<[?, ?], offset: ?>> -> f32
+      mlafix.yield %own : f32
     }
     %first = mlafix.reference %most : !mlafix.state<"D", e>
     %all = mlafix.merge_loop to_first %k = %c0 to %n step 4 init(%first) : !mlafix.state<"D", e> {
-      %one = mlafix.load_state %x[%k, %h] lse %lses[%h, %k]
+      %next = mlafix.load_state %x[%k, %h] lse %lse[%h, %k]
           : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
-      %part = mlafix.merge to_first %first, %one : !mlafix.state<"D", e>
+      %part = mlafix.merge to_first %first, %next : !mlafix.state<"D", e>
       mlafix.yield %part : !mlafix.state<"D", e>
     }
     ```

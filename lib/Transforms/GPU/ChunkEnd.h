@@ -17,9 +17,10 @@ namespace mlafix {
 /// mlafix-load-chunks-ahead reads and removes it.
 constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
 
-/// On the scf.for that finds the largest lse of what the next loop merges.
-/// mlafix-lower-merge-loops writes it, mlafix-load-chunks-ahead reads and
-/// removes it: it loads that loop's first chunk ahead of this one.
+/// On the scf.for that finds the largest lse of what another loop merges, and
+/// on the branch that ends that loop's chunks. mlafix-lower-merge-loops writes
+/// it, mlafix-load-chunks-ahead reads and removes it: the first chunk is loaded
+/// ahead of both loops.
 constexpr llvm::StringLiteral kLargestLseAttr = "mlafix.largest_lse";
 
 } // namespace mlafix

@@ -250,13 +250,15 @@ SmallVector<Value> ChunkLoads::buildIfAny(OpBuilder &b, Location loc,
       });
 }
 
-/// The loop that finds the largest lse of what `loop` merges; null if none
-/// does.
-static scf::ForOp getLargestLse(scf::ForOp loop) {
-  Operation *first = loop->getPrevNode();
-  while (first && !first->hasAttr(kLargestLseAttr))
-    first = first->getPrevNode();
-  return cast_if_present<scf::ForOp>(first);
+/// The loop that finds the largest lse of what the loop around `end` merges;
+/// null if none does.
+static scf::ForOp getLargestLse(scf::IfOp end) {
+  if (!end->removeAttr(kLargestLseAttr))
+    return scf::ForOp();
+  Operation *loop = end->getParentOp()->getPrevNode();
+  while (loop && !loop->hasAttr(kLargestLseAttr))
+    loop = loop->getPrevNode();
+  return cast_if_present<scf::ForOp>(loop);
 }
 
 /// What finds the largest lse of what `loop` merges, from the loop `largest`
@@ -313,6 +315,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
     streamedBytes = machine.accessBytes;
   ChunkLoads loads(loop, machine.chunkAheadBytes, streamedBytes,
                    /*branches=*/true);
+  scf::ForOp largest = getLargestLse(end);
   StringRef reason;
   if (!loads.collect(reason)) {
     LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;
@@ -327,7 +330,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
                      "current one is merged",
                      loads.bytes);
   SmallVector<Operation *> behind;
-  if (scf::ForOp largest = getLargestLse(loop)) {
+  if (largest) {
     // Lanes have chunks of their own: few of them branch alike.
     ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
                     /*branches=*/false);

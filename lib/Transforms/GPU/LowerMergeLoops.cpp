@@ -63,7 +63,8 @@ static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
   return loop;
 }
 
-/// The same of a row that no groups share: its lanes do, if they synchronise.
+/// The same of a row that no groups share: its lanes do where they are a power
+/// of two, else each goes through all chunks.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -119,7 +120,7 @@ public:
 
 private:
   void findLargest(Value stride, Value offset);
-  Value tellGroups(Value number, Value init, Value hasChunk);
+  Value tellGroups(Value number, Value tells);
   std::pair<Value, Value> allocLeast();
   Value toOrdered(Value number);
   Value fromOrdered(Value integer);
@@ -130,7 +131,7 @@ private:
   }
   /// What groups do not know of each other's chunks: where these were weighed
   /// against the largest maximum, all have that one.
-  ValueRange getShared(ValueRange chunk) {
+  ValueRange getExchanged(ValueRange chunk) {
     return chunk.drop_front(op.getToFirst() ? 1 : 0);
   }
   /// Lanes of a row that surely share a block, too, however few threads a
@@ -183,39 +184,60 @@ void MergeLoopLowering::run() {
 /// group's chunks.
 void MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
-  Value together = x.select(isShared(), x.i32(inAnyBlock()), x.i32(inWarp));
+  F32Builder f(b, loc);
+  // A group alone that has one chunk: its lanes all load that.
+  Value isLong =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, op.getUpper(),
+                            x.add(op.getLower(), x.constant(op.getStep())));
+  Value alone = x.select(isLong, x.i32(inWarp), x.i32(1));
+  Value together = x.select(isShared(), x.i32(inAnyBlock()), alone);
   Value lane = x.band(member, x.sub(together, x.i32(1)));
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
+  // Other groups do not know what a loop before this one has made.
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   Value init = op.getInit()[0];
-  Value hasChunk =
+  Value isNaN =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, init, init);
+  init = f.select(isNaN, f.constant(std::numeric_limits<float>::quiet_NaN()),
+                  init);
+  op.getInitMutable()[0].set(f.select(isFirst, init, f.negInf()));
+  Value tells =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
                             x.add(op.getLower(), offset), op.getUpper());
+  Value hasInit =
+      x.band(isFirst, x.compare(arith::CmpIPredicate::eq, lane, x.i32(0)));
+  tells = arith::OrIOp::create(b, loc, tells, hasInit);
   scf::ForOp loop = lowerToLargest(b, op, stride, offset);
   Value own = loop.getResult(0);
   auto branch = scf::IfOp::create(b, loc, own.getType(), isShared(),
                                   /*withElseRegion=*/true);
   b.replaceAllUsesExcept(own, branch.getResult(0), branch);
   b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, loc, tellGroups(own, init, hasChunk));
+  scf::YieldOp::create(b, loc, tellGroups(own, tells));
   b.setInsertionPointToStart(branch.elseBlock());
+  auto row = scf::IfOp::create(b, loc, own.getType(), isLong,
+                               /*withElseRegion=*/true);
+  scf::YieldOp::create(b, loc, row.getResult(0));
+  b.setInsertionPointToStart(row.thenBlock());
   scf::YieldOp::create(b, loc, buildLargest(b, loc, own, inWarp, x.i32(-1)));
+  b.setInsertionPointToStart(row.elseBlock());
+  scf::YieldOp::create(b, loc, own);
 }
 
-/// Every thread has the largest number of its row: those that had any chunk
+/// Every thread has the largest number of its row: those that `tells` holds for
 /// tell it in shared memory, where the least number is until then.
-Value MergeLoopLowering::tellGroups(Value number, Value init, Value hasChunk) {
+Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   auto [buffer, place] = allocLeast();
-  auto tells = scf::IfOp::create(b, loc, hasChunk, /*withElseRegion=*/false);
+  auto branch = scf::IfOp::create(b, loc, tells, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(tells.thenBlock());
+    b.setInsertionPointToStart(branch.thenBlock());
     memref::AtomicRMWOp::create(b, loc, arith::AtomicRMWKind::maxs,
                                 toOrdered(number), buffer, place);
   }
   buildBarrier(b, loc);
-  Value most = memref::LoadOp::create(b, loc, buffer, place);
-  return F32Builder(b, loc).max(init, fromOrdered(most));
+  return fromOrdered(memref::LoadOp::create(b, loc, buffer, place));
 }
 
 /// The least number in shared memory for the threads of each group that surely
@@ -265,10 +287,12 @@ Value MergeLoopLowering::flipNegative(Value bits) {
 /// their order.
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
-  SmallVector<Place> places = publish(getShared(chunk));
+  SmallVector<Place> places = publish(getExchanged(chunk));
   auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared(),
                                   /*withElseRegion=*/true);
   branch->setAttr(kChunkEndAttr, b.getUnitAttr());
+  if (op.getToFirst())
+    branch->setAttr(kLargestLseAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, merge(running, chunk));
@@ -390,7 +414,8 @@ SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
   for (int64_t i = 0; i < collected; ++i) {
     Value slot = slotOf(x.add(loop.getInductionVar(), x.i32(i)));
     SmallVector<Value> next(chunk.drop_back(places.size()));
-    llvm::append_range(next, read(places, getShared(chunk).getTypes(), slot));
+    llvm::append_range(next,
+                       read(places, getExchanged(chunk).getTypes(), slot));
     chunks.push_back(next);
   }
   SmallVector<Value> merged(loop.getRegionIterArgs());

@@ -20,7 +20,7 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
     known iterations that loads at most `unchunkedBytes` is left to `mlafix-unroll-loops`: a warp holds all of its rows.
     For GPUs.
 
-    Where an iteration loads rows of `weighedOnceBytes` or more, and its lses are computed from no rows, another loop
+    Where an iteration loads rows of `weighedOnceElements` or more, and its lses are computed from no rows, another loop
     comes first. It finds the largest lse of all. Each state is weighed once, against that one, and chunks are added.
 
     ```mlir

@@ -247,6 +247,11 @@ static void markPeers(KernelOp kernel, Operation *program) {
       result.replaceAllUsesWith(buildMark(b, op->getLoc(), result.getType()));
     op->erase();
   }
+  // The largest lse of what is marked is needed no more.
+  program->walk([](MergeLoopOp loop) {
+    if (loop.use_empty())
+      loop.erase();
+  });
 }
 
 /// Leaves of `program` what comes before its exchange, with stores where

@@ -265,9 +265,9 @@ def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::ml
     ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
     wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
 
-    The next grid begins at once if this grid prefetches all of its rows before the wait. If the first chunk of a merge
-    loop, and the first lses of the loop that finds the largest, are loaded ahead of it (`mlafix-load-chunks-ahead`),
-    the next grid begins after these loads: its prefetches take turns with them.
+    The next grid begins at once if this grid prefetches all of its rows before the wait. So it does if it prefetches all
+    of its first chunks. If these are more, and are loaded ahead of merge loops (`mlafix-load-chunks-ahead`), the next
+    grid begins after these loads: its prefetches take turns with them.
 
     ```mlir
     // Before

@@ -147,6 +147,37 @@ static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
       ArrayAttr());
 }
 
+/// Bytes of rows that a thread loads by `op`.
+static int64_t countRowBytes(Operation &op) {
+  return isRowLoad(op)
+             ? DataLayout::closest(&op).getTypeSize(op.getResult(0).getType())
+             : llvm::TypeSize::getFixed(0);
+}
+
+static int64_t countRowBytes(Block &block) {
+  int64_t bytes = 0;
+  for (Operation &op : block)
+    bytes += countRowBytes(op);
+  return bytes;
+}
+
+/// Leaves `launch` where it is for grids that prefetch all of their rows,
+/// `bytes` for each thread.
+static void keepIfPrefetched(Operation *launch, int64_t bytes) {
+  // As ScheduleGridWait.cpp counts the threads that prefetch.
+  OpBuilder b(launch);
+  Location loc = launch->getLoc();
+  Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
+                                      buildBlockSize(b, loc));
+  int64_t most = getMachine(launch).earlyBytes / std::max<int64_t>(1, bytes);
+  Value isPrefetched = LLVM::ICmpOp::create(
+      b, loc, LLVM::ICmpPredicate::ule, threads,
+      LLVM::ConstantOp::create(b, loc, b.getI32Type(), most));
+  auto early =
+      scf::IfOp::create(b, loc, isPrefetched, /*withElseRegion=*/false);
+  launch->moveBefore(early.thenBlock()->getTerminator());
+}
+
 namespace {
 class ScheduleDependentLaunchPass
     : public mlafix::impl::ScheduleDependentLaunchPassBase<
@@ -165,7 +196,7 @@ public:
         OpBuilder b(chunks->getContext());
         b.setInsertionPointAfter(chunks);
         buildLaunchAssembly(b, launch->getLoc());
-        launch->erase();
+        keepIfPrefetched(launch, countRowBytes(*chunks.thenBlock()));
       }
     }
   }
@@ -180,10 +211,9 @@ void ScheduleDependentLaunchPass::place(Operation *launch, Block &block) {
   llvm::erase_if(loads, [&](LLVM::LoadOp load) {
     return !moveBeforeWait(load.getAddr(), launch);
   });
-  int64_t bytes = 0; // of rows, a thread
+  int64_t bytes = 0;
   for (LLVM::LoadOp load : loads)
-    if (isRowLoad(*load))
-      bytes += DataLayout::closest(load).getTypeSize(load.getType());
+    bytes += countRowBytes(*load);
   if (!bytes)
     return;
   LDBG() << loads.size() << " loads before " << *launch;
@@ -192,16 +222,5 @@ void ScheduleDependentLaunchPass::place(Operation *launch, Block &block) {
   Operation *later = buildLaunchAssembly(b, loc);
   for (LLVM::LoadOp load : loads)
     load->moveBefore(later);
-
-  // As ScheduleGridWait.cpp counts the threads that prefetch.
-  b.setInsertionPoint(launch);
-  Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
-                                      buildBlockSize(b, loc));
-  Value most = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
-                                        getMachine(launch).earlyBytes / bytes);
-  Value isPrefetched =
-      LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ule, threads, most);
-  auto early =
-      scf::IfOp::create(b, loc, isPrefetched, /*withElseRegion=*/false);
-  launch->moveBefore(early.thenBlock()->getTerminator());
+  keepIfPrefetched(launch, bytes);
 }

@@ -508,10 +508,23 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
 
 LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
                                     const MachineModel &machine,
-                                    const RowShape &shape, int64_t pack) {
+                                    const RowShape &shape, int64_t pack,
+                                    int64_t loops) {
+  // What a launch permits a block without asking for more.
+  constexpr int64_t kMostShared = 48 << 10;
   int64_t needed = countPacks(shape, pack);
   int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
                                       machine.groupedPacks);
-  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
-                         /*rows=*/1, machine.mostGroups);
+  for (int64_t groups = machine.mostGroups;; groups /= 2) {
+    auto layout = LayoutAttr::get(context, llvm::divideCeil(needed, packs),
+                                  packs, pack, /*rows=*/1, groups);
+    // A place for the largest maximum, and a chunk's maximum, sum and elements.
+    int64_t floats = 1 + 2 + packs * pack;
+    if (loops * floats * 4 * layout.getThreads() <= kMostShared || groups == 2)
+      return layout;
+    if (packs > 1) {
+      packs = 1;
+      groups *= 2; // as many as before
+    }
+  }
 }

@@ -144,10 +144,11 @@ LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
 
 /// At most groupedPacks packs a lane, as long as a row has groupedLanes: what a
 /// lane does once a chunk costs as much as what it does with a pack. The launch
-/// chooses how many groups share its merge loops.
+/// chooses how many groups share its merge loops, `loops` of states, as many as
+/// leave their chunks in a block's shared memory.
 LayoutAttr getGroupedLayout(mlir::MLIRContext *context,
                             const MachineModel &machine, const RowShape &shape,
-                            int64_t pack);
+                            int64_t pack, int64_t loops);
 
 } // namespace mlafix
 

@@ -205,6 +205,24 @@ private:
 };
 } // namespace
 
+/// True if something else than the beginning of a later merge loop needs
+/// `merged`, what a merge loop gives, before `last`, the last of them: of the
+/// groups of a row, the first alone knows it.
+static bool isNeededByGroups(Value merged, MergeLoopOp last) {
+  return llvm::any_of(merged.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    Operation *op = last->getBlock()->findAncestorOpInBlock(*user);
+    if (last->isBeforeInBlock(op))
+      return false;
+    if (auto loop = dyn_cast<MergeLoopOp>(user))
+      return use.getOperandNumber() < loop.getInit().getBeginOperandIndex();
+    return op != user || op->getNumRegions() || !isPure(op) ||
+           llvm::any_of(op->getResults(), [&](Value result) {
+             return isNeededByGroups(result, last);
+           });
+  });
+}
+
 /// True if groups of lanes can share the kernel's merge loops: these are at the
 /// top of a dense grid's body, nothing is stored before them, and lanes
 /// synchronise nowhere else.
@@ -220,7 +238,22 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
         isa<MergeLoopOp>(op) && (isAfterStore || op->getParentOp() != forall);
     return isLate ? WalkResult::interrupt() : WalkResult::advance();
   });
-  return !walk.wasInterrupted();
+  if (walk.wasInterrupted())
+    return false;
+  SmallVector<MergeLoopOp> loops(forall.getOps<MergeLoopOp>());
+  return llvm::none_of(ArrayRef(loops).drop_back(), [&](MergeLoopOp loop) {
+    return !loop.isOfNumbers() &&
+           llvm::any_of(loop.getResults(), [&](Value merged) {
+             return isNeededByGroups(merged, loops.back());
+           });
+  });
+}
+
+/// Merge loops of states.
+static int64_t countMergeLoops(KernelOp kernel) {
+  int64_t count = 0;
+  kernel.walk([&](MergeLoopOp loop) { count += !loop.isOfNumbers(); });
+  return count;
 }
 
 /// True if a tensor that is written and not read may be one that is read. An
@@ -255,7 +288,8 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     LayoutAttr layout =
         canShareMerges(dense, aliases)
-            ? getGroupedLayout(context, machine, shape, pack)
+            ? getGroupedLayout(context, machine, shape, pack,
+                               countMergeLoops(dense))
             : chooseLayout(context, machine, shape, pack, aliasMode, meet);
     SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
@@ -278,7 +312,8 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
                                        shape.packedBits(machine.narrowPercent));
   LayoutAttr layout =
       canShareMerges(kernel, aliases)
-          ? getGroupedLayout(context, machine, shape, pack)
+          ? getGroupedLayout(context, machine, shape, pack,
+                             countMergeLoops(kernel))
           : chooseLayout(context, machine, shape, pack, shape.aliasMode());
   SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
   if (!guards.empty() || kernel.getGuardsAttr())

@@ -22,7 +22,7 @@ def RepairMergesPass : Pass<"mlafix-repair-merges", "::mlafix::KernelOp"> {
     This applies to loops that merge into the one state they carry, to loops in such loops, and to merges of their
     results, wherever the payload is used. A loop stays as it is if it computes its lses from rows, stores, or carries
     other values too. So does a loop that `mlafix-unroll-loops` will unroll completely: its merges become one. So does a
-    loop alone, of states that `mlafix-chunk-merges` has be weighed once in the first place.
+    loop alone whose states `mlafix-chunk-merges` weighs once in the first place.
 
     ```mlir
     // Before

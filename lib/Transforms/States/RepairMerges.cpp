@@ -62,7 +62,8 @@ public:
   /// False, and the reason, where the states cannot be merged again in a branch
   /// behind the root.
   bool collect(StringRef &reason);
-  /// True if more than one merge is left of it once loops were unrolled.
+  /// True if more than one merge is left of it once loops were unrolled, and
+  /// its states are not weighed once in any case.
   /// `machine`: a GPU's, or null.
   bool isNested(const MachineModel *machine) const;
   /// The same tree at the insertion point; its root.

@@ -72,11 +72,22 @@ static bool needsNoRows(scf::ForOp loop, Value value) {
   });
 }
 
+/// Elements of the longest row that an iteration of `loop` loads.
+static int64_t getMostElements(scf::ForOp loop) {
+  int64_t most = 0;
+  for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())
+    for (const MemoryAccess &access : op.getAccesses())
+      if (access.isRow && !access.isWrite)
+        most = std::max(
+            most, cast<MemRefType>(access.memref.getType()).getShape().back());
+  return most;
+}
+
 bool mlafix::isWeighedOnce(scf::ForOp loop, const MachineModel &machine) {
   StringRef reason;
   MergeOp merge =
       isLeftToUnroll(loop, machine) ? MergeOp() : getChunkedMerge(loop, reason);
-  return merge && countRowBytes(loop) >= machine.weighedOnceBytes &&
+  return merge && getMostElements(loop) >= machine.weighedOnceElements &&
          llvm::all_of(merge.getStates(), [&](Value state) {
            return state == loop.getRegionIterArg(0) || needsNoRows(loop, state);
          });

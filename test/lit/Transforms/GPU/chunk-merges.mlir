@@ -1,7 +1,7 @@
 // A running merge whose length a launch knows becomes merges of chunks; every state of a chunk is read only if it exists.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceBytes=128}),canonicalize)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceElements=64}),canonicalize)" | FileCheck %s
 // Of short rows, states are not weighed once: chunk after chunk is merged.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceBytes=129}),canonicalize)" | FileCheck %s --check-prefix=SHORT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2,weighedOnceElements=65}),canonicalize)" | FileCheck %s --check-prefix=SHORT
 
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x64xbf16, strided<[?, 1], offset: ?>>

@@ -194,6 +194,43 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
       } else {
         %both = arith.addf %running, %sum : f32
         scf.yield %both : f32
+      } {mlafix.chunk_end, mlafix.largest_lse}
+      scf.yield %merged : f32
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// What finds the largest lse for another loop stays where it is.
+// CHECK-LABEL: mlafix.kernel @other
+mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: scf.for
+    // CHECK: nvvm.barrier
+    // CHECK: scf.if
+    // CHECK-NEXT: vector.load %x
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %larger = arith.maximumf %most, %m : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %own) -> (f32) {
+      %exists = arith.cmpi slt, %k, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<4xi1>
+      %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      %sum = vector.reduction <add>, %v : vector<4xf32> into f32
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.maximumf %running, %sum : f32
+        scf.yield %both : f32
       } {mlafix.chunk_end}
       scf.yield %merged : f32
     }

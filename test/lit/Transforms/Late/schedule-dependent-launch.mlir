@@ -69,9 +69,12 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
   llvm.return
 }
 
-// Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that.
+// Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that, or at once if all first chunks are prefetched.
 // CHECK-LABEL: llvm.func @chunks
 // CHECK: nvvm.griddepcontrol wait
+// CHECK: %[[SMALL:.*]] = llvm.icmp "ule"
+// CHECK: scf.if %[[SMALL]] {
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: launch_dependents
 // CHECK: %[[FIRST:.*]] = scf.if
 // CHECK: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"

@@ -1,6 +1,6 @@
 // What is not finite in the result of a running merge is merged again in a branch, each state weighed once against the largest lse (N5).
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=x86-64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,CPU
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=sm_90 machine=weighedOnceBytes=128}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,GPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=sm_90 machine=weighedOnceElements=64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,GPU
 
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x64xbf16, strided<[?, 1], offset: ?>>

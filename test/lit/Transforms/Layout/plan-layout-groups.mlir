@@ -1,0 +1,68 @@
+// Groups of lanes share merge loops where the first group alone needs what they give, and where their chunks fit a block's shared memory.
+// RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=128 | FileCheck %s --check-prefix=CHAINED
+// RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=chained --specialize=D=256 | FileCheck %s --check-prefix=LONG
+// RUN: %mlafix-opt %s --target=sm_90 --emit=layout --variant=dense --kernel=needed --specialize=D=128 | FileCheck %s --check-prefix=NEEDED
+// RUN: %mlafix-opt %kernels/combine_split_kv.mlir --target=sm_90 --emit=layout --variant=dense --specialize=H=16,D=512,O=bf16,T=f8e4m3fn | FileCheck %s --check-prefix=FP8
+
+!rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!many = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<"D", e>
+
+// Two loops: one begins with what the other gives. Of longer rows, their chunks take the memory of 256 threads and half the packs.
+// CHAINED: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
+// LONG: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
+mlafix.kernel @chained(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %w: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %out, %c0 : !rows
+  %count = memref.dim %v, %c1 : !many
+  mlafix.forall (%t) in (%n) {
+    %none = mlafix.identity : !state
+    %all = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %none) -> (!state) {
+      %p = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !many, !lses -> !state
+      %m = mlafix.merge %acc, %p : !state
+      scf.yield %m : !state
+    }
+    %both = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %all) -> (!state) {
+      %p = mlafix.load_state %w[%t, %k] lse %s[%t, %k] : !many, !lses -> !state
+      %m = mlafix.merge %acc, %p : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %both to %out[%t] : !state, !rows
+  }
+}
+
+// What is loaded depends on what the first loop gives, which other groups do not know.
+// NEEDED: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = {{[0-9]+}}>
+mlafix.kernel @needed(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %w: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %out, %c0 : !rows
+  %count = memref.dim %v, %c1 : !many
+  mlafix.forall (%t) in (%n) {
+    %none = mlafix.identity : !state
+    %all = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %none) -> (!state) {
+      %p = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !many, !lses -> !state
+      %m = mlafix.merge %acc, %p : !state
+      scf.yield %m : !state
+    }
+    %lse = mlafix.lse_of %all : !state
+    %few = arith.cmpf olt, %lse, %zero : f32
+    %both = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %none) -> (!state) {
+      %p = mlafix.load_state %w[%t, %k] lse %s[%t, %k] if %few : !many, !lses -> !state
+      %m = mlafix.merge %acc, %p : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %both to %out[%t] : !state, !rows
+  }
+}
+
+// An access of 16 bytes has 16 elements of fp8: a lane holds one pack.
+// FP8: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 16, rows = 1, groups = 32>

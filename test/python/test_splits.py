@@ -1,0 +1,112 @@
+"""Running merges whose states lane groups share on a GPU, as many as a launch chooses: against f64, and the same bits with any number of groups."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, F32
+from sources import load
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def one(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse: In[f32, "n s"]):
+    for t in grid("n"):
+        merged = identity("D")
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k]))
+        store_state(merged, out[t], out_lse[t])
+
+
+@mlafix.kernel
+def behind_the_first(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse: In[f32, "n s"]):
+    assume(shape("s") >= 1)
+    for t in grid("n"):
+        merged = load_state(v[t, 0], lse[t, 0])
+        for k in range(1, shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k]))
+        store_state(merged, out[t], out_lse[t])
+
+
+@mlafix.kernel
+def in_turn(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse: In[f32, "n s"]):
+    for t in grid("n"):
+        merged = identity("D")
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k], where=not lse[t, k] <= 1.0))
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k], where=lse[t, k] <= 1.0))
+        store_state(merged, out[t], out_lse[t])
+
+
+@mlafix.kernel
+def needed(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse: In[f32, "n s"]):
+    for t in grid("n"):
+        large = identity("D")
+        for k in range(shape("s")):
+            large = merge(large, load_state(v[t, k], lse[t, k], where=not lse[t, k] <= 1.0))
+        most = lse_of(large)
+        merged = large
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k], where=(lse[t, k] <= 1.0) & (most < 1e30)))
+        store_state(merged, out[t], out_lse[t])
+"""
+NAMES = ["one", "behind_the_first", "in_turn", "needed"]
+SPLITS = [0, 1, 3, 4, 5, 32, 33, 130]
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return load(tmp_path_factory.mktemp("splits"), TEXT)
+
+
+def states(rng: np.random.Generator, splits: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of random states, of none, of empty ones with any payload, of large gaps, of an infinite payload that weighs nothing, and of NaN."""
+    v = rng.standard_normal((9, splits, dim)).astype(dtype)
+    lse = (rng.standard_normal((9, splits)) * 3).astype(F32)
+    v[1], lse[1] = np.nan, -np.inf
+    lse[2] = np.inf
+    lse[3, ::2], v[3, ::2] = -np.inf, np.inf
+    lse[4] *= 50
+    lse[5, -1:], lse[5, :-1], v[5, :-1] = 90, -90, np.inf
+    lse[6, splits // 2 : splits // 2 + 1] = np.nan
+    v[7] = -0.0
+    return v, lse
+
+
+def check(out: np.ndarray, out_lse: np.ndarray, v: np.ndarray, lse: np.ndarray) -> None:
+    lse = np.where(np.isposinf(lse), -np.inf, lse).astype(np.float64)
+    most = lse.max(1, initial=-np.inf)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        weight = np.exp(lse - np.where(np.isneginf(most), 0, most)[:, None])
+        total = weight.sum(1)
+        parts = np.where((weight.astype(F32) == 0)[..., None], 0, v.astype(np.float64) * weight[..., None])
+        want = np.where((total == 0)[:, None], 0, parts.sum(1) / total[:, None])
+        want_lse = np.where(total == 0, -np.inf, most + np.log(total))
+    np.testing.assert_allclose(out, want, rtol=4e-6, atol=2e-6)
+    np.testing.assert_allclose(out_lse, want_lse, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
+    """Rows alone, which many groups share, and among others, which few or none do."""
+    times = {"cuda:0": 300, "ptx": 6}.get(device.name, 10)
+    for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:
+        if splits == 0 and name == "behind_the_first":
+            continue
+        v, lse = states(rng, splits, dim, dtype)
+        results = []
+        for count in (1, times):
+            given = [device.put(np.tile(x, (count, *[1] * (x.ndim - 1)))) for x in (v, lse)]
+            out, out_lse = device.poisoned((9 * count, dim), F32), device.poisoned((9 * count,), F32)
+            getattr(kernels, name)(out, out_lse, *given)
+            device.synchronize()
+            results.append((device.get(out).reshape(count, 9, dim), device.get(out_lse).reshape(count, 9)))
+        check(results[0][0][0], results[0][1][0], v, lse)
+        for alone, among in zip(*results):
+            np.testing.assert_array_equal(np.broadcast_to(alone[0], among.shape).view(np.int32), among.view(np.int32))
