@@ -62,11 +62,36 @@ static json raggedKernel() {
   return kernel;
 }
 
-/// A third, specialised for calls without its optional argument.
+/// A third, specialised for calls without its optional argument, whose rows
+/// clusters of blocks share.
 static json absentKernel() {
   json kernel = addBiasUnit().kernel();
+  for (json &variant : kernel["code"][1]["variants"]) {
+    variant["geometry"]["rows_per_block"] = 1;
+    variant["geometry"]["cluster"] = 4;
+  }
   kernel["bindings"] = {{"scale", "absent"}};
   kernel["args"][2]["access"] = "absent";
+  return kernel;
+}
+
+/// A fourth, whose rows groups of lanes share.
+static json sharedKernel() {
+  json kernel = addBiasUnit().kernel();
+  kernel["name"] = "shared";
+  for (json &variant : kernel["code"][1]["variants"]) {
+    variant["geometry"] = {{"kind", "groups"},
+                           {"extents", {{{"arg", 0}, {"dim", 0}}}},
+                           {"lanes", 16},
+                           {"threads", 512},
+                           {"groups",
+                            {{"most", 32},
+                             {"chunk", 4},
+                             {"least_threads", 8},
+                             {"threads_per_sm", 682},
+                             {"pieces", {{"arg", 0}, {"dim", 1}}}}}};
+    variant["params"].push_back({{"kind", "group_threads"}});
+  }
   return kernel;
 }
 
@@ -79,6 +104,7 @@ int main(int argc, char **argv) {
   UnitWriter writer = addBiasUnit();
   writer.manifest["kernels"].push_back(raggedKernel());
   writer.manifest["kernels"].push_back(absentKernel());
+  writer.manifest["kernels"].push_back(sharedKernel());
   std::vector<uint8_t> unit = writer.finish();
   bool written =
       write(folder + "manifest.json", writer.manifest.dump(1)) &&
