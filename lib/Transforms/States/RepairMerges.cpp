@@ -75,7 +75,6 @@ public:
 
 private:
   bool collect(Value state);
-  bool isKnown(Value value);
   bool isInLoop(Value value) const;
   void clone(OpBuilder &b, Value state, IRMapping &mapping) const;
   Value mergeTo(Value running, Value state, Operation *user);
@@ -98,9 +97,11 @@ private:
 } // namespace
 
 bool MergeTree::collect(StringRef &why) {
-  bool isWhole = collect(root) && llvm::all_of(leaves, [&](Value leaf) {
-                   return isKnown(leaf);
-                 });
+  bool isWhole =
+      collect(root) && llvm::all_of(leaves, [&](Value leaf) {
+        return isKnownWithoutRows(
+            leaf, [&](Value value) { return isInLoop(value); }, reason);
+      });
   Operation *last = root.getDefiningOp();
   for (Operation *op : ops)
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
@@ -145,36 +146,6 @@ bool MergeTree::isInLoop(Value value) const {
     return isa<scf::ForOp>(op) &&
            op->isAncestor(value.getParentRegion()->getParentOp());
   });
-}
-
-/// True if what a loop computes of `value`, a leaf's lse or a number, needs no
-/// rows: lanes would wait for each other in the branch.
-bool MergeTree::isKnown(Value value) {
-  if (!isInLoop(value))
-    return true;
-  if (isa<BlockArgument>(value))
-    return !isa<StateType>(value.getType()) ||
-           refuse("a state is carried by another loop");
-  Operation *op = value.getDefiningOp();
-  if (auto made = dyn_cast<MakeStateOp>(op))
-    return isKnown(made.getLse());
-  bool isState = isa<StateType>(value.getType());
-  if (isState &&
-      !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
-    return refuse("a merged state is used again, or made in a branch");
-  WalkResult walk = op->walk([&](Operation *nested) {
-    for (Value operand : nested->getOperands()) {
-      bool isRow = isRowTile(operand.getType()) ||
-                   (isa<StateType>(operand.getType()) && !isState);
-      if (isRow)
-        refuse("its lses are computed from rows");
-      bool isInside = op->isAncestor(operand.getParentRegion()->getParentOp());
-      if (isRow || (!isInside && !isKnown(operand)))
-        return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  return !walk.wasInterrupted();
 }
 
 bool MergeTree::isNested(const MachineModel *machine) const {

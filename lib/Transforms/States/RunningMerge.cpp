@@ -56,20 +56,38 @@ MergeOp mlafix::getChunkedMerge(scf::ForOp loop, StringRef &reason) {
   return getRunningMerge(loop, reason);
 }
 
-/// True if what `loop` computes of `value`, a state's lse or a number, needs no
-/// rows.
-static bool needsNoRows(scf::ForOp loop, Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !loop->isProperAncestor(op))
-    return value != loop.getRegionIterArg(0);
-  if (auto made = dyn_cast<MakeStateOp>(op))
-    return needsNoRows(loop, made.getLse());
-  if (isa<StateType>(value.getType()) &&
-      !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
+bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
+                                StringRef &reason) {
+  auto refuse = [&](StringRef why) {
+    reason = why;
     return false;
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    return !isRowTile(operand.getType()) && needsNoRows(loop, operand);
+  };
+  if (!isInLoop(value))
+    return true;
+  if (isa<BlockArgument>(value))
+    return !isa<StateType>(value.getType()) ||
+           refuse("a state is carried by another loop");
+  Operation *op = value.getDefiningOp();
+  if (auto made = dyn_cast<MakeStateOp>(op))
+    return isKnownWithoutRows(made.getLse(), isInLoop, reason);
+  bool isState = isa<StateType>(value.getType());
+  if (isState &&
+      !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
+    return refuse("a merged state is used again, or made in a branch");
+  WalkResult walk = op->walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands()) {
+      bool isRow = isRowTile(operand.getType()) ||
+                   (isa<StateType>(operand.getType()) && !isState);
+      if (isRow)
+        refuse("its lses are computed from rows");
+      bool isInside = op->isAncestor(operand.getParentRegion()->getParentOp());
+      if (isRow ||
+          (!isInside && !isKnownWithoutRows(operand, isInLoop, reason)))
+        return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
   });
+  return !walk.wasInterrupted();
 }
 
 /// Elements of the longest row that an iteration of `loop` loads.
@@ -87,9 +105,13 @@ bool mlafix::isWeighedOnce(scf::ForOp loop, const MachineModel &machine) {
   StringRef reason;
   MergeOp merge =
       isLeftToUnroll(loop, machine) ? MergeOp() : getChunkedMerge(loop, reason);
+  auto isInLoop = [&](Value value) {
+    return loop->isAncestor(value.getParentRegion()->getParentOp());
+  };
   return merge && getMostElements(loop) >= machine.weighedOnceElements &&
          llvm::all_of(merge.getStates(), [&](Value state) {
-           return state == loop.getRegionIterArg(0) || needsNoRows(loop, state);
+           return state == loop.getRegionIterArg(0) ||
+                  isKnownWithoutRows(state, isInLoop, reason);
          });
 }
 

@@ -50,6 +50,12 @@ bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);
 /// become one.
 bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
 
+/// True if what is computed of `value`, a state's lse or a number, where
+/// `isInLoop` holds, needs no rows; false, and the reason, else.
+bool isKnownWithoutRows(mlir::Value value,
+                        llvm::function_ref<bool(mlir::Value)> isInLoop,
+                        llvm::StringRef &reason);
+
 /// True if mlafix-chunk-merges has each state of `loop` be weighed once,
 /// against the largest lse of all, which is found first: lses that are computed
 /// from no rows, of rows that are long enough.
