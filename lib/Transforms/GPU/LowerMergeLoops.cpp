@@ -63,6 +63,28 @@ static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
   return loop;
 }
 
+/// True if lanes share the chunks of `op`: all of them load the only one.
+static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value first = x.add(op.getLower(), x.constant(op.getStep()));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, op.getUpper(),
+                               first);
+}
+
+/// The largest number of the lanes where `isLong` holds, else this lane's own.
+static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
+                            Value number, int64_t lanes, Value mask) {
+  auto branch = scf::IfOp::create(b, loc, number.getType(), isLong,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, number);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, buildLargest(b, loc, number, lanes, mask));
+  return branch.getResult(0);
+}
+
 /// The same of a row that no groups share: its lanes do where they are a power
 /// of two, else each goes through all chunks.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
@@ -72,14 +94,16 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
   b.setInsertionPoint(op);
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
+  Value isLong = hasSeveralChunks(b, op);
+  Value together = x.select(isLong, x.constant(inWarp), x.constant(1));
   Value step = x.constant(op.getStep());
-  Value lane = x.band(row.getLane(), x.constant(inWarp - 1));
+  Value lane = x.band(row.getLane(), x.sub(together, x.constant(1)));
   scf::ForOp loop =
-      lowerToLargest(b, op, x.mul(step, x.constant(inWarp)), x.mul(step, lane));
+      lowerToLargest(b, op, x.mul(step, together), x.mul(step, lane));
   Value own = loop.getResult(0);
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(own.getUses(), [](OpOperand &use) { return &use; });
-  Value all = buildLargest(b, loc, own, inWarp, row.getMask());
+  Value all = buildLargestIf(b, loc, isLong, own, inWarp, row.getMask());
   for (OpOperand *use : uses)
     use->set(all);
 }
@@ -185,10 +209,7 @@ void MergeLoopLowering::run() {
 void MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
   F32Builder f(b, loc);
-  // A group alone that has one chunk: its lanes all load that.
-  Value isLong =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, op.getUpper(),
-                            x.add(op.getLower(), x.constant(op.getStep())));
+  Value isLong = hasSeveralChunks(b, op);
   Value alone = x.select(isLong, x.i32(inWarp), x.i32(1));
   Value together = x.select(isShared(), x.i32(inAnyBlock()), alone);
   Value lane = x.band(member, x.sub(together, x.i32(1)));
@@ -216,13 +237,8 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   b.setInsertionPointToStart(branch.thenBlock());
   scf::YieldOp::create(b, loc, tellGroups(own, tells));
   b.setInsertionPointToStart(branch.elseBlock());
-  auto row = scf::IfOp::create(b, loc, own.getType(), isLong,
-                               /*withElseRegion=*/true);
-  scf::YieldOp::create(b, loc, row.getResult(0));
-  b.setInsertionPointToStart(row.thenBlock());
-  scf::YieldOp::create(b, loc, buildLargest(b, loc, own, inWarp, x.i32(-1)));
-  b.setInsertionPointToStart(row.elseBlock());
-  scf::YieldOp::create(b, loc, own);
+  scf::YieldOp::create(b, loc,
+                       buildLargestIf(b, loc, isLong, own, inWarp, x.i32(-1)));
 }
 
 /// Every thread has the largest number of its row: those that `tells` holds for
