@@ -198,9 +198,9 @@ def _atomic(threads: Threads, one: Instruction) -> None:
     if name not in functions:
         raise PtxError("an atomic operation that is not known")
     before = np.zeros_like(value)
+    shared = _space(one) == "shared"
     for i in range(value.size):
         at, thread = addresses[i : i + 1], threads.chosen[i : i + 1]
-        shared = _space(one) == "shared"
         old = (threads.blocks.shared.load(thread, at, size) if shared else _memory(threads).load(at, size)).view(TYPES[kind])
         before[i : i + 1] = old
         made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind]).view(f"uint{size * 8}")

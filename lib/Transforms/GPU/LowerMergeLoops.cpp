@@ -11,6 +11,7 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
 #include "lib/Transforms/States/MergeStates.h"
+#include "lib/Transforms/States/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -85,8 +86,8 @@ static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
   return branch.getResult(0);
 }
 
-/// The same of a row that no groups share: its lanes do where they are a power
-/// of two, else each goes through all chunks.
+/// Finds the largest number for a row that no groups share: its lanes share the
+/// chunks where they are a power of two, else each goes through all of them.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -101,11 +102,10 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
   scf::ForOp loop =
       lowerToLargest(b, op, x.mul(step, together), x.mul(step, lane));
   Value own = loop.getResult(0);
-  SmallVector<OpOperand *> uses =
-      llvm::map_to_vector(own.getUses(), [](OpOperand &use) { return &use; });
   Value all = buildLargestIf(b, loc, isLong, own, inWarp, row.getMask());
-  for (OpOperand *use : uses)
-    use->set(all);
+  b.replaceUsesWithIf(own, all, [&](OpOperand &use) {
+    return !all.getDefiningOp()->isAncestor(use.getOwner());
+  });
 }
 
 /// Of a pack in shared memory, all of whose buffers begin at multiples of 16
@@ -115,17 +115,17 @@ static llvm::MaybeAlign alignmentOf(VectorType pack) {
       16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
 }
 
+/// Chunks that the first group adds in one iteration (Few rows of many splits,
+/// docs/Experiments.md): a group for each of 32 states is one iteration.
+constexpr int64_t kAddedChunks = 8;
+
+namespace {
 /// The values numbered `index` of all threads, in shared memory.
 struct Place {
   Value buffer;
   int64_t index;
 };
 
-/// Chunks that the first group adds in one iteration (Few rows of many splits,
-/// docs/Experiments.md): a group for each of 32 states is one iteration.
-constexpr int64_t kAddedChunks = 8;
-
-namespace {
 /// Makes an scf.for of a merge loop whose rows are packs, in a layout of lane
 /// groups: group g computes the chunks g, g + groups, …; the groups leave
 /// theirs in shared memory, and the first group merges them in the order of one
@@ -393,18 +393,6 @@ SmallVector<Value> MergeLoopLowering::read(ArrayRef<Place> places,
   return values;
 }
 
-/// Has LLVM unroll `loop`.
-static void unroll(scf::ForOp loop, int64_t factor) {
-  MLIRContext *context = loop.getContext();
-  auto count = IntegerAttr::get(IntegerType::get(context, 32), factor);
-  auto annotation =
-      LLVM::LoopUnrollAttr::get(context, {}, count, {}, {}, {}, {}, {});
-  // Upstream's conversions take it along to the branch that ends the loop.
-  loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
-                                       context, {}, {}, {}, annotation, {}, {},
-                                       {}, {}, {}, {}, {}, {}, {}, {}, {}));
-}
-
 /// The first group merges the chunks of all groups, the others keep what they
 /// have. An iteration merges several chunks, so that their weights are computed
 /// side by side; chunks that are added wait for no weights, so that more of
@@ -424,7 +412,10 @@ SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
       scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(collected), running);
   scf::YieldOp::create(b, loc, loop.getResults());
   if (op.getToFirst())
-    unroll(loop, kAddedChunks / collected);
+    setUnrolling(loop, LLVM::LoopUnrollAttr::get(
+                           b.getContext(), /*disable=*/{},
+                           b.getI32IntegerAttr(kAddedChunks / collected), {},
+                           {}, {}, {}, {}));
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<SmallVector<Value>> chunks;
   for (int64_t i = 0; i < collected; ++i) {

@@ -515,16 +515,19 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
   int64_t needed = countPacks(shape, pack);
   int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
                                       machine.groupedPacks);
-  for (int64_t groups = machine.mostGroups;; groups /= 2) {
-    auto layout = LayoutAttr::get(context, llvm::divideCeil(needed, packs),
-                                  packs, pack, /*rows=*/1, groups);
+  int64_t groups = machine.mostGroups;
+  auto layout = [&] {
+    return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs,
+                           pack, /*rows=*/1, groups);
+  };
+  auto fits = [&] {
     // A place for the largest maximum, and a chunk's maximum, sum and elements.
     int64_t floats = 1 + 2 + packs * pack;
-    if (loops * floats * 4 * layout.getThreads() <= kMostShared || groups == 2)
-      return layout;
-    if (packs > 1) {
-      packs = 1;
-      groups *= 2; // as many as before
-    }
-  }
+    return loops * floats * 4 * layout().getThreads() <= kMostShared;
+  };
+  if (!fits())
+    packs = 1;
+  while (groups > 2 && !fits())
+    groups /= 2;
+  return layout();
 }

@@ -407,8 +407,7 @@ static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
 }
 
 /// `value`, a scalar or a vector, or the neutral element where it does not
-/// exist
-/// (`exists` is null: it always does).
+/// exist (`exists` is null: it always does).
 static Value orNeutral(OpBuilder &b, Location loc, ReduceKind kind, Value value,
                        Value exists) {
   if (!exists)

@@ -228,14 +228,10 @@ Value MergeTree::rewrite(Value reference) {
 /// Has LLVM unroll no loop of `branch`, where few rows come.
 static void keepSmall(scf::IfOp branch) {
   MLIRContext *context = branch.getContext();
-  auto unroll = LLVM::LoopUnrollAttr::get(
+  auto none = LLVM::LoopUnrollAttr::get(
       context, /*disable=*/BoolAttr::get(context, true), {}, {}, {}, {}, {},
       {});
-  auto annotation = LLVM::LoopAnnotationAttr::get(
-      context, {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
-  // Upstream's conversions take it along to the branch that ends the loop.
-  branch.walk(
-      [&](scf::ForOp loop) { loop->setAttr("loop_annotation", annotation); });
+  branch.walk([&](scf::ForOp loop) { setUnrolling(loop, none); });
 }
 
 /// True if a state's payload does not count for `user`.

@@ -139,6 +139,13 @@ IRMapping mlafix::cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
   return mapping;
 }
 
+void mlafix::setUnrolling(scf::ForOp loop, LLVM::LoopUnrollAttr how) {
+  // Upstream's conversions take it along to the branch that ends the loop.
+  loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
+                                       loop.getContext(), {}, {}, {}, how, {},
+                                       {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));
+}
+
 uint64_t mlafix::countOps(scf::ForOp loop) {
   uint64_t count = 0;
   loop.getBody()->walk([&](Operation *) { ++count; });

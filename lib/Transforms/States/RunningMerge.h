@@ -11,6 +11,7 @@
 #include "dialect/Mlafix.h"
 #include "lib/Machine/MachineModel.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -60,6 +61,9 @@ bool isKnownWithoutRows(mlir::Value value,
 /// against the largest lse of all, which is found first: lses that are computed
 /// from no rows, of rows that are long enough.
 bool isWeighedOnce(mlir::scf::ForOp loop, const MachineModel &machine);
+
+/// Says how LLVM is to unroll `loop`.
+void setUnrolling(mlir::scf::ForOp loop, mlir::LLVM::LoopUnrollAttr how);
 
 /// Ops in the body of `loop`, those of loops inside it too.
 uint64_t countOps(mlir::scf::ForOp loop);
