@@ -116,7 +116,7 @@ def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
     grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of the same lanes as fit
     `group_threads`, a parameter of the launch, into its threads. All threads of a block take part in the exchange of
     chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group computes what
-    follows the last merge loop.
+    follows the last merge loop. Each thread of a block's first warp prefetches a line of small tensors.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>

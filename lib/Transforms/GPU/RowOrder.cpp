@@ -111,9 +111,9 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
   return tables;
 }
 
-/// Prefetches line `block` of `table`, if it has so many.
+/// Prefetches the line numbered `line` of `table`, if it has so many.
 static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
-                         Value block) {
+                         Value line) {
   Location loc = kernel.getLoc();
   IndexBuilder x(b, loc);
   auto type = cast<MemRefType>(table.getType());
@@ -121,7 +121,7 @@ static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
   Value lines = arith::TruncIOp::create(
       b, loc, b.getI32Type(),
       TableLinesOp::create(b, loc, b.getI64Type(), table));
-  Value exists = x.ult(block, lines);
+  Value exists = x.ult(line, lines);
   if (kernel.isArgOptional(table.getArgNumber()))
     exists = x.band(exists, PresentOp::create(b, loc, table));
   auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
@@ -129,7 +129,7 @@ static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   SmallVector<Value> indices(type.getRank(), x.constant(0));
   indices.back() =
-      x.mul(x.toIndex(block), x.constant(limits::tableLineBytes / bytes));
+      x.mul(x.toIndex(line), x.constant(limits::tableLineBytes / bytes));
   memref::PrefetchOp::create(b, loc, table, indices, /*isWrite=*/false,
                              /*localityHint=*/2, /*isDataCache=*/true);
 }
@@ -143,12 +143,16 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
     return;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  Value isFirst =
-      x.compare(arith::CmpIPredicate::eq, buildThreadId(b, loc), x.i32(0));
+  // Groups that share rows leave fewer blocks than a tensor may have lines.
+  bool isGrouped = kernel.getLayoutAttr().isGrouped();
+  Value thread = buildThreadId(b, loc);
+  Value isFirst = x.ult(thread, x.i32(isGrouped ? limits::warpThreads : 1));
   auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
-  Value block = buildBlockId(b, loc);
+  Value line = buildBlockId(b, loc);
+  if (isGrouped)
+    line = x.add(x.mul(thread, buildGridSize(b, loc)), line);
   for (BlockArgument table : tables)
-    prefetchLine(b, kernel, table, block);
+    prefetchLine(b, kernel, table, line);
 }

@@ -20,8 +20,10 @@ mlir::Value buildIsTransposed(mlir::OpBuilder &b, KernelOp kernel,
                               ForallOp forall);
 
 /// Prefetches the small tensors of which the rows of `forall` load scalars: the
-/// first thread of each block one line of each, until all lines are prefetched.
-/// To be executed by every thread before it waits for the preceding grid.
+/// first thread of each block one line of each, until all lines are prefetched;
+/// in a layout of lane groups, whose blocks may be fewer, each thread of its
+/// first warp. To be executed by every thread before it waits for the preceding
+/// grid.
 void prefetchTables(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall);
 
 } // namespace mlafix

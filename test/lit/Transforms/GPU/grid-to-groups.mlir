@@ -40,4 +40,38 @@ module attributes {mlafix.target = "sm_90"} {
       mlafix.store %acc, %out[%t] : !tile, !rows
     }
   }
+
+  // The threads of a block's first warp prefetch a line of the lses each, and all blocks together all lines.
+  // CHECK-LABEL: mlafix.kernel @lines
+  // CHECK: %[[EARLY:.*]] = arith.cmpi ult, %[[THREAD:.*]], %c32_i32
+  // CHECK: scf.if %[[EARLY]] {
+  // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.x
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[THREAD]], %[[BLOCKS]]
+  // CHECK: %[[LINE:.*]] = arith.addi %[[FIRST]], %{{.*}}
+  // CHECK: %[[LINES:.*]] = mlafix.table_lines %e
+  // CHECK: %[[COUNT:.*]] = arith.trunci %[[LINES]]
+  // CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[LINE]], %[[COUNT]]
+  // CHECK: scf.if %[[EXISTS]] {
+  // CHECK: memref.prefetch %e
+  // CHECK: nvvm.griddepcontrol wait
+  mlafix.kernel @lines(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                       %x: !parts {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"},
+                       %e: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["k", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %out, %c0 : !rows
+    %k = memref.dim %x, %c0 : !parts
+    mlafix.forall (%t) in (%n) {
+      %low = arith.constant 0xFF800000 : f32
+      %zero = arith.constant 0.0 : f32
+      %zeros = mlafix.splat %zero : f32 -> !tile
+      %m, %s, %acc = mlafix.merge_loop %i = %c0 to %k step 1 init(%low, %zero, %zeros) : f32, f32, !tile attributes {base = #mlafix.base<e>} {
+        %v = mlafix.load %x[%i, %t] : !parts -> !tile
+        %lse = mlafix.load %e[%i, %t] : memref<?x?xf32, strided<[?, ?], offset: ?>> -> f32
+        %one = arith.constant 1.0 : f32
+        mlafix.yield %lse, %one, %v : f32, f32, !tile
+      }
+      mlafix.store %acc, %out[%t] : !tile, !rows
+    }
+  }
 }

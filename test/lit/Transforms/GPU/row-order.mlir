@@ -34,7 +34,7 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: %[[WHERE:.*]] = arith.select %[[IN]], %[[PAIR]], %[[ROW]]
     // CHECK: %[[H:.*]] = arith.andi %[[WHERE]], %c15
     // The first thread of block b prefetches line b of the lses.
-    // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+    // CHECK: %[[FIRST:.*]] = arith.cmpi ult, %{{.*}}, %c1_i32
     // CHECK: scf.if %[[FIRST]] {
     // CHECK: %[[LINES:.*]] = mlafix.table_lines %s
     // CHECK: %[[COUNT:.*]] = arith.trunci %[[LINES]] : i64 to i32
