@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/ChunkEnd.h"
+#include "lib/Transforms/GPU/OnlyChunk.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/States/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -17,6 +19,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -57,6 +60,9 @@ public:
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
   /// The same if there is such an iteration, else nothing in particular.
   SmallVector<Value> buildIfAny(OpBuilder &b, Location loc, Value index) const;
+  /// The same unless `condition` holds, which may be null.
+  SmallVector<Value> buildUnless(OpBuilder &b, Location loc, Value condition,
+                                 Value index) const;
 
   /// The results of its loads that the iteration uses.
   SmallVector<Value> carried;
@@ -64,6 +70,7 @@ public:
 private:
   bool collectMasks(StringRef &reason);
   void collectCarried();
+  SmallVector<Value> buildPoison(OpBuilder &b, Location loc) const;
   using BuildValues = function_ref<SmallVector<Value>()>;
   SmallVector<Value> buildBranch(OpBuilder &b, Location loc, Value condition,
                                  BuildValues then, BuildValues otherwise) const;
@@ -237,17 +244,28 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
       });
 }
 
+SmallVector<Value> ChunkLoads::buildPoison(OpBuilder &b, Location loc) const {
+  return llvm::map_to_vector(carried, [&](Value value) -> Value {
+    return ub::PoisonOp::create(b, loc, value.getType());
+  });
+}
+
 SmallVector<Value> ChunkLoads::buildIfAny(OpBuilder &b, Location loc,
                                           Value index) const {
   Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, index,
                                        loop.getUpperBound());
   return buildBranch(
       b, loc, exists, [&] { return build(b, loc, index); },
-      [&] {
-        return llvm::map_to_vector(carried, [&](Value value) -> Value {
-          return ub::PoisonOp::create(b, loc, value.getType());
-        });
-      });
+      [&] { return buildPoison(b, loc); });
+}
+
+SmallVector<Value> ChunkLoads::buildUnless(OpBuilder &b, Location loc,
+                                           Value condition, Value index) const {
+  if (!condition)
+    return build(b, loc, index);
+  return buildBranch(
+      b, loc, condition, [&] { return buildPoison(b, loc); },
+      [&] { return build(b, loc, index); });
 }
 
 /// The loop that finds the largest lse of what the loop around `end` merges;
@@ -279,15 +297,14 @@ static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
 }
 
 /// Has `loop` carry what `loads` loads of its next iteration, which is loaded
-/// before `next`; the loop that takes its place.
+/// before `next`, and at first `init`; the loop that takes its place.
 static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
-                             Operation *next) {
+                             SmallVector<Value> init, Operation *next) {
   IRRewriter rewriter(loop);
   Location loc = loop.getLoc();
   auto addStep = [&](Value index) -> Value {
     return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
   };
-  SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
   // Where the next chunk begins is carried, too: as a function of what the loop
   // counts it would be known ahead of the wait for the preceding grid, and the
   // second chunk would be prefetched beside the first (ScheduleGridWait.cpp).
@@ -303,6 +320,27 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
   };
   return cast<scf::ForOp>(*loop.replaceWithAdditionalYields(
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
+}
+
+/// Ops of a loop's body that is worth code of its own for a single chunk.
+constexpr uint64_t kMostSeparatedOps = 512;
+
+/// Where `loads`, of `loop`, have what `lses`, of `largest`, are for the same
+/// chunk; none if they lack one.
+static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
+                                                  ArrayRef<Value> lses,
+                                                  scf::ForOp loop,
+                                                  ArrayRef<Value> loads) {
+  SmallVector<size_t> numbers;
+  for (Value lse : lses) {
+    const Value *found = llvm::find_if(loads, [&](Value load) {
+      return areAlikeOfChunk(largest, lse, loop, load);
+    });
+    if (found == loads.end())
+      return std::nullopt;
+    numbers.push_back(found - loads.begin());
+  }
+  return numbers;
 }
 
 /// Loads ahead what the loop around `end` loads.
@@ -329,19 +367,44 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
       << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
                      "current one is merged",
                      loads.bytes);
+  // Lanes have chunks of their own: few of them branch alike.
+  ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
+                  /*branches=*/false);
+  const bool carriesLses = largest && lses.collect(reason);
+  IRRewriter b(largest ? largest : loop);
+  Location loc = loop.getLoc();
+  SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
+                               loop.getStep()};
+  std::optional<SmallVector<size_t>> own;
+  if (bool(largest) == carriesLses && countOps(loop) <= kMostSeparatedOps &&
+      (!largest || succeeded(moveValueDefinitions(b, bounds, largest))))
+    own = findOwn(largest, lses.carried, loop, loads.carried);
+  if (own)
+    remark::passed(loop.getLoc(), opts) << remark::add(
+        "groups of lanes that have one chunk each take code without loops");
+
+  b.setInsertionPoint(largest ? largest : loop);
+  Value hasOnlyChunk = own ? buildHasOnlyChunk(b, loop) : Value();
+  SmallVector<Value> firstLses;
+  if (carriesLses)
+    firstLses = lses.buildUnless(b, loc, hasOnlyChunk, largest.getLowerBound());
   SmallVector<Operation *> behind;
-  if (largest) {
-    // Lanes have chunks of their own: few of them branch alike.
-    ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
-                    /*branches=*/false);
-    if (lses.collect(reason))
-      largest = carryLoads(largest, lses, &largest.getBody()->front());
+  if (largest)
     behind = collectLargestLse(largest, loop);
-  }
-  loop = carryLoads(loop, loads, end);
+  b.setInsertionPoint(loop);
+  SmallVector<Value> first = loads.build(b, loc, loop.getLowerBound());
+  IRMapping known;
+  if (own)
+    for (auto [lse, number] : llvm::zip_equal(lses.carried, *own))
+      known.map(lse, first[number]);
+  loop = carryLoads(loop, loads, first, end);
   // Memory is at work meanwhile.
   for (Operation *op : behind)
     op->moveBefore(loop);
+  if (own)
+    separateOnlyChunk(behind, loop, hasOnlyChunk, end.getCondition(), known);
+  if (carriesLses)
+    carryLoads(largest, lses, firstLses, &largest.getBody()->front());
 }
 
 namespace {

@@ -163,7 +163,7 @@ private:
   int64_t inAnyBlock() const {
     return std::min(inWarp, LayoutAttr::kLeastGrouped);
   }
-  Value isShared() {
+  Value buildIsShared() {
     IndexBuilder x(b, loc);
     return x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
   }
@@ -188,11 +188,13 @@ private:
   int64_t collected; // chunks that the first group merges in one iteration
   /// Of the row (mlafix.row).
   Value group, groups, groupThreads, member;
+  Value isShared; // whether there are several groups
 };
 } // namespace
 
 void MergeLoopLowering::run() {
   b.setInsertionPoint(op);
+  isShared = buildIsShared();
   IndexBuilder x(b, loc);
   Value step = x.constant(op.getStep());
   Value stride = x.mul(step, x.toIndex(groups));
@@ -211,7 +213,7 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   F32Builder f(b, loc);
   Value isLong = hasSeveralChunks(b, op);
   Value alone = x.select(isLong, x.i32(inWarp), x.i32(1));
-  Value together = x.select(isShared(), x.i32(inAnyBlock()), alone);
+  Value together = x.select(isShared, x.i32(inAnyBlock()), alone);
   Value lane = x.band(member, x.sub(together, x.i32(1)));
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
@@ -231,7 +233,7 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   tells = arith::OrIOp::create(b, loc, tells, hasInit);
   scf::ForOp loop = lowerToLargest(b, op, stride, offset);
   Value own = loop.getResult(0);
-  auto branch = scf::IfOp::create(b, loc, own.getType(), isShared(),
+  auto branch = scf::IfOp::create(b, loc, own.getType(), isShared,
                                   /*withElseRegion=*/true);
   b.replaceAllUsesExcept(own, branch.getResult(0), branch);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -271,7 +273,7 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   Value place = x.toIndex(x.shr(member, x.i32(llvm::Log2_64(inAnyBlock()))));
   Value least = toOrdered(F32Builder(b, loc).negInf());
   Value buffer = allocShared(b, loc, {threads / inAnyBlock()}, least.getType());
-  auto shared = scf::IfOp::create(b, loc, isShared(), /*withElseRegion=*/false);
+  auto shared = scf::IfOp::create(b, loc, buildIsShared(), /*withElseRegion=*/false);
   b.setInsertionPointToStart(shared.thenBlock());
   Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
@@ -304,7 +306,7 @@ Value MergeLoopLowering::flipNegative(Value bits) {
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
   SmallVector<Place> places = publish(getExchanged(chunk));
-  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared(),
+  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared,
                                   /*withElseRegion=*/true);
   branch->setAttr(kChunkEndAttr, b.getUnitAttr());
   if (op.getToFirst())
@@ -357,7 +359,7 @@ SmallVector<Place> MergeLoopLowering::publish(ValueRange chunk) {
   IndexBuilder x(b, loc);
   SmallVector<Place> places = allocForThreads(chunk.getTypes());
   Value own = slotOf(group);
-  auto branch = scf::IfOp::create(b, loc, isShared(), /*withElseRegion=*/false);
+  auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   buildBarrierBehindFirst();

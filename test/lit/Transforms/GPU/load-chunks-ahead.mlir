@@ -236,3 +236,124 @@ mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n:
     }
   }
 }
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// Groups with one chunk each have code without loops, which takes the largest lse from the rows' own lses: others are then not loaded.
+// CHECK-LABEL: mlafix.kernel @only
+mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %out: !col {mlafix.dims = ["n"], mlafix.access = "write"},
+                    %n: index, %m: f32, %low: f32, %shared: i1, %group: index, %lane: index)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %inf = arith.constant 0xFF800000 : f32
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  %one = arith.constant dense<0.0> : vector<1xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[ANY:.*]] = arith.cmpi slt, %c0, %n : index
+    // CHECK: %[[SECOND:.*]] = arith.addi %c0, %c4 : index
+    // CHECK: %[[ONE:.*]] = arith.cmpi sle, %n, %[[SECOND]] : index
+    // CHECK: %[[ONLY:.*]] = arith.andi %[[ANY]], %[[ONE]] : i1
+    // CHECK: %[[OTHERS:.*]] = scf.if %[[ONLY]] -> (f32)
+    // CHECK-NEXT: ub.poison
+    // CHECK: else
+    // CHECK: vector.maskedload %l
+    // CHECK: %[[FIRST:.*]]:2 = scf.if %{{.*}} -> (f32, vector<4xf32>)
+    // CHECK: memref.alloca
+    // CHECK: %[[ALL:.*]] = scf.if %[[ONLY]] -> (f32)
+    // CHECK-NEXT: %[[EITHER:.*]] = scf.if %shared -> (f32)
+    // CHECK-NOT: {{scf.for|memref.alloca|vector.*load}}
+    // CHECK: arith.maximumf %m, %[[FIRST]]#0
+    // CHECK: nvvm.barrier
+    // CHECK: vector.reduction <add>, %[[FIRST]]#1
+    // CHECK: else
+    // CHECK: arith.maximumf %m, %[[FIRST]]#0
+    // CHECK: scf.yield %[[EITHER]]
+    // CHECK: else
+    // CHECK: scf.for {{.*}} iter_args(%{{[^ ]*}} = %m, %{{[^ ]*}} = %[[OTHERS]], %{{[^ ]*}} = %{{[^ ]*}})
+    // CHECK: scf.for
+    // CHECK: memref.store %[[ALL]], %out
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %i = arith.addi %k, %lane : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %v = vector.maskedload %l[%i], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %v[0] : f32 from vector<1xf32>
+      %lse = arith.select %exists, %e, %inf : f32
+      %larger = arith.maximumf %most, %lse : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %i = arith.addi %k, %group : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
+      %w = vector.maskedload %l[%i], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %w[0] : f32 from vector<1xf32>
+      %lse = arith.select %exists, %e, %inf : f32
+      %mask = vector.broadcast %exists : i1 to vector<4xi1>
+      %v = vector.maskedload %x[%i], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      %weight = arith.subf %lse, %own : f32
+      %sum = vector.reduction <add>, %v, %weight : vector<4xf32> into f32
+      %place = memref.alloca() : memref<4xf32, #gpu.address_space<workgroup>>
+      %merged = scf.if %shared -> (f32) {
+        memref.store %sum, %place[%c0] : memref<4xf32, #gpu.address_space<workgroup>>
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.addf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end, mlafix.largest_lse}
+      scf.yield %merged : f32
+    }
+    memref.store %all, %out[%t] : !col
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// The lses of other rows do for no code of its own.
+// CHECK-LABEL: mlafix.kernel @apart
+mlafix.kernel @apart(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant dense<0.0> : vector<1xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: vector.maskedload %l
+    // CHECK-NOT: ub.poison
+    // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (f32)
+    // CHECK: scf.for
+    // CHECK: nvvm.barrier
+    // CHECK: scf.for
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %i = arith.addi %k, %lane : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %v = vector.maskedload %l[%i], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %v[0] : f32 from vector<1xf32>
+      %larger = arith.maximumf %most, %e : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %i = arith.addi %k, %group : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
+      %j = arith.addi %i, %c4 : index
+      %w = vector.maskedload %l[%j], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %w[0] : f32 from vector<1xf32>
+      %sum = arith.subf %e, %own : f32
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.addf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end, mlafix.largest_lse}
+      scf.yield %merged : f32
+    }
+  }
+}

@@ -33,9 +33,9 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
   mlafix.forall (%t) in (%n) {
     %zeros = arith.constant dense<0.0> : vector<4xf32>
     mlafix.row groups(%g, %gs, %gt, %me) {
+      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // CHECK: %[[STRIDE:.*]] = arith.muli
       // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STRIDE]]
-      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // The first chunk waits for no reader of one before it.
       // CHECK: scf.if %[[SHARED]]
       // CHECK: %[[LATER:.*]] = arith.cmpi ne
@@ -71,6 +71,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
     // CHECK: nvvm.griddepcontrol
     nvvm.griddepcontrol wait
     mlafix.row groups(%g, %gs, %gt, %me) {
+      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // The first group alone knows what a loop before this one has made.
       // CHECK: arith.cmpf uno, %m, %m
       // CHECK: arith.select
@@ -78,7 +79,6 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
       // CHECK: %[[OWN:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[BEGIN]]) -> (f32)
       // CHECK: arith.maximumf
       // CHECK: largest_lse
-      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
       // CHECK: scf.if %[[SHARED]] -> (f32)
       // CHECK: scf.if
       // CHECK: arith.bitcast %[[OWN]] : f32 to i32
