@@ -311,6 +311,10 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
     `streamedLoads` is 1, loads of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their
     lines first.
 
+    A launch whose groups have one chunk each at most takes code of its own without loops, if a loop's body is no larger
+    than 512 ops: one for several groups, one for a group alone. The largest lse is then that of the lses that are
+    loaded with the rows, and others are not loaded.
+
     ```mlir
     // Before
     %r = scf.for %k = %c0 to %n step %c4 iter_args(%m = %m0) -> (f32) {
