@@ -325,12 +325,15 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
 /// Ops of a loop's body that is worth code of its own for a single chunk.
 constexpr uint64_t kMostSeparatedOps = 512;
 
-/// Where `loads`, of `loop`, have what `lses`, of `largest`, are for the same
-/// chunk; none if they lack one.
+/// Where `loads`, of `loop`, have what `lses`, of `largest` if there is one,
+/// are for the same chunk. None if they lack one, or if `loop` is too large for
+/// code of its own.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
+  if (countOps(loop) > kMostSeparatedOps)
+    return std::nullopt;
   SmallVector<size_t> numbers;
   for (Value lse : lses) {
     const Value *found = llvm::find_if(loads, [&](Value load) {
@@ -340,6 +343,12 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
       return std::nullopt;
     numbers.push_back(found - loads.begin());
   }
+  // Whether there is a single chunk is asked ahead of `largest`.
+  IRRewriter b(loop.getContext());
+  SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
+                               loop.getStep()};
+  if (largest && failed(moveValueDefinitions(b, bounds, largest)))
+    return std::nullopt;
   return numbers;
 }
 
@@ -371,19 +380,15 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
                   /*branches=*/false);
   const bool carriesLses = largest && lses.collect(reason);
-  IRRewriter b(largest ? largest : loop);
-  Location loc = loop.getLoc();
-  SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
-                               loop.getStep()};
   std::optional<SmallVector<size_t>> own;
-  if (bool(largest) == carriesLses && countOps(loop) <= kMostSeparatedOps &&
-      (!largest || succeeded(moveValueDefinitions(b, bounds, largest))))
+  if (carriesLses || !largest)
     own = findOwn(largest, lses.carried, loop, loads.carried);
   if (own)
     remark::passed(loop.getLoc(), opts) << remark::add(
         "groups of lanes that have one chunk each take code without loops");
 
-  b.setInsertionPoint(largest ? largest : loop);
+  OpBuilder b(largest ? largest : loop);
+  Location loc = loop.getLoc();
   Value hasOnlyChunk = own ? buildHasOnlyChunk(b, loop) : Value();
   SmallVector<Value> firstLses;
   if (carriesLses)

@@ -273,7 +273,8 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   Value place = x.toIndex(x.shr(member, x.i32(llvm::Log2_64(inAnyBlock()))));
   Value least = toOrdered(F32Builder(b, loc).negInf());
   Value buffer = allocShared(b, loc, {threads / inAnyBlock()}, least.getType());
-  auto shared = scf::IfOp::create(b, loc, buildIsShared(), /*withElseRegion=*/false);
+  auto shared =
+      scf::IfOp::create(b, loc, buildIsShared(), /*withElseRegion=*/false);
   b.setInsertionPointToStart(shared.thenBlock());
   Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);

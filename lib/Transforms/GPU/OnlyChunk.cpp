@@ -52,8 +52,8 @@ bool mlafix::areAlikeOfChunk(scf::ForOp loopOfX, Value x, scf::ForOp loopOfY,
                           });
 }
 
-/// Clones the only iteration of `loop`, but for what `mapping` has, and maps its
-/// results.
+/// Clones the only iteration of `loop`, but for what `mapping` has, and maps
+/// its results.
 static void cloneOnlyIteration(OpBuilder &b, scf::ForOp loop,
                                IRMapping &mapping) {
   mapping.map(loop.getInductionVar(), loop.getLowerBound());
@@ -93,9 +93,8 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp loop,
   auto branch =
       scf::IfOp::create(b, loc, types, hasOnlyChunk, /*withElseRegion=*/true);
   for (auto [value, result] : llvm::zip_equal(values, branch.getResults()))
-    value.replaceUsesWithIf(result, [&](OpOperand &use) {
-      return !isAround(use.getOwner());
-    });
+    value.replaceUsesWithIf(
+        result, [&](OpOperand &use) { return !isAround(use.getOwner()); });
 
   // A branch without results comes with terminators.
   auto begin = [&](Block *block) {

@@ -24,8 +24,8 @@ bool areAlikeOfChunk(mlir::scf::ForOp loopOfX, mlir::Value x,
                      mlir::scf::ForOp loopOfY, mlir::Value y);
 
 /// Branches by `hasOnlyChunk`, and then by `isShared`, both i1, to code without
-/// loops for what `before` and `loop` do. `known` maps values of only iterations
-/// to what has them already.
+/// loops for what `before` and `loop` do. `known` maps values of only
+/// iterations to what has them already.
 void separateOnlyChunk(llvm::ArrayRef<mlir::Operation *> before,
                        mlir::scf::ForOp loop, mlir::Value hasOnlyChunk,
                        mlir::Value isShared, const mlir::IRMapping &known);
