@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -111,3 +112,27 @@ def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels:
         check(results[0][0][0], results[0][1][0], v, np.where(empty.all(1, keepdims=True), -np.inf, lse) if name == "needed" else lse)
         for alone, among in zip(*results):
             np.testing.assert_array_equal(np.broadcast_to(alone[0], among.shape).view(np.int32), among.view(np.int32))
+
+
+def test_an_index_of_an_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, tmp_path: Path) -> None:
+    """The compiler asks once about each step, and not twice as often as about the step after it."""
+    steps = "            x = x * x + x\n" * 40
+    kernels = load(tmp_path, f"""
+@mlafix.kernel
+def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], lse: In[f32, "n s"]):
+    for t in grid("n"):
+        merged = identity("D")
+        for k in range(shape("s")):
+            x = k
+{steps}            x = max(min(x, shape("s") - 1), 0)
+            merged = merge(merged, load_state(v[t, k], lse[t, x]))
+        store_state(merged, out[t], out_lse[t])
+""")
+    v, lse = states(rng, 33, 128, F32)
+    x = np.arange(33)
+    for _ in range(40):
+        x = x * x + x  # which wraps
+    out, out_lse = device.poisoned((9, 128), F32), device.poisoned((9,), F32)
+    kernels.squares(out, out_lse, device.put(v), device.put(lse))
+    device.synchronize()
+    check(device.get(out), device.get(out_lse), v, lse[:, np.clip(x, 0, 32)])

@@ -327,12 +327,17 @@ constexpr uint64_t kMostSeparatedOps = 512;
 
 /// Where `loads`, of `loop`, have what `lses`, of `largest` if there is one,
 /// are for the same chunk. None if they lack one, or if `loop` is too large for
-/// code of its own.
+/// code of its own. Where groups have one chunk each, the lanes that share a
+/// group's chunks in `largest` have none but for the first, whose chunk is the
+/// group's, and only that lane tells what it has found.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
-  if (countOps(loop) > kMostSeparatedOps)
+  bool isAsLong =
+      !largest || (largest.getLowerBound() == loop.getLowerBound() &&
+                   largest.getUpperBound() == loop.getUpperBound());
+  if (!isAsLong || countOps(loop) > kMostSeparatedOps)
     return std::nullopt;
   SmallVector<size_t> numbers;
   for (Value lse : lses) {
@@ -407,7 +412,8 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   for (Operation *op : behind)
     op->moveBefore(loop);
   if (own)
-    separateOnlyChunk(behind, loop, hasOnlyChunk, end.getCondition(), known);
+    separateOnlyChunk(behind, largest, loop, hasOnlyChunk, end.getCondition(),
+                      known);
   if (carriesLses)
     carryLoads(largest, lses, firstLses, &largest.getBody()->front());
 }

@@ -26,30 +26,61 @@ Value mlafix::buildHasOnlyChunk(OpBuilder &b, scf::ForOp loop) {
   return arith::AndIOp::create(b, loc, any, one);
 }
 
-/// True if `value` is the number of a chunk's first iteration.
-static bool isChunk(scf::ForOp loop, Value value) {
-  auto sum = value.getDefiningOp<arith::AddIOp>();
-  return sum && llvm::is_contained(sum->getOperands(), loop.getInductionVar());
+/// The number of a chunk's first iteration in `loop`, which adds an offset to
+/// what it counts once; null if it adds more to that.
+static Value getChunk(scf::ForOp loop) {
+  Value chunk;
+  for (Operation *user : loop.getInductionVar().getUsers()) {
+    if (!isa<arith::AddIOp>(user))
+      continue;
+    if (chunk)
+      return Value();
+    chunk = user->getResult(0);
+  }
+  return chunk;
 }
+
+namespace {
+/// Compares values of two loops' chunks, each pair once.
+class ChunkComparison {
+public:
+  ChunkComparison(scf::ForOp loopOfX, scf::ForOp loopOfY)
+      : loopOfX(loopOfX), loopOfY(loopOfY), chunkOfX(getChunk(loopOfX)),
+        chunkOfY(getChunk(loopOfY)) {}
+
+  bool areAlike(Value x, Value y) {
+    if (x == y || (chunkOfX && chunkOfY && x == chunkOfX && y == chunkOfY))
+      return true;
+    auto known = answers.find({x, y});
+    if (known != answers.end())
+      return known->second;
+    bool alike = areComputedAlike(x, y);
+    answers.insert({{x, y}, alike});
+    return alike;
+  }
+
+private:
+  bool areComputedAlike(Value x, Value y) {
+    Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+    return a && b && loopOfX->isProperAncestor(a) &&
+           loopOfY->isProperAncestor(b) &&
+           cast<OpResult>(x).getResultNumber() ==
+               cast<OpResult>(y).getResultNumber() &&
+           OperationEquivalence::isEquivalentTo(
+               a, b, [&](Value p, Value q) { return success(areAlike(p, q)); },
+               /*markEquivalent=*/nullptr,
+               OperationEquivalence::IgnoreLocations);
+  }
+
+  scf::ForOp loopOfX, loopOfY;
+  Value chunkOfX, chunkOfY;
+  llvm::DenseMap<std::pair<Value, Value>, bool> answers;
+};
+} // namespace
 
 bool mlafix::areAlikeOfChunk(scf::ForOp loopOfX, Value x, scf::ForOp loopOfY,
                              Value y) {
-  if (x == y || (isChunk(loopOfX, x) && isChunk(loopOfY, y)))
-    return true;
-  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
-  return a && b && loopOfX->isProperAncestor(a) &&
-         loopOfY->isProperAncestor(b) && a->getName() == b->getName() &&
-         a->getAttrDictionary() == b->getAttrDictionary() &&
-         a->getPropertiesAsAttribute() == b->getPropertiesAsAttribute() &&
-         !a->getNumRegions() &&
-         llvm::equal(a->getResultTypes(), b->getResultTypes()) &&
-         cast<OpResult>(x).getResultNumber() ==
-             cast<OpResult>(y).getResultNumber() &&
-         a->getNumOperands() == b->getNumOperands() &&
-         llvm::all_of_zip(a->getOperands(), b->getOperands(),
-                          [&](Value p, Value q) {
-                            return areAlikeOfChunk(loopOfX, p, loopOfY, q);
-                          });
+  return ChunkComparison(loopOfX, loopOfY).areAlike(x, y);
 }
 
 /// Clones the only iteration of `loop`, but for what `mapping` has, and maps
@@ -69,9 +100,9 @@ static void cloneOnlyIteration(OpBuilder &b, scf::ForOp loop,
     mapping.map(result, mapping.lookupOrDefault(value));
 }
 
-void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp loop,
-                               Value hasOnlyChunk, Value isShared,
-                               const IRMapping &known) {
+void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
+                               scf::ForOp loop, Value hasOnlyChunk,
+                               Value isShared, const IRMapping &known) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   SmallVector<Operation *> ops(before);
@@ -109,8 +140,8 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp loop,
     begin(block);
     IRMapping mapping(known);
     for (Operation *op : ops) {
-      if (auto nested = dyn_cast<scf::ForOp>(op))
-        cloneOnlyIteration(b, nested, mapping);
+      if (op == largest || op == loop)
+        cloneOnlyIteration(b, cast<scf::ForOp>(op), mapping);
       else
         b.clone(*op, mapping);
     }

@@ -56,8 +56,10 @@ MergeOp mlafix::getChunkedMerge(scf::ForOp loop, StringRef &reason) {
   return getRunningMerge(loop, reason);
 }
 
-bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
-                                StringRef &reason) {
+/// The same; what is in `known` was asked about before, and not refused.
+static bool isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
+                               StringRef &reason,
+                               llvm::SmallPtrSetImpl<Operation *> &known) {
   auto refuse = [&](StringRef why) {
     reason = why;
     return false;
@@ -68,8 +70,10 @@ bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
     return !isa<StateType>(value.getType()) ||
            refuse("a state is carried by another loop");
   Operation *op = value.getDefiningOp();
+  if (!known.insert(op).second)
+    return true;
   if (auto made = dyn_cast<MakeStateOp>(op))
-    return isKnownWithoutRows(made.getLse(), isInLoop, reason);
+    return isKnownWithoutRows(made.getLse(), isInLoop, reason, known);
   bool isState = isa<StateType>(value.getType());
   if (isState &&
       !isa<LoadStateOp, IdentityOp, MaskOp, RebaseOp, arith::SelectOp>(op))
@@ -82,12 +86,18 @@ bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
         refuse("its lses are computed from rows");
       bool isInside = op->isAncestor(operand.getParentRegion()->getParentOp());
       if (isRow ||
-          (!isInside && !isKnownWithoutRows(operand, isInLoop, reason)))
+          (!isInside && !isKnownWithoutRows(operand, isInLoop, reason, known)))
         return WalkResult::interrupt();
     }
     return WalkResult::advance();
   });
   return !walk.wasInterrupted();
+}
+
+bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
+                                StringRef &reason) {
+  llvm::SmallPtrSet<Operation *, 16> known;
+  return ::isKnownWithoutRows(value, isInLoop, reason, known);
 }
 
 /// Elements of the longest row that an iteration of `loop` loads.

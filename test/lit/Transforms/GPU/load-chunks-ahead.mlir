@@ -357,3 +357,171 @@ mlafix.kernel @apart(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l:
     }
   }
 }
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// Nor do those a constant further than the number that a loop counts, which its chunks do not begin with.
+// CHECK-LABEL: mlafix.kernel @further
+mlafix.kernel @further(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant dense<0.0> : vector<1xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: vector.maskedload %l
+    // CHECK-NOT: ub.poison
+    // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (f32)
+    // CHECK: scf.for
+    // CHECK: nvvm.barrier
+    // CHECK: scf.for
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %i = arith.addi %k, %lane : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %v = vector.maskedload %l[%i], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %v[0] : f32 from vector<1xf32>
+      %larger = arith.maximumf %most, %e : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %i = arith.addi %k, %group : index
+      %exists = arith.cmpi slt, %i, %n : index
+      %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
+      %j = arith.addi %k, %c4 : index
+      %w = vector.maskedload %l[%j], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %w[0] : f32 from vector<1xf32>
+      %sum = arith.subf %e, %own : f32
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.addf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end, mlafix.largest_lse}
+      scf.yield %merged : f32
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// An index that is used again and again is compared once.
+// CHECK-LABEL: mlafix.kernel @powers
+mlafix.kernel @powers(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant dense<0.0> : vector<1xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: ub.poison
+    %own = scf.for %k = %c0 to %n step %c4 iter_args(%most = %m) -> (f32) {
+      %p0 = arith.addi %k, %lane : index
+      %p1 = arith.muli %p0, %p0 : index
+      %p2 = arith.muli %p1, %p1 : index
+      %p3 = arith.muli %p2, %p2 : index
+      %p4 = arith.muli %p3, %p3 : index
+      %p5 = arith.muli %p4, %p4 : index
+      %p6 = arith.muli %p5, %p5 : index
+      %p7 = arith.muli %p6, %p6 : index
+      %p8 = arith.muli %p7, %p7 : index
+      %p9 = arith.muli %p8, %p8 : index
+      %p10 = arith.muli %p9, %p9 : index
+      %p11 = arith.muli %p10, %p10 : index
+      %p12 = arith.muli %p11, %p11 : index
+      %p13 = arith.muli %p12, %p12 : index
+      %p14 = arith.muli %p13, %p13 : index
+      %p15 = arith.muli %p14, %p14 : index
+      %p16 = arith.muli %p15, %p15 : index
+      %p17 = arith.muli %p16, %p16 : index
+      %p18 = arith.muli %p17, %p17 : index
+      %p19 = arith.muli %p18, %p18 : index
+      %p20 = arith.muli %p19, %p19 : index
+      %p21 = arith.muli %p20, %p20 : index
+      %p22 = arith.muli %p21, %p21 : index
+      %p23 = arith.muli %p22, %p22 : index
+      %p24 = arith.muli %p23, %p23 : index
+      %p25 = arith.muli %p24, %p24 : index
+      %p26 = arith.muli %p25, %p25 : index
+      %p27 = arith.muli %p26, %p26 : index
+      %p28 = arith.muli %p27, %p27 : index
+      %p29 = arith.muli %p28, %p28 : index
+      %p30 = arith.muli %p29, %p29 : index
+      %p31 = arith.muli %p30, %p30 : index
+      %p32 = arith.muli %p31, %p31 : index
+      %p33 = arith.muli %p32, %p32 : index
+      %p34 = arith.muli %p33, %p33 : index
+      %p35 = arith.muli %p34, %p34 : index
+      %p36 = arith.muli %p35, %p35 : index
+      %p37 = arith.muli %p36, %p36 : index
+      %p38 = arith.muli %p37, %p37 : index
+      %p39 = arith.muli %p38, %p38 : index
+      %p40 = arith.muli %p39, %p39 : index
+      %exists = arith.cmpi slt, %p0, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %v = vector.maskedload %l[%p40], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %v[0] : f32 from vector<1xf32>
+      %larger = arith.maximumf %most, %e : f32
+      scf.yield %larger : f32
+    } {mlafix.largest_lse}
+    nvvm.barrier
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %q0 = arith.addi %k, %group : index
+      %q1 = arith.muli %q0, %q0 : index
+      %q2 = arith.muli %q1, %q1 : index
+      %q3 = arith.muli %q2, %q2 : index
+      %q4 = arith.muli %q3, %q3 : index
+      %q5 = arith.muli %q4, %q4 : index
+      %q6 = arith.muli %q5, %q5 : index
+      %q7 = arith.muli %q6, %q6 : index
+      %q8 = arith.muli %q7, %q7 : index
+      %q9 = arith.muli %q8, %q8 : index
+      %q10 = arith.muli %q9, %q9 : index
+      %q11 = arith.muli %q10, %q10 : index
+      %q12 = arith.muli %q11, %q11 : index
+      %q13 = arith.muli %q12, %q12 : index
+      %q14 = arith.muli %q13, %q13 : index
+      %q15 = arith.muli %q14, %q14 : index
+      %q16 = arith.muli %q15, %q15 : index
+      %q17 = arith.muli %q16, %q16 : index
+      %q18 = arith.muli %q17, %q17 : index
+      %q19 = arith.muli %q18, %q18 : index
+      %q20 = arith.muli %q19, %q19 : index
+      %q21 = arith.muli %q20, %q20 : index
+      %q22 = arith.muli %q21, %q21 : index
+      %q23 = arith.muli %q22, %q22 : index
+      %q24 = arith.muli %q23, %q23 : index
+      %q25 = arith.muli %q24, %q24 : index
+      %q26 = arith.muli %q25, %q25 : index
+      %q27 = arith.muli %q26, %q26 : index
+      %q28 = arith.muli %q27, %q27 : index
+      %q29 = arith.muli %q28, %q28 : index
+      %q30 = arith.muli %q29, %q29 : index
+      %q31 = arith.muli %q30, %q30 : index
+      %q32 = arith.muli %q31, %q31 : index
+      %q33 = arith.muli %q32, %q32 : index
+      %q34 = arith.muli %q33, %q33 : index
+      %q35 = arith.muli %q34, %q34 : index
+      %q36 = arith.muli %q35, %q35 : index
+      %q37 = arith.muli %q36, %q36 : index
+      %q38 = arith.muli %q37, %q37 : index
+      %q39 = arith.muli %q38, %q38 : index
+      %q40 = arith.muli %q39, %q39 : index
+      %exists = arith.cmpi slt, %q0, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<1xi1>
+      %w = vector.maskedload %l[%q40], %mask, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+      %e = vector.extract %w[0] : f32 from vector<1xf32>
+      %sum = arith.subf %e, %own : f32
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.addf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end, mlafix.largest_lse}
+      scf.yield %merged : f32
+    }
+  }
+}
