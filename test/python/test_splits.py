@@ -136,3 +136,30 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
     kernels.squares(out, out_lse, device.put(v), device.put(lse))
     device.synchronize()
     check(device.get(out), device.get(out_lse), v, lse[:, np.clip(x, 0, 32)])
+
+
+def test_a_merged_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, kernels: ModuleType, tmp_path: Path) -> None:
+    """The same of what is made of a loop's result ahead of the next loop; its steps change nothing."""
+    steps = "        most = most * 0.5 + most * 0.5\n" * 40
+    module = load(tmp_path, f"""
+@mlafix.kernel
+def halves(out: Out[f32, "n D"], out_lse: Out[f32, "n"], first_lse: Out[f32, "n"], v: In[f32, "n s D"], lse: In[f32, "n s"]):
+    for t in grid("n"):
+        merged = identity("D")
+        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k]))
+        most = lse_of(merged)
+{steps}        for k in range(shape("s")):
+            merged = merge(merged, load_state(v[t, k], lse[t, k]))
+        store_state(merged, out[t], out_lse[t])
+        first_lse[t] = most
+""")
+    v, lse = (device.put(array) for array in states(rng, 33, 128, F32))
+    out, out_lse, first_lse = device.poisoned((9, 128), F32), device.poisoned((9,), F32), device.poisoned((9,), F32)
+    module.halves(out, out_lse, first_lse, v, lse)
+    device.synchronize()
+    want_out, want_lse = device.poisoned((9, 128), F32), device.poisoned((9,), F32)
+    kernels.one(want_out, want_lse, v, lse)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(first_lse).view(np.int32), device.get(want_lse).view(np.int32))
+    np.testing.assert_allclose(device.get(out), device.get(want_out), rtol=4e-6, atol=2e-6)

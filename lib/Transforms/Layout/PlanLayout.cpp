@@ -207,8 +207,9 @@ private:
 
 /// True if something else than the beginning of a later merge loop needs
 /// `merged`, what a merge loop gives, before `last`, the last of them: of the
-/// groups of a row, the first alone knows it.
-static bool isNeededByGroups(Value merged, MergeLoopOp last) {
+/// groups of a row, the first alone knows it. Not by way of what is in `seen`.
+static bool isNeededByGroups(Value merged, MergeLoopOp last,
+                             llvm::SmallPtrSetImpl<Operation *> &seen) {
   return llvm::any_of(merged.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     Operation *op = last->getBlock()->findAncestorOpInBlock(*user);
@@ -216,9 +217,11 @@ static bool isNeededByGroups(Value merged, MergeLoopOp last) {
       return false;
     if (auto loop = dyn_cast<MergeLoopOp>(user))
       return use.getOperandNumber() < loop.getInit().getBeginOperandIndex();
+    if (!seen.insert(user).second)
+      return false;
     return op != user || op->getNumRegions() || !isPure(op) ||
            llvm::any_of(op->getResults(), [&](Value result) {
-             return isNeededByGroups(result, last);
+             return isNeededByGroups(result, last, seen);
            });
   });
 }
@@ -241,10 +244,11 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   if (walk.wasInterrupted())
     return false;
   SmallVector<MergeLoopOp> loops(forall.getOps<MergeLoopOp>());
+  llvm::SmallPtrSet<Operation *, 16> seen;
   return llvm::none_of(ArrayRef(loops).drop_back(), [&](MergeLoopOp loop) {
     return !loop.isOfNumbers() &&
            llvm::any_of(loop.getResults(), [&](Value merged) {
-             return isNeededByGroups(merged, loops.back());
+             return isNeededByGroups(merged, loops.back(), seen);
            });
   });
 }
