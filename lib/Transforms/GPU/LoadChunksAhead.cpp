@@ -322,39 +322,28 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// Ops of a loop's body that is worth code of its own for a single chunk.
-constexpr uint64_t kMostSeparatedOps = 512;
-
-/// Where `loads`, of `loop`, have what `lses`, of `largest` if there is one,
-/// are for the same chunk. None if they lack one, or if `loop` is too large for
-/// code of its own. Where groups have one chunk each, the lanes that share a
+/// Where the loads of `loop` have what the lses of `largest`, if there is one,
+/// are for the same chunk. None if they lack one, or if two copies of `loop`
+/// would be too much. Where groups have one chunk each, the lanes that share a
 /// group's chunks in `largest` have none but for the first, whose chunk is the
 /// group's, and only that lane tells what it has found.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
-  bool isAsLong =
-      !largest || (largest.getLowerBound() == loop.getLowerBound() &&
-                   largest.getUpperBound() == loop.getUpperBound());
-  if (!isAsLong || countOps(loop) > kMostSeparatedOps)
+  if (2 * countOps(loop) > kMostUnrolledOps)
     return std::nullopt;
-  SmallVector<size_t> numbers;
-  for (Value lse : lses) {
-    const Value *found = llvm::find_if(loads, [&](Value load) {
-      return areAlikeOfChunk(largest, lse, loop, load);
-    });
-    if (found == loads.end())
-      return std::nullopt;
-    numbers.push_back(found - loads.begin());
-  }
+  if (!largest)
+    return SmallVector<size_t>();
   // Whether there is a single chunk is asked ahead of `largest`.
   IRRewriter b(loop.getContext());
   SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
                                loop.getStep()};
-  if (largest && failed(moveValueDefinitions(b, bounds, largest)))
+  if (largest.getLowerBound() != bounds[0] ||
+      largest.getUpperBound() != bounds[1] ||
+      failed(moveValueDefinitions(b, bounds, largest)))
     return std::nullopt;
-  return numbers;
+  return findOfChunk(largest, lses, loop, loads);
 }
 
 /// Loads ahead what the loop around `end` loads.

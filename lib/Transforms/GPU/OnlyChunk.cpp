@@ -78,9 +78,21 @@ private:
 };
 } // namespace
 
-bool mlafix::areAlikeOfChunk(scf::ForOp loopOfX, Value x, scf::ForOp loopOfY,
-                             Value y) {
-  return ChunkComparison(loopOfX, loopOfY).areAlike(x, y);
+std::optional<SmallVector<size_t>> mlafix::findOfChunk(scf::ForOp loop,
+                                                       ArrayRef<Value> values,
+                                                       scf::ForOp other,
+                                                       ArrayRef<Value> among) {
+  ChunkComparison comparison(loop, other);
+  SmallVector<size_t> numbers;
+  for (Value value : values) {
+    const Value *found = llvm::find_if(among, [&](Value candidate) {
+      return comparison.areAlike(value, candidate);
+    });
+    if (found == among.end())
+      return std::nullopt;
+    numbers.push_back(found - among.begin());
+  }
+  return numbers;
 }
 
 /// Clones the only iteration of `loop`, but for what `mapping` has, and maps

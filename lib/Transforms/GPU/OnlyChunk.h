@@ -17,11 +17,13 @@ namespace mlafix {
 /// group of lanes then has one chunk at most.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// True if `x`, in the body of a loop over chunks, and `y`, in that of another
-/// one, are the same of one chunk: both loops add an offset to what they count.
-/// Of loads, that nothing is stored meanwhile.
-bool areAlikeOfChunk(mlir::scf::ForOp loopOfX, mlir::Value x,
-                     mlir::scf::ForOp loopOfY, mlir::Value y);
+/// Where `among`, in the body of the loop over chunks `other`, are the values
+/// that `values` are in that of `loop` for the same chunk: both loops add an
+/// offset to what they count. None if one is missing. Of loads, that nothing is
+/// stored meanwhile.
+std::optional<llvm::SmallVector<size_t>>
+findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
+            mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);
 
 /// Branches by `hasOnlyChunk`, and then by `isShared`, both i1, to code without
 /// loops for what `before` and `loop` do. `before` begins with the loop
