@@ -7,6 +7,7 @@ NVIDIA's: `start` comes before anything asks for one.
 from __future__ import annotations
 
 import ctypes
+import os
 import subprocess
 import traceback
 import weakref
@@ -23,8 +24,8 @@ from .memory import Memory
 from .text import Entry, PtxError, parse
 
 _SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
-# Few, so that blocks have more than one thing to do.
-MULTIPROCESSORS = 3
+# Few, so that blocks have more than one thing to do; with many, lane groups are as small as on a GPU.
+MULTIPROCESSORS = int(os.environ.get("MLAFIX_TEST_MULTIPROCESSORS", "3"))
 # DLPack's codes of types that numpy has no kind of its own for.
 _CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
 _KINDS = {"i": 0, "u": 1, "f": 2}

@@ -1,6 +1,7 @@
 """Where the operations run, and how arrays get there: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
 
-MLAFIX_TEST_DEVICE=ptx in the environment: that alone. Kernels are compiled for sm_90, and their PTX is executed in this process (test/ptx).
+MLAFIX_TEST_DEVICE=ptx in the environment: that alone. Kernels are compiled for sm_90, and their PTX is executed in this process (test/ptx), as on a GPU of
+MLAFIX_TEST_MULTIPROCESSORS, 3 unless that is set.
 Tests make numpy arrays, `put` them on a device with the same strides, and `get` results back as numpy.
 """
 

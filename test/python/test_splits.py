@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -57,7 +58,7 @@ def needed(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[T, "n s D"], lse:
         store_state(merged, out[t], out_lse[t])
 """
 NAMES = ["one", "behind_the_first", "in_turn", "needed"]
-SPLITS = [0, 1, 3, 4, 5, 32, 33, 130]
+SPLITS = [0, 1, 3, 4, 5, 32, 33, 100, 130]
 
 
 @pytest.fixture(scope="module")
@@ -92,26 +93,44 @@ def check(out: np.ndarray, out_lse: np.ndarray, v: np.ndarray, lse: np.ndarray) 
     np.testing.assert_allclose(out_lse, want_lse, rtol=2e-6, atol=2e-6)
 
 
+def run(device: Device, kernel: Callable[..., None], v: np.ndarray, lse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    out, out_lse = device.poisoned((len(v), v.shape[-1]), F32), device.poisoned((len(v),), F32)
+    kernel(out, out_lse, device.put(v), device.put(lse))
+    device.synchronize()
+    return device.get(out), device.get(out_lse)
+
+
 @pytest.mark.parametrize("dim, dtype", [(64, F32), (96, F32), (128, BF16), (128, F32), (512, BF16), (512, F32)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_any_number_of_groups(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
     """Rows alone, which many groups share, and among others, which few or none do."""
+    kernel = getattr(kernels, name)
     times = {"cuda": 300, "ptx": 6}.get(device.name, 10)
     for splits in [0, 3, 33] if device.name == "ptx" else SPLITS:
         if splits == 0 and name == "behind_the_first":
             continue
         v, lse = states(rng, splits, dim, dtype)
-        results = []
-        for count in (1, times):
-            given = [device.put(np.tile(x, (count, *[1] * (x.ndim - 1)))) for x in (v, lse)]
-            out, out_lse = device.poisoned((9 * count, dim), F32), device.poisoned((9 * count,), F32)
-            getattr(kernels, name)(out, out_lse, *given)
-            device.synchronize()
-            results.append((device.get(out).reshape(count, 9, dim), device.get(out_lse).reshape(count, 9)))
+        alone, alone_lse = run(device, kernel, v, lse)
+        among, among_lse = run(device, kernel, *(np.tile(x, (times, *[1] * (x.ndim - 1))) for x in (v, lse)))
         empty = np.where(np.isposinf(lse), -np.inf, lse) <= 1
-        check(results[0][0][0], results[0][1][0], v, np.where(empty.all(1, keepdims=True), -np.inf, lse) if name == "needed" else lse)
-        for alone, among in zip(*results):
-            np.testing.assert_array_equal(np.broadcast_to(alone[0], among.shape).view(np.int32), among.view(np.int32))
+        check(alone, alone_lse, v, np.where(empty.all(1, keepdims=True), -np.inf, lse) if name == "needed" else lse)
+        np.testing.assert_array_equal(np.tile(alone, (times, 1)).view(np.int32), among.view(np.int32))
+        np.testing.assert_array_equal(np.tile(alone_lse, times).view(np.int32), among_lse.view(np.int32))
+
+
+@pytest.mark.parametrize("dim, dtype", [(64, F32), (128, BF16), (128, F32), (512, F32)], ids=str)
+@pytest.mark.parametrize("name", ["one", "behind_the_first", "in_turn"])
+def test_as_many_groups_as_a_row_can_have(device: Device, rng: np.random.Generator, kernels: ModuleType, name: str, dim: int, dtype: np.dtype) -> None:
+    """A row by itself, which 16 groups share, and 32: a thread adds an element of all groups. Not where 36 rows are merged at once."""
+    kernel = getattr(kernels, name)
+    for splits in (33, 100):
+        v, lse = states(rng, splits, dim, dtype)
+        out, out_lse = run(device, kernel, np.tile(v, (4, 1, 1)), np.tile(lse, (4, 1)))
+        check(out[: len(v)], out_lse[: len(v)], v, lse)
+        for row in range(len(v)) if splits == 33 else (0, 3):
+            alone, alone_lse = run(device, kernel, v[row : row + 1], lse[row : row + 1])
+            np.testing.assert_array_equal(alone.view(np.int32), out[row : row + 1].view(np.int32))
+            np.testing.assert_array_equal(alone_lse.view(np.int32), out_lse[row : row + 1].view(np.int32))
 
 
 def test_an_index_of_an_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, tmp_path: Path) -> None:
@@ -132,10 +151,7 @@ def squares(out: Out[f32, "n D"], out_lse: Out[f32, "n"], v: In[f32, "n s D"], l
     x = np.arange(33)
     for _ in range(40):
         x = x * x + x  # which wraps
-    out, out_lse = device.poisoned((9, 128), F32), device.poisoned((9,), F32)
-    kernels.squares(out, out_lse, device.put(v), device.put(lse))
-    device.synchronize()
-    check(device.get(out), device.get(out_lse), v, lse[:, np.clip(x, 0, 32)])
+    check(*run(device, kernels.squares, v, lse), v, lse[:, np.clip(x, 0, 32)])
 
 
 def test_a_merged_lse_that_is_used_again_and_again(device: Device, rng: np.random.Generator, kernels: ModuleType, tmp_path: Path) -> None:

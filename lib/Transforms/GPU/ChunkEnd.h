@@ -23,6 +23,12 @@ constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
 /// ahead of both loops.
 constexpr llvm::StringLiteral kLargestLseAttr = "mlafix.largest_lse";
 
+/// On an scf.if whose then branch is for code that groups with one chunk each
+/// have of their own: elsewhere, the else branch does as well.
+/// mlafix-lower-merge-loops writes it, mlafix-load-chunks-ahead reads and
+/// removes it.
+constexpr llvm::StringLiteral kOnlyChunkAttr = "mlafix.only_chunk";
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_GPU_CHUNKEND_H

@@ -322,6 +322,30 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
+/// Ops of the body of `loop`, but for what only groups with one chunk do.
+static uint64_t countOpsOfLoop(scf::ForOp loop) {
+  uint64_t count = countOps(loop);
+  loop.getBody()->walk([&](scf::IfOp branch) {
+    if (branch->hasAttr(kOnlyChunkAttr))
+      branch.getThenRegion().walk([&](Operation *) { --count; });
+  });
+  return count;
+}
+
+/// Leaves out what only groups with one chunk do where others do it, too.
+static void dropForOnlyChunk(KernelOp kernel) {
+  IRRewriter b(kernel.getContext());
+  kernel.walk([&](scf::IfOp branch) {
+    if (!branch->hasAttr(kOnlyChunkAttr))
+      return;
+    Operation *yield = branch.elseBlock()->getTerminator();
+    SmallVector<Value> values(yield->getOperands());
+    b.eraseOp(yield);
+    b.inlineBlockBefore(branch.elseBlock(), branch);
+    b.replaceOp(branch, values);
+  });
+}
+
 /// Where the loads of `loop` have what the lses of `largest`, if there is one,
 /// are for the same chunk. None if they lack one, or if two copies of `loop`
 /// would be too much. Where groups have one chunk each, the lanes that share a
@@ -331,7 +355,7 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
-  if (2 * countOps(loop) > kMostUnrolledOps)
+  if (2 * countOpsOfLoop(loop) > kMostUnrolledOps)
     return std::nullopt;
   if (!largest)
     return SmallVector<size_t>();
@@ -421,6 +445,7 @@ public:
       end->removeAttr(kChunkEndAttr);
       loadAhead(getOperation(), end);
     }
+    dropForOnlyChunk(getOperation());
     getOperation().walk(
         [](scf::ForOp loop) { loop->removeAttr(kLargestLseAttr); });
   }

@@ -7,6 +7,7 @@
 
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/ChunkEnd.h"
+#include "lib/Transforms/GPU/SharedChunks.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
@@ -19,7 +20,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -108,24 +108,11 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
   });
 }
 
-/// Of a pack in shared memory, all of whose buffers begin at multiples of 16
-/// bytes.
-static llvm::MaybeAlign alignmentOf(VectorType pack) {
-  return llvm::MaybeAlign(std::min<int64_t>(
-      16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
-}
-
 /// Chunks that the first group adds in one iteration (Few rows of many splits,
 /// docs/Experiments.md): a group for each of 32 states is one iteration.
 constexpr int64_t kAddedChunks = 8;
 
 namespace {
-/// The values numbered `index` of all threads, in shared memory.
-struct Place {
-  Value buffer;
-  int64_t index;
-};
-
 /// Makes an scf.for of a merge loop whose rows are packs, in a layout of lane
 /// groups: group g computes the chunks g, g + groups, …; the groups leave
 /// theirs in shared memory, and the first group merges them in the order of one
@@ -135,10 +122,9 @@ public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
                     MergeLoopOp op, int64_t collected)
       : b(rewriter), op(op), row(row), loc(op.getLoc()),
-        threads(kernel.getLayoutAttr().getThreads()),
-        inWarp(countInWarp(kernel.getLayoutAttr())), collected(collected),
-        group(row.getGroups()[0]), groups(row.getGroups()[1]),
-        groupThreads(row.getGroups()[2]), member(row.getGroups()[3]) {}
+        layout(kernel.getLayoutAttr()), inWarp(countInWarp(layout)),
+        collected(collected), group(row.getGroups()[0]),
+        groups(row.getGroups()[1]), member(row.getGroups()[3]) {}
 
   void run();
 
@@ -168,26 +154,36 @@ private:
     return x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
   }
   void buildBarrierBehindFirst();
-  SmallVector<Place> allocForThreads(TypeRange types);
-  SmallVector<Place> publish(ValueRange chunk);
-  SmallVector<Value> read(ArrayRef<Place> places, TypeRange types, Value slot);
-  SmallVector<Value> collect(ValueRange running, ValueRange chunk,
-                             ArrayRef<Place> places);
-  /// Where shared memory holds the values of this thread's like in `group`.
-  Value slotOf(Value group) {
+  using BuildValues = function_ref<SmallVector<Value>()>;
+  scf::IfOp buildIf(Value condition, TypeRange types, BuildValues then,
+                    BuildValues otherwise);
+  SmallVector<Value> buildIfAll(Value byAll, TypeRange types, BuildValues then,
+                                BuildValues otherwise);
+  void publish(SharedChunks &shared, ValueRange running, ValueRange chunk,
+               Value byAll);
+  SmallVector<Value> collect(SharedChunks &shared, ValueRange running,
+                             ValueRange chunk);
+  SmallVector<Value> addByAll(SharedChunks &shared, ValueRange running);
+  Value isFirstGroup() {
     IndexBuilder x(b, loc);
-    return x.toIndex(x.add(x.mul(group, groupThreads), member));
+    return x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
+  }
+  /// What the first group has of `build`; the others keep what they have.
+  SmallVector<Value> buildIfFirst(ValueRange running, BuildValues build) {
+    return buildIf(isFirstGroup(), running.getTypes(), build,
+                   [&] { return SmallVector<Value>(running); })
+        .getResults();
   }
 
   IRRewriter &b;
   MergeLoopOp op;
   RowOp row;
   Location loc;
-  int64_t threads;   // of a block, at most
+  LayoutAttr layout;
   int64_t inWarp;    // lanes that surely share a row and a warp
   int64_t collected; // chunks that the first group merges in one iteration
   /// Of the row (mlafix.row).
-  Value group, groups, groupThreads, member;
+  Value group, groups, member;
   Value isShared; // whether there are several groups
 };
 } // namespace
@@ -218,7 +214,7 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
   // Other groups do not know what a loop before this one has made.
-  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
+  Value isFirst = isFirstGroup();
   Value init = op.getInit()[0];
   Value isNaN =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, init, init);
@@ -272,12 +268,13 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   IndexBuilder x(b, loc);
   Value place = x.toIndex(x.shr(member, x.i32(llvm::Log2_64(inAnyBlock()))));
   Value least = toOrdered(F32Builder(b, loc).negInf());
-  Value buffer = allocShared(b, loc, {threads / inAnyBlock()}, least.getType());
+  Value buffer = allocShared(b, loc, {layout.getThreads() / inAnyBlock()},
+                             least.getType());
   auto shared =
       scf::IfOp::create(b, loc, buildIsShared(), /*withElseRegion=*/false);
   b.setInsertionPointToStart(shared.thenBlock());
-  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
-  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  auto branch =
+      scf::IfOp::create(b, loc, isFirstGroup(), /*withElseRegion=*/false);
   buildBarrier(b, loc);
   b.setInsertionPointToStart(branch.thenBlock());
   memref::StoreOp::create(b, loc, least, buffer, place);
@@ -306,18 +303,47 @@ Value MergeLoopLowering::flipNegative(Value bits) {
 /// their order.
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
-  SmallVector<Place> places = publish(getExchanged(chunk));
-  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared,
-                                  /*withElseRegion=*/true);
-  branch->setAttr(kChunkEndAttr, b.getUnitAttr());
+  SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
+  Value byAll = op.getToFirst() ? shared.buildHasThreadForEach() : Value();
+  publish(shared, running, chunk, byAll);
+  auto mergeAll = [&] {
+    buildBarrier(b, loc);
+    return buildIfAll(
+        byAll, running.getTypes(), [&] { return addByAll(shared, running); },
+        [&] { return collect(shared, running, chunk); });
+  };
+  scf::IfOp end = buildIf(isShared, running.getTypes(), mergeAll,
+                          [&] { return merge(running, chunk); });
+  end->setAttr(kChunkEndAttr, b.getUnitAttr());
   if (op.getToFirst())
-    branch->setAttr(kLargestLseAttr, b.getUnitAttr());
+    end->setAttr(kLargestLseAttr, b.getUnitAttr());
+  return end.getResults();
+}
+
+scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
+                                     BuildValues then, BuildValues otherwise) {
+  auto branch = scf::IfOp::create(b, loc, types, condition,
+                                  /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, merge(running, chunk));
-  b.setInsertionPointToStart(branch.thenBlock());
-  buildBarrier(b, loc);
-  scf::YieldOp::create(b, loc, collect(running, chunk, places));
+  auto build = [&](Block *block, BuildValues values) {
+    block->clear(); // a branch without results comes with terminators
+    b.setInsertionPointToStart(block);
+    scf::YieldOp::create(b, loc, values());
+  };
+  build(branch.thenBlock(), then);
+  build(branch.elseBlock(), otherwise);
+  return branch;
+}
+
+/// Such a branch where `byAll`, which may be null, holds and groups have one
+/// chunk each.
+SmallVector<Value> MergeLoopLowering::buildIfAll(Value byAll, TypeRange types,
+                                                 BuildValues then,
+                                                 BuildValues otherwise) {
+  if (!byAll)
+    return otherwise();
+  scf::IfOp branch = buildIf(byAll, types, then, otherwise);
+  branch->setAttr(kOnlyChunkAttr, b.getUnitAttr());
   return branch.getResults();
 }
 
@@ -334,105 +360,74 @@ void MergeLoopLowering::buildBarrierBehindFirst() {
   buildBarrier(b, loc);
 }
 
-/// Shared memory for values of these types of each thread of a block, those of
-/// one type in one buffer: an address serves all of them.
-SmallVector<Place> MergeLoopLowering::allocForThreads(TypeRange types) {
-  llvm::SmallMapVector<Type, int64_t, 2> counts;
-  SmallVector<Place> places;
-  for (Type type : types)
-    places.push_back({Value(), counts[type]++});
-  for (auto [type, count] : counts) {
-    SmallVector<int64_t> shape = {count, threads};
-    if (auto vector = dyn_cast<VectorType>(type))
-      shape.push_back(vector.getNumElements());
-    Value buffer = allocShared(b, loc, shape, getElementTypeOrSelf(type));
-    for (auto [place, other] : llvm::zip(places, types))
-      if (other == type)
-        place.buffer = buffer;
-  }
-  return places;
-}
-
 /// Every thread leaves its chunk's values in shared memory, if groups share the
 /// loop. The barrier ahead is for the first group, which may be busy with the
 /// chunks before: the others have computed their next ones meanwhile.
-SmallVector<Place> MergeLoopLowering::publish(ValueRange chunk) {
-  IndexBuilder x(b, loc);
-  SmallVector<Place> places = allocForThreads(chunk.getTypes());
-  Value own = slotOf(group);
+void MergeLoopLowering::publish(SharedChunks &shared, ValueRange running,
+                                ValueRange chunk, Value byAll) {
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   buildBarrierBehindFirst();
-  for (auto [place, value] : llvm::zip(places, chunk)) {
-    SmallVector<Value> at = {x.constant(place.index), own};
-    if (auto type = dyn_cast<VectorType>(value.getType())) {
-      at.push_back(x.constant(0));
-      vector::StoreOp::create(b, loc, value, place.buffer, at,
-                              /*nontemporal=*/false, alignmentOf(type));
-    } else {
-      memref::StoreOp::create(b, loc, value, place.buffer, at);
-    }
-  }
-  return places;
+  auto write = [&] {
+    shared.write(getExchanged(chunk));
+    return SmallVector<Value>();
+  };
+  // The first group has added its own already: its sums come first.
+  auto writeToAdd = [&] {
+    Value isFirst = isFirstGroup();
+    SmallVector<Value> values;
+    for (auto [sum, value] : llvm::zip_equal(merge(running, chunk), chunk))
+      values.push_back(arith::SelectOp::create(b, loc, isFirst, sum, value));
+    shared.writeToAdd(getExchanged(values));
+    return SmallVector<Value>();
+  };
+  buildIfAll(byAll, TypeRange(), writeToAdd, write);
 }
 
-/// The values at `slot`.
-SmallVector<Value> MergeLoopLowering::read(ArrayRef<Place> places,
-                                           TypeRange types, Value slot) {
-  IndexBuilder x(b, loc);
-  SmallVector<Value> values;
-  for (auto [place, type] : llvm::zip(places, types)) {
-    SmallVector<Value> at = {x.constant(place.index), slot};
-    if (auto pack = dyn_cast<VectorType>(type)) {
-      at.push_back(x.constant(0));
-      values.push_back(vector::LoadOp::create(b, loc, pack, place.buffer, at,
-                                              /*nontemporal=*/false,
-                                              alignmentOf(pack)));
-    } else {
-      values.push_back(memref::LoadOp::create(b, loc, place.buffer, at));
-    }
-  }
-  return values;
+/// All threads add the chunks of all groups, the first group has the sums.
+SmallVector<Value> MergeLoopLowering::addByAll(SharedChunks &shared,
+                                               ValueRange running) {
+  shared.add();
+  buildBarrier(b, loc);
+  return buildIfFirst(running, [&] {
+    SmallVector<Value> sums(running.drop_back(getExchanged(running).size()));
+    llvm::append_range(sums, shared.readSums());
+    return sums;
+  });
 }
 
 /// The first group merges the chunks of all groups, the others keep what they
 /// have. An iteration merges several chunks, so that their weights are computed
 /// side by side; chunks that are added wait for no weights, so that more of
 /// them are read at once.
-SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
-                                              ValueRange chunk,
-                                              ArrayRef<Place> places) {
-  IndexBuilder x(b, loc);
-  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
-  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, running);
-  b.setInsertionPointToStart(branch.thenBlock());
-  auto loop =
-      scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(collected), running);
-  scf::YieldOp::create(b, loc, loop.getResults());
-  if (op.getToFirst())
-    setUnrolling(loop, LLVM::LoopUnrollAttr::get(
-                           b.getContext(), /*disable=*/{},
-                           b.getI32IntegerAttr(kAddedChunks / collected), {},
-                           {}, {}, {}, {}));
-  b.setInsertionPointToStart(loop.getBody());
-  SmallVector<SmallVector<Value>> chunks;
-  for (int64_t i = 0; i < collected; ++i) {
-    Value slot = slotOf(x.add(loop.getInductionVar(), x.i32(i)));
-    SmallVector<Value> next(chunk.drop_back(places.size()));
-    llvm::append_range(next,
-                       read(places, getExchanged(chunk).getTypes(), slot));
-    chunks.push_back(next);
-  }
-  SmallVector<Value> merged(loop.getRegionIterArgs());
-  for (ArrayRef<Value> next : chunks)
-    merged = merge(merged, next);
-  scf::YieldOp::create(b, loc, merged);
-  return branch.getResults();
+SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
+                                              ValueRange running,
+                                              ValueRange chunk) {
+  return buildIfFirst(running, [&] {
+    IndexBuilder x(b, loc);
+    auto loop =
+        scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(collected), running);
+    if (op.getToFirst())
+      setUnrolling(loop, LLVM::LoopUnrollAttr::get(
+                             b.getContext(), /*disable=*/{},
+                             b.getI32IntegerAttr(kAddedChunks / collected), {},
+                             {}, {}, {}, {}));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    SmallVector<SmallVector<Value>> chunks;
+    for (int64_t i = 0; i < collected; ++i) {
+      SmallVector<Value> next(chunk.drop_back(getExchanged(chunk).size()));
+      llvm::append_range(next,
+                         shared.read(x.add(loop.getInductionVar(), x.i32(i))));
+      chunks.push_back(next);
+    }
+    SmallVector<Value> merged(loop.getRegionIterArgs());
+    for (ArrayRef<Value> next : chunks)
+      merged = merge(merged, next);
+    scf::YieldOp::create(b, loc, merged);
+    return SmallVector<Value>(loop.getResults());
+  });
 }
 
 namespace {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/OnlyChunk.h"
+#include "lib/Transforms/GPU/ChunkEnd.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -165,6 +166,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
       if (isOpTriviallyDead(&op))
         op.erase();
   }
+  shared->walk([](scf::IfOp nested) { nested->removeAttr(kOnlyChunkAttr); });
   begin(branch.elseBlock());
   auto yield = scf::YieldOp::create(b, loc, values);
   for (Operation *op : ops)

@@ -274,6 +274,8 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
     first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
+    Chunks that are sums, of at least 16 groups of the fewest threads, all threads add, each an element of all groups, in
+    that order. Branches to that code are marked `mlafix.only_chunk`: it is for launches whose groups have one chunk each.
 
     Of a merge loop of numbers, the lanes that surely share a row take one chunk each. The largest number of all is then
     found by shuffles, or, of several groups, in shared memory, by an atomic maximum of integers that are ordered as the
@@ -313,7 +315,7 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
 
     A launch whose groups have one chunk each at most takes code of its own without loops, if a loop's body is no larger
     than 512 ops: one for several groups, one for a group alone. The largest lse is then that of the lses that are
-    loaded with the rows, and others are not loaded.
+    loaded with the rows, and others are not loaded. What is marked `mlafix.only_chunk` is left out elsewhere.
 
     ```mlir
     // Before
