@@ -231,7 +231,8 @@ def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVM
     first threads of a grid prefetch their rows: as many as move `earlyBytes`, but at least `earlyThreads`. Memory has
     no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
     block loads. For rows that are neither reduced nor stored in another width (`mlafix.plain_rows`), the first of the
-    lanes that load a line of `earlyLineBytes` prefetches it.
+    lanes that load a line of `earlyLineBytes` prefetches it. Eight packs or more are prefetched at once, ahead of other
+    addresses and of barriers: memory then has their lines by the time that the preceding grid ends.
 
     A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
     it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the

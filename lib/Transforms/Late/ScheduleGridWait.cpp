@@ -14,6 +14,7 @@
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/runtime.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -89,6 +90,41 @@ static bool differByConstant(Value x, Value y) {
         differByConstant(a->getOperand(1 - i), b->getOperand(1 - i)))
       return true;
   return false;
+}
+
+/// Packs of rows whose prefetches come first: of fewer, that gains little, and
+/// in code for 64 registers some go to the stack (Few rows of many splits,
+/// docs/Experiments.md).
+constexpr size_t kLongPrefetch = 8;
+
+/// Moves ops of one block, and what they need, to its beginning, ahead of all
+/// that they do not need; not those that need what memory has.
+static void moveToFront(ArrayRef<Operation *> ops) {
+  llvm::SmallPtrSet<Operation *, 32> needed;
+  for (Operation *op : ops) {
+    llvm::SetVector<Operation *> slice;
+    BackwardSliceOptions options;
+    options.omitBlockArguments = true;
+    options.inclusive = true;
+    options.omitUsesFromAbove = false;
+    options.filter = [&](Operation *def) {
+      return def->getBlock() == op->getBlock() || op->isAncestor(def);
+    };
+    (void)getBackwardSlice(op, &slice, options);
+    if (llvm::all_of(slice, [&](Operation *def) {
+          return op->isAncestor(def) || isMemoryEffectFree(def);
+        }))
+      needed.insert_range(slice);
+  }
+  if (needed.empty())
+    return;
+  Operation *front = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(*ops.front()->getBlock())) {
+    if (!needed.contains(&op))
+      front = front ? front : &op;
+    else if (front)
+      op.moveBefore(front);
+  }
 }
 
 /// PTX with one operand that is or may be an address.
@@ -272,6 +308,8 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
                 machine.earlyThreads + 1);
     return LLVM::OrOp::create(b, loc, isFirst, isSmall);
   };
+  SmallVector<Operation *> prefetches;
+  size_t packs = 0;
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const CandidateLoads &group) {
     std::string text = writePrefetch(getOperation(), machine, group.packBytes);
@@ -279,17 +317,21 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
     auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
+    prefetches.push_back(branch);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
     for (Value pointer : pointers)
       buildAssembly(b, loc, text, pointer);
   };
   for (const CandidateLoads &group : loads) {
+    packs += group.rows.size();
     if (!group.rows.empty())
       build(group.rows, isEarlyThread(), group);
     if (!group.shared.empty())
       build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
   }
+  if (packs >= kLongPrefetch)
+    moveToFront(prefetches);
 }
 
 /// The prefetches that a kernel has from the start (GPU/RowOrder.cpp), as PTX:

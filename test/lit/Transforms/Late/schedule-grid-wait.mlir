@@ -77,6 +77,93 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.return
   }
 
+  // Many packs are prefetched ahead of all that their addresses do not need. What a load says is not known so early.
+  // CHECK-LABEL: llvm.func @many
+  // CHECK-NOT: {{arith.divsi|llvm.store|llvm.ptrtoint}}
+  // CHECK-COUNT-8: prefetch.global.L2
+  // CHECK: arith.divsi
+  // CHECK: llvm.store %{{.*}}, %arg2
+  // CHECK-COUNT-8: llvm.ptrtoint
+  // CHECK: griddepcontrol.wait
+  // CHECK-LABEL: llvm.func @known_late
+  // CHECK: llvm.load %arg2
+  // CHECK-COUNT-8: prefetch.global.L2
+  llvm.func @many(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64, %pitch: i64) {
+    %other = arith.divsi %i, %pitch : i64
+    llvm.store %other, %z : i64, !llvm.ptr<3>
+    nvvm.griddepcontrol wait
+    %p0 = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v0 = llvm.load %p0 : !llvm.ptr<1> -> vector<8xbf16>
+    %j1 = arith.addi %i, %pitch : i64
+    %p1 = llvm.getelementptr %x[%j1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v1 = llvm.load %p1 : !llvm.ptr<1> -> vector<8xbf16>
+    %j2 = arith.addi %j1, %pitch : i64
+    %p2 = llvm.getelementptr %x[%j2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v2 = llvm.load %p2 : !llvm.ptr<1> -> vector<8xbf16>
+    %j3 = arith.addi %j2, %pitch : i64
+    %p3 = llvm.getelementptr %x[%j3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v3 = llvm.load %p3 : !llvm.ptr<1> -> vector<8xbf16>
+    %j4 = arith.addi %j3, %pitch : i64
+    %p4 = llvm.getelementptr %x[%j4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v4 = llvm.load %p4 : !llvm.ptr<1> -> vector<8xbf16>
+    %j5 = arith.addi %j4, %pitch : i64
+    %p5 = llvm.getelementptr %x[%j5] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v5 = llvm.load %p5 : !llvm.ptr<1> -> vector<8xbf16>
+    %j6 = arith.addi %j5, %pitch : i64
+    %p6 = llvm.getelementptr %x[%j6] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v6 = llvm.load %p6 : !llvm.ptr<1> -> vector<8xbf16>
+    %j7 = arith.addi %j6, %pitch : i64
+    %p7 = llvm.getelementptr %x[%j7] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v7 = llvm.load %p7 : !llvm.ptr<1> -> vector<8xbf16>
+    %j8 = arith.addi %j7, %pitch : i64
+    llvm.store %v0, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v1, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v2, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v3, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v4, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v5, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v6, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v7, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+  llvm.func @known_late(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64) {
+    %pitch = llvm.load %z : !llvm.ptr<3> -> i64
+    nvvm.griddepcontrol wait
+    %p0 = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v0 = llvm.load %p0 : !llvm.ptr<1> -> vector<8xbf16>
+    %j1 = arith.addi %i, %pitch : i64
+    %p1 = llvm.getelementptr %x[%j1] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v1 = llvm.load %p1 : !llvm.ptr<1> -> vector<8xbf16>
+    %j2 = arith.addi %j1, %pitch : i64
+    %p2 = llvm.getelementptr %x[%j2] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v2 = llvm.load %p2 : !llvm.ptr<1> -> vector<8xbf16>
+    %j3 = arith.addi %j2, %pitch : i64
+    %p3 = llvm.getelementptr %x[%j3] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v3 = llvm.load %p3 : !llvm.ptr<1> -> vector<8xbf16>
+    %j4 = arith.addi %j3, %pitch : i64
+    %p4 = llvm.getelementptr %x[%j4] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v4 = llvm.load %p4 : !llvm.ptr<1> -> vector<8xbf16>
+    %j5 = arith.addi %j4, %pitch : i64
+    %p5 = llvm.getelementptr %x[%j5] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v5 = llvm.load %p5 : !llvm.ptr<1> -> vector<8xbf16>
+    %j6 = arith.addi %j5, %pitch : i64
+    %p6 = llvm.getelementptr %x[%j6] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v6 = llvm.load %p6 : !llvm.ptr<1> -> vector<8xbf16>
+    %j7 = arith.addi %j6, %pitch : i64
+    %p7 = llvm.getelementptr %x[%j7] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v7 = llvm.load %p7 : !llvm.ptr<1> -> vector<8xbf16>
+    %j8 = arith.addi %j7, %pitch : i64
+    llvm.store %v0, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v1, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v2, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v3, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v4, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v5, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v6, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %v7, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
   // What an address needs memory for stays behind the wait.
   // CHECK-LABEL: llvm.func @chased
   llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) {
