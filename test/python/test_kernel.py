@@ -396,3 +396,21 @@ def test_states_pass_through_branches_and_bases() -> None:
     rebased(lse2, rows(), lse, empty, 1)
     np.testing.assert_allclose(lse2, [1 / np.log(2), -np.inf, 3 / np.log(2)], rtol=1e-6)
     assert empty.tolist() == [False, True, False]
+
+
+def test_an_index_that_two_branches_compute_alike(tmp_path: Path) -> None:
+    """Each of its steps uses the one before it again and again: the compiler compares each pair of steps once."""
+    steps = "            x = x * x + x\n" * 40
+    index = f"            x = t\n{steps}            x = max(min(x, shape(\"n\") - 1), 0)\n"
+    made = load(tmp_path, f"""
+@mlafix.kernel
+def squares(out: Out[f32, "n D"], v: In[f32, "n D"], flag: In[i32, "n"]):
+    for t in grid("n"):
+        row = v[t]
+        if flag[t] > 0:
+{index}            row = v[x]
+        if flag[t] < 0:
+{index}            row = row + v[x]
+        out[t] = row
+""")
+    assert "griddepcontrol.wait" in made.squares.ptx("sm_90", D=128)

@@ -63,15 +63,31 @@ bool mlafix::moveBeforeWait(Value value, Operation *wait) {
   return true;
 }
 
-bool mlafix::isAlike(Value x, Value y) {
+/// What isAlike says; `known` has the answers so far, since values are used
+/// again and again.
+static bool isAlike(Value x, Value y,
+                    llvm::DenseMap<std::pair<Value, Value>, bool> &known) {
   if (x == y)
     return true;
   Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
-  return a && b && isPure(a) && a->getNumResults() == 1 &&
-         a->getNumRegions() == 0 && a->getName() == b->getName() &&
-         a->getAttrs() == b->getAttrs() && x.getType() == y.getType() &&
-         a->getNumOperands() == b->getNumOperands() &&
-         llvm::all_of_zip(a->getOperands(), b->getOperands(), isAlike);
+  if (!a || !b || !isPure(a) || a->getNumResults() != 1 ||
+      a->getNumRegions() != 0 || a->getName() != b->getName() ||
+      a->getAttrs() != b->getAttrs() || x.getType() != y.getType() ||
+      a->getNumOperands() != b->getNumOperands())
+    return false;
+  auto it = known.find({x, y});
+  if (it != known.end())
+    return it->second;
+  bool alike = llvm::all_of_zip(
+      a->getOperands(), b->getOperands(),
+      [&](Value p, Value q) { return ::isAlike(p, q, known); });
+  known.insert({{x, y}, alike});
+  return alike;
+}
+
+bool mlafix::isAlike(Value x, Value y) {
+  llvm::DenseMap<std::pair<Value, Value>, bool> known;
+  return ::isAlike(x, y, known);
 }
 
 bool mlafix::isGlobal(Value pointer) {
