@@ -13,8 +13,8 @@
 namespace mlafix {
 
 /// The packs and numbers, all of f32, that each thread of a layout of lane
-/// groups has of its group's chunk, in shared memory for other groups. Either
-/// all threads read them, or all threads add them.
+/// groups has of its group's chunk, in shared memory for other groups: one
+/// group reads the chunks of all, or all threads add them.
 class SharedChunks {
 public:
   /// Allocates the memory, for values of `types`.

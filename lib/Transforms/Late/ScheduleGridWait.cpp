@@ -308,7 +308,7 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
                 machine.earlyThreads + 1);
     return LLVM::OrOp::create(b, loc, isFirst, isSmall);
   };
-  SmallVector<Operation *> prefetches;
+  SmallVector<Operation *> rows;
   size_t packs = 0;
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const CandidateLoads &group) {
@@ -317,21 +317,21 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
     auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
-    prefetches.push_back(branch);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
     for (Value pointer : pointers)
       buildAssembly(b, loc, text, pointer);
+    return branch;
   };
   for (const CandidateLoads &group : loads) {
     packs += group.rows.size();
     if (!group.rows.empty())
-      build(group.rows, isEarlyThread(), group);
+      rows.push_back(build(group.rows, isEarlyThread(), group));
     if (!group.shared.empty())
       build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
   }
   if (packs >= kLongPrefetch)
-    moveToFront(prefetches);
+    moveToFront(rows);
 }
 
 /// The prefetches that a kernel has from the start (GPU/RowOrder.cpp), as PTX:
