@@ -19,8 +19,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Fewer groups' chunks the first group adds sooner than all threads do (Few
-/// rows of many splits, docs/Experiments.md).
+/// The fewest groups whose chunks all threads add: launches have no fewer of
+/// eight threads (mlafix/LaneGroups.h), and fewer were not measured.
 constexpr int64_t kLeastAddedByAll = 16;
 
 /// Elements of a pack, or of a number.
