@@ -119,6 +119,21 @@ def ones(value: Array) -> Array:
     return _bits(value).sum(axis=1).astype(np.uint32)
 
 
+def extract(value: Array, start: Array, length: Array) -> Array:
+    """`length` bits from bit `start` on. Above them are zeros; of a signed number the last of them, or the number's last bit if they
+    end beyond it, and zeros if there are none."""
+    bits = value.dtype.itemsize * 8
+    plain = value.view(f"u{value.dtype.itemsize}")
+    copied = np.minimum(length, bits - np.minimum(start, bits))
+    above = shift("shl", ~np.zeros_like(plain), copied)
+    made = shift("shr", plain, start) & ~above
+    if value.dtype.kind == "i":
+        last = np.minimum(start + length.astype(np.int64) - 1, bits - 1)
+        sign = (length > 0) & (shift("shr", plain, np.maximum(last, 0).astype(np.uint32)) & plain.dtype.type(1) == 1)
+        made = np.where(sign, made | above, made)
+    return made.view(value.dtype)
+
+
 def shift(name: str, value: Array, amount: Array) -> Array:
     """shl and shr: amounts of the width and more give zeros, or the sign."""
     bits = value.dtype.itemsize * 8

@@ -257,12 +257,7 @@ def _count(threads: Threads, one: Instruction) -> None:
 def _extract(threads: Threads, one: Instruction) -> None:
     kind = one.parts[-1]
     value, start, length = threads.get(one.operands[1], kind), threads.get(one.operands[2], "u32"), threads.get(one.operands[3], "u32")
-    if kind[0] != "u":
-        raise PtxError("bfe of signed numbers is not known")
-    bits = value.dtype.itemsize * 8
-    start, length = start & np.uint32(255), np.minimum(length & np.uint32(255), bits)
-    mask = ~exact.shift("shl", np.full_like(value, (1 << bits) - 1), length)
-    threads.put(one.operands[0], kind, exact.shift("shr", value, start) & mask)
+    threads.put(one.operands[0], kind, exact.extract(value, start & np.uint32(255), length & np.uint32(255)))
 
 
 @operation("bfi")

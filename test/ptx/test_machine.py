@@ -67,6 +67,19 @@ def test_integers_as_python_has_them(bits: int, signed: bool, data: st.DataObjec
         assert int(arithmetic.ones(a)[0]) == bin(x).count("1")
 
 
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("bits", [32, 64])
+@given(data=st.data())
+def test_bits_are_extracted_as_ptx_says(bits: int, signed: bool, data: st.DataObject) -> None:
+    x = data.draw(integers(bits, signed))
+    start, length = data.draw(st.integers(0, 255)), data.draw(st.integers(0, 255))
+    with np.errstate(all="ignore"):
+        found = arithmetic.extract(np.array([x], f"{'int' if signed else 'uint'}{bits}"), np.array([start], np.uint32), np.array([length], np.uint32))
+    sign = x >> min(start + length - 1, bits - 1) & 1 if signed and length else 0
+    exact = [x >> start + i & 1 if i < length and start + i < bits else sign for i in range(bits)]
+    assert [int(found[0]) >> i & 1 for i in range(bits)] == exact
+
+
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
