@@ -159,6 +159,12 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
                                                          : model.unrollFactor;
   uint64_t ops = countOps(loop) * factor;
   auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
+  if (!isShort && mayWrite(loop)) {
+    remark::missed(loop.getLoc(), opts) << remark::add(
+        "a loop that reads rows is not unrolled: it writes memory, and its "
+        "loads stay behind the stores of the iterations before");
+    return success();
+  }
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
   if (ops > kMostUnrolledOps) {
     remark::missed(loop.getLoc(), opts) << remark::add(

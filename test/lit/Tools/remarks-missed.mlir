@@ -6,6 +6,7 @@
 // RUN: %mlafix-opt %s --kernel=long --target=sm_100 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=LONG
 // RUN: %mlafix-opt %s --kernel=flagged --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=FLAGGED
 // RUN: %mlafix-opt %s --kernel=few --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: %mlafix-opt %s --kernel=stores --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=STORES
 // RUN: %mlafix-opt %s --mlir-disable-threading --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_90 machine=unrollFactor=900,unrollWhole=0}))" --remarks-filter-missed=mlafix-.* --remark-format=emitRemark -o %t 2>&1 | FileCheck %s --check-prefix=UNROLL
 
 !half = memref<?x128xbf16, strided<[?, 1], offset: ?>>
@@ -146,5 +147,20 @@ mlafix.kernel @few(
       scf.yield %m : !mlafix.state<128, e>
     }
     mlafix.store_state %all to %out[%t] : !mlafix.state<128, e>, !rows
+  }
+}
+
+// STORES: stores on sm_90: a loop that reads rows is not unrolled: it writes memory, and its loads stay behind the stores of the iterations before [missed: unroll-loops]
+mlafix.kernel @stores(
+    %y: !many {mlafix.dims = ["n", "k", ""], mlafix.access = "write"}, %x: !many {mlafix.dims = ["n", "k", ""], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : !many
+  %k = memref.dim %x, %c1 : !many
+  mlafix.forall (%t) in (%n) {
+    scf.for %i = %c0 to %k step %c1 {
+      %v = mlafix.load %x[%t, %i] : !many -> tensor<1024xf32, #mlafix.dim<1024>>
+      mlafix.store %v, %y[%t, %i] : tensor<1024xf32, #mlafix.dim<1024>>, !many
+    }
   }
 }

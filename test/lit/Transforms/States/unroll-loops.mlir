@@ -152,3 +152,23 @@ mlafix.kernel @two(
     mlafix.store_state %both to %out[%t] : !state, !out
   }
 }
+
+// Where a loop stores, the next iteration's loads stay behind that: several iterations would only be more code.
+// CHECK-LABEL: @stores
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
+// CHECK: mlafix.load %v
+// CHECK: mlafix.store
+// CHECK-NOT: mlafix.load
+mlafix.kernel @stores(
+    %out: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    scf.for %k = %c0 to %count step %c1 {
+      %x = mlafix.load %v[%t, %k] : !rows -> tensor<64xf32, #mlafix.dim<64>>
+      mlafix.store %x, %out[%t, %k] : tensor<64xf32, #mlafix.dim<64>>, !rows
+    }
+  }
+}
