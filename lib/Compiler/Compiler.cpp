@@ -10,6 +10,7 @@
 #include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/LaunchFaults.h"
+#include "lib/Compiler/Parallel.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/TextCheck.h"
@@ -241,7 +242,13 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     std::optional<RemarkMessages> remarks;
     if (options.remarks)
       remarks.emplace(*context, nameTarget(bindings, target));
-    if (failed(binding.run(module)) || failed(rest.run(module)))
+    if (failed(binding.run(module)))
+      return failure();
+    // Remarks come in the order of the code versions.
+    std::optional<ParallelPasses> parallel;
+    if (!remarks)
+      parallel.emplace(*context);
+    if (failed(rest.run(module)))
       return failure();
     return mlir::verify(module);
   });

@@ -7,12 +7,15 @@
 
 #include "lib/Compiler/Parallel.h"
 
+#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/ThreadPool.h"
 #include "llvm/Support/Threading.h"
 #include <atomic>
 #include <pthread.h>
 
 using namespace llvm;
+using namespace mlafix;
 
 /// How many more threads may be started now.
 static std::atomic<int> &spareCores() {
@@ -90,3 +93,33 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
     giveCore();
   }
 }
+
+/// Does tasks when they are waited for: MLIR adds some and waits for these, and
+/// no thread is left between the passes.
+class ParallelPasses::Tasks final : public ThreadPoolInterface {
+public:
+  /// MLIR keeps a copy of the passes for each. Few kernels have more code
+  /// versions.
+  unsigned getMaxConcurrency() const override { return 4; }
+
+  void wait(ThreadPoolTaskGroup &) override { wait(); }
+  void wait() override {
+    parallelFor(tasks.size(), [&](size_t i) { tasks[i](); });
+    tasks.clear();
+  }
+
+private:
+  void asyncEnqueue(unique_function<void()> task,
+                    ThreadPoolTaskGroup *) override {
+    tasks.push_back(std::move(task));
+  }
+
+  SmallVector<unique_function<void()>> tasks;
+};
+
+ParallelPasses::ParallelPasses(mlir::MLIRContext &context)
+    : context(context), tasks(std::make_unique<Tasks>()) {
+  context.setThreadPool(*tasks);
+}
+
+ParallelPasses::~ParallelPasses() { context.disableMultithreading(); }

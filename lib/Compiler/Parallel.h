@@ -10,6 +10,11 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <cstddef>
+#include <memory>
+
+namespace mlir {
+class MLIRContext;
+} // namespace mlir
 
 namespace mlafix {
 
@@ -17,6 +22,22 @@ namespace mlafix {
 /// more as are of use: all calls of this at a time have no more threads between
 /// them than the process has cores. Returns when all is done.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
+
+/// While it lives, passes on kernels or functions run on several of a module
+/// side by side, by parallelFor. `context` has to run its passes one by one
+/// before, and does so after.
+class ParallelPasses {
+public:
+  explicit ParallelPasses(mlir::MLIRContext &context);
+  ~ParallelPasses();
+  ParallelPasses(const ParallelPasses &) = delete;
+  ParallelPasses &operator=(const ParallelPasses &) = delete;
+
+private:
+  class Tasks;
+  mlir::MLIRContext &context;
+  std::unique_ptr<Tasks> tasks;
+};
 
 } // namespace mlafix
 

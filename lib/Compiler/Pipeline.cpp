@@ -157,8 +157,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Layout))
     return;
   addDistributionPasses(pm.nest<KernelOp>());
-  pm.addPass(createCanonicalizer());
-  pm.addPass(createCSEPass());
+  pm.addNestedPass<KernelOp>(createCanonicalizer());
+  pm.addNestedPass<KernelOp>(createCSEPass());
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
   if (isLast(Stage::Distributed))
     return;
@@ -168,12 +168,13 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     addNVVMPasses(pm);
   else
     addCPUPasses(pm);
-  pm.addNestedPass<LLVM::LLVMFuncOp>(createRegionsToBranchesPass());
-  pm.addPass(createConvertVectorToLLVMPass());
-  pm.addPass(createConvertMathToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
+  auto &function = pm.nest<LLVM::LLVMFuncOp>();
+  function.addPass(createRegionsToBranchesPass());
+  function.addPass(createConvertVectorToLLVMPass());
+  function.addPass(createConvertMathToLLVMPass());
+  function.addPass(createArithToLLVMConversionPass());
+  function.addPass(createUBToLLVMConversionPass());
   pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createUBToLLVMConversionPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
 }
 
