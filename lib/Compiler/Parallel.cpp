@@ -13,6 +13,7 @@
 #include "llvm/Support/Threading.h"
 #include <atomic>
 #include <pthread.h>
+#include <utility>
 
 using namespace llvm;
 using namespace mlafix;
@@ -104,8 +105,8 @@ public:
 
   void wait(ThreadPoolTaskGroup &) override { wait(); }
   void wait() override {
-    parallelFor(tasks.size(), [&](size_t i) { tasks[i](); });
-    tasks.clear();
+    auto waited = std::exchange(tasks, {});
+    parallelFor(waited.size(), [&](size_t i) { waited[i](); });
   }
 
 private:
@@ -122,4 +123,6 @@ ParallelPasses::ParallelPasses(mlir::MLIRContext &context)
   context.setThreadPool(*tasks);
 }
 
+/// The context keeps a pointer to the tasks, which it follows only between
+/// setThreadPool and this.
 ParallelPasses::~ParallelPasses() { context.disableMultithreading(); }

@@ -19,8 +19,8 @@ class MLIRContext;
 namespace mlafix {
 
 /// Calls `work` with each number below `count`, on this thread and on as many
-/// more as are of use: all calls of this at a time have no more threads between
-/// them than the process has cores. Returns when all is done.
+/// more as are of use: all calls of this at a time start no more threads
+/// between them than the process has further cores. Returns when all is done.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
 
 /// While it lives, passes on kernels or functions run on several of a module

@@ -120,8 +120,8 @@ def ones(value: Array) -> Array:
 
 
 def extract(value: Array, start: Array, length: Array) -> Array:
-    """`length` bits from bit `start` on. Above them are zeros; of a signed number the last of them, or the number's last bit if they
-    end beyond it, and zeros if there are none."""
+    """`length` bits from bit `start` on. Higher bits are zeros; of a signed number they repeat the highest bit extracted, or the
+    number's sign if the field ends beyond it, unless `length` is 0."""
     bits = value.dtype.itemsize * 8
     plain = value.view(f"u{value.dtype.itemsize}")
     copied = np.minimum(length, bits - np.minimum(start, bits))

@@ -60,8 +60,8 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     needs one common maximum instead of four. A CPU reads ahead by itself. The exact number of iterations is divided by
     four; it is 0 for an empty range, whatever its steps.
 
-    A longer loop that writes memory stays a loop. No load passes a store (`mlafix-hoist-loads`), so its iterations' rows
-    would be in flight one after the other in any case.
+    A longer loop that stores what it computes of its rows stays as it is: no load passes a store
+    (`mlafix-hoist-loads`), and that store waits for its iteration's rows.
 
     Up to three iterations remain. If the loop only merges states into the state it carries, and reads rows of at most
     1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists, and

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-unroll-loops"
@@ -26,15 +27,56 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+static bool readsRow(Operation &op) {
+  auto access = dyn_cast<MemoryAccessOpInterface>(op);
+  return access && llvm::any_of(access.getAccesses(), [](const auto &one) {
+           return one.isRow && !one.isWrite;
+         });
+}
+
 /// True if the loop itself, not one inside it, reads rows.
 static bool readsRows(scf::ForOp loop) {
-  return llvm::any_of(loop.getBody()->getOps<MemoryAccessOpInterface>(),
-                      [](MemoryAccessOpInterface op) {
-                        return llvm::any_of(
-                            op.getAccesses(), [](const MemoryAccess &access) {
-                              return access.isRow && !access.isWrite;
-                            });
-                      });
+  return llvm::any_of(*loop.getBody(), readsRow);
+}
+
+/// True if `write`, in the loop, has to wait for a row that the loop reads, of
+/// the same iteration or of one before. What is no store, such as an exchange,
+/// waits for all.
+static bool waitsForRows(Operation *write, scf::ForOp loop) {
+  if (!isa<MemoryAccessOpInterface>(write))
+    return true;
+  // What it is computed of, and the branches and loops around that.
+  llvm::SetVector<Operation *> needed;
+  auto need = [&](Operation *op) {
+    for (; op && loop->isProperAncestor(op); op = op->getParentOp())
+      needed.insert(op);
+  };
+  need(write);
+  for (size_t i = 0; i < needed.size(); ++i) {
+    WalkResult walk = needed[i]->walk([&](Operation *op) {
+      for (Value operand : op->getOperands()) {
+        if (llvm::is_contained(loop.getRegionIterArgs(), operand))
+          return WalkResult::interrupt();
+        need(operand.getDefiningOp());
+      }
+      return readsRow(*op) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return true;
+  }
+  return false;
+}
+
+/// True if the rows of an iteration have to come before what the next one loads
+/// is issued: a store between the two waits for them, and no load passes it.
+static bool readsRowByRow(scf::ForOp loop) {
+  return loop.getBody()
+      ->walk([&](Operation *op) {
+        bool isWrite = op->getNumRegions() == 0 && mayWrite(op);
+        return isWrite && waitsForRows(op, loop) ? WalkResult::interrupt()
+                                                 : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// A loop of which the number of iterations is upper bound - lower bound, a
@@ -125,7 +167,7 @@ public:
     // Inner loops come first, and count for the outer ones as often as they
     // were unrolled.
     for (scf::ForOp loop : loops)
-      if (failed(unroll(makeDivisible(loop), *model)))
+      if (failed(unroll(loop, *model)))
         return signalPassFailure();
   }
 
@@ -152,19 +194,23 @@ static bool reducesRows(scf::ForOp loop) {
 
 LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
                                       const MachineModel &model) {
+  auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
+  auto isWhole = [&](std::optional<APInt> trips) {
+    return trips && trips->ule(model.unrollWhole);
+  };
+  if (!isWhole(loop.getStaticTripCount()) && readsRowByRow(loop)) {
+    remark::missed(loop.getLoc(), opts) << remark::add(
+        "a loop that reads rows is not unrolled: it stores what it computes of "
+        "them, and no load passes a store");
+    return success();
+  }
+  loop = makeDivisible(loop);
   std::optional<APInt> trips = loop.getStaticTripCount();
-  bool isShort = trips && trips->ule(model.unrollWhole);
+  bool isShort = isWhole(trips);
   uint64_t factor = isShort                              ? trips->getZExtValue()
                     : isGPU(target) && reducesRows(loop) ? model.unrollReduced
                                                          : model.unrollFactor;
   uint64_t ops = countOps(loop) * factor;
-  auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
-  if (!isShort && mayWrite(loop)) {
-    remark::missed(loop.getLoc(), opts) << remark::add(
-        "a loop that reads rows is not unrolled: it writes memory, and its "
-        "loads stay behind the stores of the iterations before");
-    return success();
-  }
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
   if (ops > kMostUnrolledOps) {
     remark::missed(loop.getLoc(), opts) << remark::add(

@@ -90,6 +90,20 @@ TEST(Compiler, makes_one_variant_as_it_makes_it_among_all) {
   }
 }
 
+// With remarks, passes run on one code version after the other.
+TEST(Compiler, gives_the_same_bytes_with_remarks) {
+  for (const char *target : {"sm_80", "sm_90", "sm_100", "x86-64-v3"}) {
+    CompileOptions code =
+        options(target[0] == 's' ? Emit::PTX : Emit::Object, {target});
+    code.specializations = {{{"D", "128"}}};
+    CompileResult plain = compile(rows, "rows.mlir", code);
+    code.remarks = true;
+    CompileResult remarked = compile(rows, "rows.mlir", code);
+    ASSERT_TRUE(plain.ok) << plain.diagnostics;
+    EXPECT_EQ(plain.output, remarked.output) << target;
+  }
+}
+
 TEST(Compiler, gives_the_same_bytes_whatever_it_made_before) {
   // Contexts, their passes and code generators are used again: for other
   // targets, for other variants, and after a compilation that failed.

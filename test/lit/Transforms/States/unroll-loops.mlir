@@ -5,6 +5,7 @@
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x64xbf16, strided<[?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!flags = memref<?x?xi32, strided<[?, ?], offset: ?>>
 !state = !mlafix.state<64, e>
 
 // CHECK-LABEL: @short
@@ -153,22 +154,70 @@ mlafix.kernel @two(
   }
 }
 
-// Where a loop stores, the next iteration's loads stay behind that: several iterations would only be more code.
+// Where a loop stores what it reads, the next iteration's loads wait for that: several would only be more code. The loop
+// stays as it is.
 // CHECK-LABEL: @stores
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
+// CHECK: scf.for %{{.*}} = %from to %to step %c3
 // CHECK: mlafix.load %v
 // CHECK: mlafix.store
 // CHECK-NOT: mlafix.load
 mlafix.kernel @stores(
-    %out: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}) {
+    %out: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %from: index, %to: index) {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    scf.for %k = %from to %to step %c3 {
+      %x = mlafix.load %v[%t, %k] : !rows -> tensor<64xf32, #mlafix.dim<64>>
+      mlafix.store %x, %out[%t, %k] : tensor<64xf32, #mlafix.dim<64>>, !rows
+    }
+  }
+}
+
+// The condition of a store waits like what it stores; so does what the loop carries.
+// CHECK-LABEL: @asks
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
+mlafix.kernel @asks(
+    %flags: !flags {mlafix.dims = ["n", "k"], mlafix.access = "update"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : !rows
+  %one = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %v, %c0 : !rows
   %count = memref.dim %v, %c1 : !rows
   mlafix.forall (%t) in (%n) {
     scf.for %k = %c0 to %count step %c1 {
       %x = mlafix.load %v[%t, %k] : !rows -> tensor<64xf32, #mlafix.dim<64>>
-      mlafix.store %x, %out[%t, %k] : tensor<64xf32, #mlafix.dim<64>>, !rows
+      %sum = mlafix.reduce add %x : tensor<64xf32, #mlafix.dim<64>>
+      %p = arith.cmpf ogt, %sum, %zero : f32
+      scf.if %p {
+        mlafix.store %one, %flags[%t, %k] : i32, !flags
+      }
     }
+  }
+}
+
+// A store that waits for no row lets the next rows be on the way.
+// CHECK-LABEL: @marks
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4
+// CHECK-COUNT-4: mlafix.load_state
+mlafix.kernel @marks(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %flags: !flags {mlafix.dims = ["n", "k"], mlafix.access = "write"},
+    %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1 : i32
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      mlafix.store %one, %flags[%t, %k] : i32, !flags
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
   }
 }
