@@ -168,7 +168,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     addNVVMPasses(pm);
   else
     addCPUPasses(pm);
-  auto &function = pm.nest<LLVM::LLVMFuncOp>();
+  OpPassManager &function = pm.nest<LLVM::LLVMFuncOp>();
   function.addPass(createRegionsToBranchesPass());
   function.addPass(createConvertVectorToLLVMPass());
   function.addPass(createConvertMathToLLVMPass());

@@ -11,10 +11,10 @@
 #include "lib/Transforms/States/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-unroll-loops"
@@ -45,26 +45,25 @@ static bool readsRows(scf::ForOp loop) {
 static bool waitsForRows(Operation *write, scf::ForOp loop) {
   if (!isa<MemoryAccessOpInterface>(write))
     return true;
-  // What it is computed of, and the branches and loops around that.
-  llvm::SetVector<Operation *> needed;
-  auto need = [&](Operation *op) {
-    for (; op && loop->isProperAncestor(op); op = op->getParentOp())
-      needed.insert(op);
-  };
-  need(write);
-  for (size_t i = 0; i < needed.size(); ++i) {
-    WalkResult walk = needed[i]->walk([&](Operation *op) {
-      for (Value operand : op->getOperands()) {
-        if (llvm::is_contained(loop.getRegionIterArgs(), operand))
-          return WalkResult::interrupt();
-        need(operand.getDefiningOp());
-      }
-      return readsRow(*op) ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.omitBlockArguments = true;
+  options.omitUsesFromAbove = false;
+  options.filter = [&](Operation *op) { return loop->isProperAncestor(op); };
+  // What it is computed of, and the branches and loops around it.
+  llvm::SetVector<Operation *> slice;
+  for (Operation *op = write; op != loop; op = op->getParentOp())
+    if (failed(getBackwardSlice(op, &slice, options)))
       return true;
-  }
-  return false;
+  auto isOfRows = [&](Operation *op) {
+    bool isOf = readsRow(*op) || llvm::any_of(op->getOperands(), [&](Value x) {
+                  return llvm::is_contained(loop.getRegionIterArgs(), x);
+                });
+    return isOf ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return llvm::any_of(slice, [&](Operation *op) {
+    return op->walk(isOfRows).wasInterrupted();
+  });
 }
 
 /// True if the rows of an iteration have to come before what the next one loads
