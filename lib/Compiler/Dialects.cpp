@@ -10,6 +10,11 @@
 #include "dialect/Mlafix.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,6 +39,11 @@ mlir::DialectRegistry &mlafix::dialectRegistry() {
                  mlir::math::MathDialect, mlir::memref::MemRefDialect,
                  mlir::scf::SCFDialect, mlir::tensor::TensorDialect,
                  mlir::ub::UBDialect, mlir::vector::VectorDialect>();
+    mlir::arith::registerConvertArithToLLVMInterface(*made);
+    mlir::cf::registerConvertControlFlowToLLVMInterface(*made);
+    mlir::registerConvertMathToLLVMInterface(*made);
+    mlir::ub::registerConvertUBToLLVMInterface(*made);
+    mlir::vector::registerConvertVectorToLLVMInterface(*made);
     target::registerTranslations(*made);
     return made;
   }();

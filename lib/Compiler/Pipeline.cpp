@@ -12,12 +12,8 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -170,12 +166,11 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     addCPUPasses(pm);
   OpPassManager &function = pm.nest<LLVM::LLVMFuncOp>();
   function.addPass(createRegionsToBranchesPass());
-  function.addPass(createConvertVectorToLLVMPass());
-  function.addPass(createConvertMathToLLVMPass());
-  function.addPass(createArithToLLVMConversionPass());
-  function.addPass(createUBToLLVMConversionPass());
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  pm.addPass(createReconcileUnrealizedCastsPass());
+  function.addPass(createSlicesToShufflesPass());
+  ConvertToLLVMPassOptions toLLVM;
+  toLLVM.allowPatternRollback = false;
+  function.addPass(createConvertToLLVMPass(toLLVM));
+  function.addPass(createReconcileUnrealizedCastsPass());
 }
 
 namespace {

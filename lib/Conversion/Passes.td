@@ -208,4 +208,19 @@ def RegionsToBranchesPass : Pass<"mlafix-regions-to-branches", "::mlir::LLVM::LL
   let dependentDialects = ["::mlir::cf::ControlFlowDialect"];
 }
 
+def SlicesToShufflesPass : Pass<"mlafix-slices-to-shuffles", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "slices of vectors become shuffles";
+  let description = [{
+    `convert-to-llvm` has no pattern for them. Also folds what can be folded, drops what nothing uses, and merges blocks.
+
+    ```mlir
+    // Before
+    %half = vector.extract_strided_slice %row {offsets = [0], sizes = [4], strides = [1]} : vector<8xf32> to vector<4xf32>
+    // After
+    %half = vector.shuffle %row, %row [0, 1, 2, 3] : vector<8xf32>, vector<8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::vector::VectorDialect"];
+}
+
 #endif // MLAFIX_CONVERSION_PASSES

@@ -1,0 +1,42 @@
+//===- SlicesToShuffles.cpp - vectors as convert-to-llvm takes them -------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/Passes.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Rewrite/FrozenRewritePatternSet.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SLICESTOSHUFFLESPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+class SlicesToShufflesPass
+    : public mlafix::impl::SlicesToShufflesPassBase<SlicesToShufflesPass> {
+public:
+  LogicalResult initialize(MLIRContext *context) override {
+    RewritePatternSet made(context);
+    vector::populateVectorInsertExtractStridedSliceTransforms(made);
+    patterns = FrozenRewritePatternSet(std::move(made));
+    return success();
+  }
+
+  void runOnOperation() override {
+    // What is left of an endless chain of folds is still a legal function.
+    (void)applyPatternsGreedily(getOperation(), patterns);
+  }
+
+private:
+  FrozenRewritePatternSet patterns;
+};
+} // namespace
