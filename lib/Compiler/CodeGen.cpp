@@ -19,6 +19,7 @@
 #include "lib/Target/Unit.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
+#include <numeric>
 
 using namespace llvm;
 using namespace mlafix;
@@ -29,9 +30,10 @@ namespace {
 /// Code being generated, of the whole kernel or of one code version. Used by
 /// one thread.
 struct Part {
+  mlir::OwningOpRef<mlir::ModuleOp> source; ///< null: the whole kernel's
   LLVMContext context;
-  std::unique_ptr<TargetMachine, ReturnMachine> machine;
   std::unique_ptr<llvm::Module> module;
+  std::string code; ///< PTX, or a CPU's object
 };
 
 /// The stages from a lowered module on, for one kernel and target. Members are
@@ -47,9 +49,10 @@ public:
   FailureOr<KernelCode> run();
 
 private:
-  LogicalResult makeLLVMIR();
-  LogicalResult translate(mlir::ModuleOp source, unsigned ptxVersion);
-  FailureOr<std::vector<std::string>> generate();
+  void split();
+  std::vector<size_t> byLength();
+  Error generate(Part &part, unsigned ptxVersion);
+  LogicalResult generate();
   LogicalResult makeGpuCode();
   LogicalResult makeCpuCode();
   LogicalResult assemble(StringRef ptx);
@@ -75,65 +78,75 @@ private:
 
 } // namespace
 
-LogicalResult Generator::translate(mlir::ModuleOp source, unsigned ptxVersion) {
-  auto part = std::make_unique<Part>();
-  auto made = leaseTargetMachine(target, ptxVersion);
-  if (!made)
-    return fail(made.takeError());
-  part->machine = std::move(*made);
-  part->module =
-      translateToLLVMIR(source, info, target, *part->machine, part->context);
-  if (!part->module)
-    return failure();
-  parts.push_back(std::move(part));
-  return success();
+/// Makes a part of each code version, where that can be.
+void Generator::split() {
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> versions;
+  // Two modules with line information would both number their files.
+  if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
+    versions = splitCodeVersions(module, entries);
+  parts.resize(std::max<size_t>(1, versions.size()));
+  for (std::unique_ptr<Part> &part : parts)
+    part = std::make_unique<Part>();
+  for (auto [part, version] : zip(parts, versions))
+    part->source = std::move(version);
 }
 
-/// LLVM IR of one module if that is to be emitted; else one for each code
-/// version.
-LogicalResult Generator::makeLLVMIR() {
+/// The numbers of the parts, the longest part first: where there are fewer
+/// cores than parts, a short one should be the last.
+std::vector<size_t> Generator::byLength() {
+  std::vector<size_t> lengths, order(parts.size());
+  for (const std::unique_ptr<Part> &part : parts) {
+    size_t &length = lengths.emplace_back(0);
+    if (part->source)
+      part->source->walk([&](mlir::Operation *) { ++length; });
+  }
+  std::iota(order.begin(), order.end(), 0);
+  llvm::stable_sort(
+      order, [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
+  return order;
+}
+
+/// Optimised LLVM IR of a part, and code where more than that is to be emitted.
+Error Generator::generate(Part &part, unsigned ptxVersion) {
+  auto machine = leaseTargetMachine(target, ptxVersion);
+  if (!machine)
+    return machine.takeError();
+  Expected<std::unique_ptr<llvm::Module>> translated =
+      translateToLLVMIR(part.source ? *part.source : module, info, target,
+                        **machine, part.context);
+  if (!translated)
+    return translated.takeError();
+  part.source = nullptr;
+  part.module = std::move(*translated);
+  optimize(*part.module, **machine);
+  if (emits(Emit::LLVM))
+    return Error::success();
+  Expected<std::string> code =
+      generateCode(*part.module, **machine, target.isGPU());
+  if (!code)
+    return code.takeError();
+  part.code = std::move(*code);
+  part.module = nullptr;
+  return Error::success();
+}
+
+/// All parts, side by side.
+LogicalResult Generator::generate() {
   unsigned ptxVersion = requiredPtxVersion(module, target);
-  LogicalResult translated =
-      stopwatch.time("translate", [&]() -> LogicalResult {
-        std::vector<mlir::OwningOpRef<mlir::ModuleOp>> variants;
-        // Two modules with line information would both number their files.
-        if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
-          variants = splitCodeVersions(module, entries);
-        if (variants.empty())
-          return translate(module, ptxVersion);
-        for (mlir::OwningOpRef<mlir::ModuleOp> &variant : variants)
-          if (failed(translate(*variant, ptxVersion)))
-            return failure();
-        return success();
-      });
-  if (failed(translated))
-    return failure();
-  stopwatch.time("optimise", [&] {
-    parallelFor(parts.size(), [&](size_t i) {
-      optimize(*parts[i]->module, *parts[i]->machine);
+  return stopwatch.time("LLVM", [&]() -> LogicalResult {
+    split();
+    std::vector<size_t> order = byLength();
+    SharedContext shared(*module.getContext());
+    std::vector<std::string> errors(parts.size());
+    parallelFor(parts.size(), [&](size_t next) {
+      size_t i = order[next];
+      errors[i] = toString(generate(*parts[i], ptxVersion));
     });
+    for (const std::string &error : errors)
+      if (!error.empty())
+        return module.emitError(error);
+    return success();
   });
-  return success();
-}
-
-/// PTX of each part, or a CPU's object.
-FailureOr<std::vector<std::string>> Generator::generate() {
-  std::vector<std::string> code(parts.size());
-  std::vector<std::string> errors(parts.size());
-  stopwatch.time("generate code", [&] {
-    parallelFor(parts.size(), [&](size_t i) {
-      Expected<std::string> made =
-          generateCode(*parts[i]->module, *parts[i]->machine, target.isGPU());
-      if (made)
-        code[i] = std::move(*made);
-      else
-        errors[i] = toString(made.takeError());
-    });
-  });
-  for (const std::string &error : errors)
-    if (!error.empty())
-      return module.emitError(error);
-  return code;
 }
 
 /// Reads the parts of the manifest that the passes have written.
@@ -217,10 +230,10 @@ LogicalResult Generator::assemble(StringRef ptx) {
 }
 
 LogicalResult Generator::makeGpuCode() {
-  FailureOr<std::vector<std::string>> code = generate();
-  if (failed(code))
-    return failure();
-  std::string ptx = joinPtx(*code);
+  std::vector<std::string> code;
+  for (std::unique_ptr<Part> &part : parts)
+    code.push_back(std::move(part->code));
+  std::string ptx = joinPtx(code);
   if (emits(Emit::PTX)) {
     result.output = std::move(ptx);
     return success();
@@ -235,10 +248,7 @@ LogicalResult Generator::makeGpuCode() {
 }
 
 LogicalResult Generator::makeCpuCode() {
-  FailureOr<std::vector<std::string>> code = generate();
-  if (failed(code))
-    return failure();
-  std::string &object = code->front();
+  std::string &object = parts.front()->code;
   if (emits(Emit::Object)) {
     if (Error error = checkDefined(object))
       return fail(std::move(error));
@@ -266,7 +276,7 @@ FailureOr<KernelCode> Generator::run() {
     entries.push_back(variant.getEntry().str());
   if (options.lineInfo && target.isGPU())
     attachLineInfo(module);
-  if (failed(readManifest()) || failed(makeLLVMIR()))
+  if (failed(readManifest()) || failed(generate()))
     return failure();
   if (emits(Emit::LLVM)) {
     raw_string_ostream(result.output) << *parts.front()->module;

@@ -245,9 +245,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     if (failed(binding.run(module)))
       return failure();
     // Remarks come in the order of the code versions.
-    std::optional<ParallelPasses> parallel;
+    std::optional<SharedContext> shared;
     if (!remarks)
-      parallel.emplace(*context);
+      shared.emplace(*context);
     if (failed(rest.run(module)))
       return failure();
     return mlir::verify(module);

@@ -97,7 +97,7 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
 
 /// Does tasks when they are waited for: MLIR adds some and waits for these, and
 /// no thread is left between the passes.
-class ParallelPasses::Tasks final : public ThreadPoolInterface {
+class SharedContext::Tasks final : public ThreadPoolInterface {
 public:
   /// MLIR keeps a copy of the passes for each. Few kernels have more code
   /// versions.
@@ -118,11 +118,11 @@ private:
   SmallVector<unique_function<void()>> tasks;
 };
 
-ParallelPasses::ParallelPasses(mlir::MLIRContext &context)
+SharedContext::SharedContext(mlir::MLIRContext &context)
     : context(context), tasks(std::make_unique<Tasks>()) {
   context.setThreadPool(*tasks);
 }
 
 /// The context keeps a pointer to the tasks, which it follows only between
 /// setThreadPool and this.
-ParallelPasses::~ParallelPasses() { context.disableMultithreading(); }
+SharedContext::~SharedContext() { context.disableMultithreading(); }

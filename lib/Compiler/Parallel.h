@@ -23,15 +23,15 @@ namespace mlafix {
 /// between them than the process has further cores. Returns when all is done.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
 
-/// While it lives, passes on kernels or functions run on several of a module
-/// side by side, by parallelFor. `context` has to run its passes one by one
-/// before, and does so after.
-class ParallelPasses {
+/// While it lives, several threads may use `context`, and passes on kernels or
+/// functions run on several of a module side by side, by parallelFor. Before
+/// and after, `context` is one thread's.
+class SharedContext {
 public:
-  explicit ParallelPasses(mlir::MLIRContext &context);
-  ~ParallelPasses();
-  ParallelPasses(const ParallelPasses &) = delete;
-  ParallelPasses &operator=(const ParallelPasses &) = delete;
+  explicit SharedContext(mlir::MLIRContext &context);
+  ~SharedContext();
+  SharedContext(const SharedContext &) = delete;
+  SharedContext &operator=(const SharedContext &) = delete;
 
 private:
   class Tasks;

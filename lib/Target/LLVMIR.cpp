@@ -73,7 +73,7 @@ void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
   mlir::registerNVVMDialectTranslation(registry);
 }
 
-std::unique_ptr<Module> mlafix::target::translateToLLVMIR(
+Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     mlir::ModuleOp module, const KernelInfo &info, const TargetSpec &target,
     TargetMachine &machine, LLVMContext &context) {
   // The layout and triple are the target's, whatever the lowering noted.
@@ -82,10 +82,8 @@ std::unique_ptr<Module> mlafix::target::translateToLLVMIR(
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(
       module, context,
       info.signature.getAs<mlir::StringAttr>("name").getValue());
-  if (!result) {
-    module.emitError() << "the lowered module cannot be written as LLVM IR";
-    return nullptr;
-  }
+  if (!result)
+    return createStringError("the lowered module cannot be written as LLVM IR");
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   StringSet<> entries;

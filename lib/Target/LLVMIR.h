@@ -44,14 +44,12 @@ llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
 void registerTranslations(mlir::DialectRegistry &registry);
 
 /// Translates `module` to LLVM IR for `target`, whose code generator `machine`
-/// is. Only the entries of `info`
-/// stay visible; everything else becomes internal. Emits an error and returns
-/// null on failure.
-std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
-                                                const KernelInfo &info,
-                                                const TargetSpec &target,
-                                                llvm::TargetMachine &machine,
-                                                llvm::LLVMContext &context);
+/// is. Only the entries of `info` stay visible; everything else becomes
+/// internal. Fails where the translation has emitted an error.
+llvm::Expected<std::unique_ptr<llvm::Module>>
+translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
+                  const TargetSpec &target, llvm::TargetMachine &machine,
+                  llvm::LLVMContext &context);
 
 /// Runs LLVM's O3 over `module`. No function is taken for one of the C
 /// library, and none is made into a call to it. For NVPTX, avoidPtxasFaults()

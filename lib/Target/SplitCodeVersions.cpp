@@ -67,9 +67,16 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
   for (const Definitions &part : parts) {
     OwningModule one = mlir::ModuleOp::create(module.getLoc());
     (*one)->setAttrs(module->getAttrDictionary());
-    for (mlir::Operation &op : *module.getBody())
-      if (part.contains(&op))
+    for (mlir::Operation &op : make_early_inc_range(*module.getBody())) {
+      if (!part.contains(&op))
+        continue;
+      if (isDeclaration(&op)) {
         one->push_back(op.clone());
+        continue;
+      }
+      op.remove();
+      one->push_back(&op);
+    }
     result.push_back(std::move(one));
   }
   return result;

@@ -21,8 +21,9 @@
 namespace mlafix::target {
 
 /// A module for each of `entries`, functions of `module` (LLVM dialect), with
-/// all that it uses. Empty if there is but one, or if they share a definition,
-/// which must not be there twice.
+/// all that it uses, which `module` then has no longer. Empty, and `module` as
+/// it was, if there is but one, or if they share a definition, which must not
+/// be there twice.
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
