@@ -21,18 +21,20 @@ using Definitions = SetVector<mlir::Operation *>;
 /// told.
 static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
                     Definitions &used) {
-  auto uses = mlir::SymbolTable::getSymbolUses(op);
-  if (!uses)
-    return false;
-  for (const mlir::SymbolTable::SymbolUse &use : *uses) {
-    mlir::Operation *target =
-        symbols.lookup(use.getSymbolRef().getRootReference());
-    if (!target)
-      return false;
-    if (used.insert(target) && !addUses(target, symbols, used))
-      return false;
-  }
-  return true;
+  auto add = [&](StringRef name) {
+    mlir::Operation *target = symbols.lookup(name);
+    return target && (!used.insert(target) || addUses(target, symbols, used));
+  };
+  // MLIR's own search looks at every attribute of every operation.
+  return !op->walk([&](mlir::SymbolUserOpInterface user) {
+              bool isKnown = false;
+              if (auto address = dyn_cast<mlir::LLVM::AddressOfOp>(*user))
+                isKnown = add(address.getGlobalName());
+              else if (auto call = dyn_cast<mlir::LLVM::CallOp>(*user))
+                isKnown = call.getCallee() && add(*call.getCallee());
+              return isKnown ? mlir::WalkResult::advance()
+                             : mlir::WalkResult::interrupt();
+            }).wasInterrupted();
 }
 
 static bool isDeclaration(mlir::Operation *op) {

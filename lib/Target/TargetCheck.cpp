@@ -77,7 +77,9 @@ static LogicalResult checkOperation(mlir::Operation *op,
                                     const TargetSpec &target) {
   StringRef name = op->getName().getStringRef();
   StringRef what = name;
-  unsigned required = requiredCapability(name, operationRequirements);
+  unsigned required = 0;
+  if (name.starts_with("nvvm."))
+    required = requiredCapability(name, operationRequirements);
   if (auto call = dyn_cast<mlir::LLVM::CallIntrinsicOp>(op)) {
     what = call.getIntrin();
     required = requiredCapability(what, intrinsicRequirements);
