@@ -162,6 +162,52 @@ std::mutex CodeSinking::mutex;
 std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
+namespace {
+/// Leaves passes of O3 out that change no PTX of a kernel, a fifth of its time
+/// (docs/Experiments.md, LLVM's passes).
+class PassSelection {
+public:
+  explicit PassSelection(PassInstrumentationCallbacks &callbacks) {
+    callbacks.registerShouldRunOptionalPassCallback(
+        [this](StringRef pass, Any unit) { return isWanted(pass, unit); });
+  }
+  PassSelection(const PassSelection &) = delete;
+  PassSelection &operator=(const PassSelection &) = delete;
+
+private:
+  bool isWanted(StringRef pass, const Any &unit) {
+    if (pass != "InstCombinePass")
+      return !unwanted.contains(pass);
+    // Of the eight, those behind which another one finds as much.
+    unsigned number = ++combined[*any_cast<const Function *>(&unit)];
+    return number != 4 && number != 5 && number != 7;
+  }
+
+  /// For calls, for loops that are library functions, and for vectors made of
+  /// scalars.
+  const StringSet<> unwanted{"CGProfilePass",
+                             "CallSiteSplittingPass",
+                             "CalledValuePropagationPass",
+                             "DeadArgumentEliminationPass",
+                             "InferFunctionAttrsPass",
+                             "InlinerPass",
+                             "LibCallsShrinkWrapPass",
+                             "LoopDistributePass",
+                             "LoopIdiomRecognizePass",
+                             "LoopInstSimplifyPass",
+                             "LoopLoadEliminationPass",
+                             "LoopSimplifyCFGPass",
+                             "LoopVectorizePass",
+                             "MemCpyOptPass",
+                             "OpenMPOptPass",
+                             "PostOrderFunctionAttrsPass",
+                             "RecomputeGlobalsAAPass",
+                             "ReversePostOrderFunctionAttrsPass",
+                             "TailCallElimPass"};
+  DenseMap<const Function *, unsigned> combined;
+};
+} // namespace
+
 void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   CodeSinking sinking(/*isWanted=*/!machine.getTargetTriple().isNVPTX());
   LoopAnalysisManager loops;
@@ -174,7 +220,11 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   // This bounds the time that compiling takes, whatever the machine.
   constexpr unsigned kMostVectorized = 500;
   tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
-  PassBuilder builder(&machine, tuning);
+  PassInstrumentationCallbacks callbacks;
+  std::optional<PassSelection> selection;
+  if (machine.getTargetTriple().isNVPTX())
+    selection.emplace(callbacks);
+  PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   functions.registerPass([&] { return TargetLibraryAnalysis(library); });
