@@ -17,6 +17,7 @@
 #include "lib/Target/SplitCodeVersions.h"
 #include "lib/Target/TargetCheck.h"
 #include "lib/Target/Unit.h"
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 #include <numeric>
@@ -30,7 +31,8 @@ namespace {
 /// Code being generated, of the whole kernel or of one code version. Used by
 /// one thread.
 struct Part {
-  mlir::OwningOpRef<mlir::ModuleOp> source; ///< null: the whole kernel's
+  mlir::OwningOpRef<mlir::ModuleOp> source; ///< of one code version; until
+                                            ///< it is LLVM IR
   LLVMContext context;
   std::unique_ptr<llvm::Module> module;
   std::string code; ///< PTX, or a CPU's object
@@ -51,7 +53,7 @@ public:
 private:
   void split();
   std::vector<size_t> byLength();
-  Error generate(Part &part, unsigned ptxVersion);
+  Error generatePart(Part &part, unsigned ptxVersion);
   LogicalResult generate();
   LogicalResult makeGpuCode();
   LogicalResult makeCpuCode();
@@ -107,7 +109,7 @@ std::vector<size_t> Generator::byLength() {
 }
 
 /// Optimised LLVM IR of a part, and code where more than that is to be emitted.
-Error Generator::generate(Part &part, unsigned ptxVersion) {
+Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   auto machine = leaseTargetMachine(target, ptxVersion);
   if (!machine)
     return machine.takeError();
@@ -136,12 +138,18 @@ LogicalResult Generator::generate() {
   return stopwatch.time("LLVM", [&]() -> LogicalResult {
     split();
     std::vector<size_t> order = byLength();
-    SharedContext shared(*module.getContext());
     std::vector<std::string> errors(parts.size());
-    parallelFor(parts.size(), [&](size_t next) {
-      size_t i = order[next];
-      errors[i] = toString(generate(*parts[i], ptxVersion));
-    });
+    {
+      SharedContext shared(*module.getContext());
+      // What threads say comes in the order of the code versions.
+      mlir::ParallelDiagnosticHandler diagnostics(module.getContext());
+      parallelFor(parts.size(), [&](size_t next) {
+        size_t i = order[next];
+        diagnostics.setOrderIDForThread(i);
+        errors[i] = toString(generatePart(*parts[i], ptxVersion));
+        diagnostics.eraseOrderIDForThread();
+      });
+    }
     for (const std::string &error : errors)
       if (!error.empty())
         return module.emitError(error);

@@ -32,7 +32,7 @@ public:
   }
 
   void runOnOperation() override {
-    // What is left of an endless chain of folds is still a legal function.
+    // A slice that were left would be refused when it becomes LLVM IR.
     (void)applyPatternsGreedily(getOperation(), patterns);
   }
 

@@ -51,7 +51,8 @@ translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
                   const TargetSpec &target, llvm::TargetMachine &machine,
                   llvm::LLVMContext &context);
 
-/// Runs LLVM's O3 over `module`. No function is taken for one of the C
+/// Runs LLVM's O3 over `module`, for NVPTX without the passes that change no
+/// kernel. No function is taken for one of the C
 /// library, and none is made into a call to it. For NVPTX, avoidPtxasFaults()
 /// and streamLoads() come last.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);

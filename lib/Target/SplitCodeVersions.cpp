@@ -25,16 +25,28 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
     mlir::Operation *target = symbols.lookup(name);
     return target && (!used.insert(target) || addUses(target, symbols, used));
   };
-  // MLIR's own search looks at every attribute of every operation.
-  return !op->walk([&](mlir::SymbolUserOpInterface user) {
-              bool isKnown = false;
-              if (auto address = dyn_cast<mlir::LLVM::AddressOfOp>(*user))
-                isKnown = add(address.getGlobalName());
-              else if (auto call = dyn_cast<mlir::LLVM::CallOp>(*user))
-                isKnown = call.getCallee() && add(*call.getCallee());
-              return isKnown ? mlir::WalkResult::advance()
-                             : mlir::WalkResult::interrupt();
-            }).wasInterrupted();
+  auto function = dyn_cast<mlir::LLVM::LLVMFuncOp>(op);
+  if (!function) {
+    auto uses = mlir::SymbolTable::getSymbolUses(op);
+    return uses && all_of(*uses, [&](const mlir::SymbolTable::SymbolUse &use) {
+             return add(use.getSymbolRef().getRootReference());
+           });
+  }
+  // In a body, MLIR's own search takes long: it looks at each attribute. What
+  // names symbols has this interface, but for what needs a personality.
+  if (function.getPersonality())
+    return false;
+  mlir::WalkResult walked =
+      function.walk([&](mlir::SymbolUserOpInterface user) {
+        bool isKnown = false;
+        if (auto address = dyn_cast<mlir::LLVM::AddressOfOp>(*user))
+          isKnown = add(address.getGlobalName());
+        else if (auto call = dyn_cast<mlir::LLVM::CallOp>(*user))
+          isKnown = call.getCallee() && add(*call.getCallee());
+        return isKnown ? mlir::WalkResult::advance()
+                       : mlir::WalkResult::interrupt();
+      });
+  return !walked.wasInterrupted();
 }
 
 static bool isDeclaration(mlir::Operation *op) {

@@ -21,9 +21,10 @@
 namespace mlafix::target {
 
 /// A module for each of `entries`, functions of `module` (LLVM dialect), with
-/// all that it uses, which `module` then has no longer. Empty, and `module` as
-/// it was, if there is but one, or if they share a definition, which must not
-/// be there twice.
+/// all that it uses. Definitions move there, declarations are copied. Empty,
+/// and `module` as it was, if there is but one entry, if two use a definition,
+/// which must not be there twice, or if what they use cannot be told, as behind
+/// a pointer to a function.
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
