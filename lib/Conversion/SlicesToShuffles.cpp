@@ -32,7 +32,7 @@ public:
   }
 
   void runOnOperation() override {
-    // A slice that were left would be refused when it becomes LLVM IR.
+    // A slice that is left is refused when the function becomes LLVM IR.
     (void)applyPatternsGreedily(getOperation(), patterns);
   }
 

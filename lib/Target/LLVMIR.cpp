@@ -194,21 +194,23 @@ private:
 } // namespace
 
 void mlafix::target::optimize(Module &module, TargetMachine &machine) {
-  CodeSinking sinking(/*isWanted=*/!machine.getTargetTriple().isNVPTX());
+  bool isGPU = machine.getTargetTriple().isNVPTX();
+  CodeSinking sinking(/*isWanted=*/!isGPU);
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;
   ModuleAnalysisManager modules;
   PipelineTuningOptions tuning;
+  PassInstrumentationCallbacks callbacks;
+  std::optional<PassSelection> selection;
   // For loops over scalars. Rows are vectors already, and in a row's program
   // the vectorizer follows every path through an expression: minutes for some.
   // This bounds the time that compiling takes, whatever the machine.
   constexpr unsigned kMostVectorized = 500;
-  tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
-  PassInstrumentationCallbacks callbacks;
-  std::optional<PassSelection> selection;
-  if (machine.getTargetTriple().isNVPTX())
+  if (isGPU)
     selection.emplace(callbacks);
+  else
+    tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
@@ -220,7 +222,7 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
       .run(module, modules);
-  if (machine.getTargetTriple().isNVPTX()) {
+  if (isGPU) {
     avoidPtxasFaults(module);
     streamLoads(module);
   }

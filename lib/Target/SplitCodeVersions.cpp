@@ -84,12 +84,10 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
     for (mlir::Operation &op : make_early_inc_range(*module.getBody())) {
       if (!part.contains(&op))
         continue;
-      if (isDeclaration(&op)) {
+      if (isDeclaration(&op))
         one->push_back(op.clone());
-        continue;
-      }
-      op.remove();
-      one->push_back(&op);
+      else
+        op.moveBefore(one->getBody(), one->getBody()->end());
     }
     result.push_back(std::move(one));
   }
