@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LowerBody.h"
+
+#include "dialect/Guards.h"
 #include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 #include "lib/Conversion/Params.h"
