@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy
 
@@ -20,6 +20,8 @@ from .errors import ArgumentError, Error
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
+# What calls and decorators of other languages say of a launch.
+LAUNCH_WORDS = frozenset({"grid", "num_warps", "num_stages", "num_ctas", "num_threads", "maxnreg", "block", "launch_pdl"})
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
@@ -160,6 +162,11 @@ class Launcher:
             forget_frames(error)
             raise
 
+    def __getitem__(self, grid: object) -> NoReturn:
+        """Refuses ``kernel[grid](…)``, which other languages launch by. Raises ArgumentError."""
+        call = f"{self.name}(…)"
+        raise ArgumentError(f'kernel "{self.name}": expected {call}, got {self.name}[{grid!r}]; the kernel says its grid itself: for t in grid("n")')
+
     def _launch_plain(self, args: tuple[object, ...], stream: object | None = None) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""
         if recorders and recorder_of_thread():
@@ -272,19 +279,28 @@ class Launcher:
         given = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in names:
-                raise ArgumentError(f'kernel "{self.name}": expected one of {", ".join(names)}, got an argument "{name}"')
+                raise ArgumentError(f'kernel "{self.name}": expected one of {", ".join(names)}, got an argument "{name}"{self._hint_for(name)}')
             if name in given:
                 raise ArgumentError(f'kernel "{self.name}": expected each argument once, got "{name}" twice')
             given[name] = value
         for name, is_optional in known:
             if name not in given:
                 if not is_optional:
-                    raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none')
+                    call = f"; the call is {self.name}({', '.join(names)}), outputs included" if args else ""
+                    raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none{call}')
                 given[name] = None
         for name, tensor in held:
             if given[tensor] is None and hasattr(given[name], "__dlpack__"):
                 given[name], given[tensor] = 0, given[name]
         return tuple(given[name] for name in names)
+
+    def _hint_for(self, keyword: str) -> str:
+        """The end of the message for a keyword that is no argument of the kernel."""
+        if keyword in self.signature["names"]:
+            return f"; {self.name}.specialize({keyword}=…) binds it"
+        if keyword in LAUNCH_WORDS or keyword.startswith("BLOCK"):
+            return "; the compiler chooses blocks, warps and the grid"
+        return ""
 
 
 def _with_factors(signature: str, fixed: dict[str, str]) -> str:

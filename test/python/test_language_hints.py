@@ -56,7 +56,27 @@ BODIES = [
     ("q[t] = len(x[t])", "x[t]", """declared with List, or a tuple, got a row of f32 along D; write shape("D")"""),
     ("q[t] = len(five[t])", "five[t]", "got a row of f32 along 5; it has 5 elements"),
     ("q[t] = len(x)", "x", "got the tensor 'x'; write x.shape[0]"),
+    # operators that bind more closely than they look
+    ("y[t] = where(x[t] > 0.0 & x[t] < 2.0, x[t], 0.0)", "0.0", "expected integers or bools for &, got 0.0; & binds more closely than a comparison: write (a < b) & (c < d)"),
+    ("q[t] = i32(l[t] | q[t])", "l[t]", "expected integers or bools for |, got f32"),
+    # rows where one number is expected
+    ("if x[t] > 0.0:\n    y[t] = x[t]", "x[t] > 0.0", "got a row of bool along D; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"),
+    ("y[t] = x[t] if x[t] > 0.0 else 0.0", "x[t] > 0.0", "; where(c, a, b) chooses for each element"),
+    ("v = exp(x[t])\ny[t, 0] = v[3]", "v[3]", '; element 3 of a row that is computed is sum(where(iota("D") == 3, row, 0)), of a tensor x[t, 3]'),
+    ("y[t] = x[t, -1]", "-1", 'expected an index of at least 0, got -1; the last is shape("D") - 1'),
+    ("y[t, 0] = five[t, -1]", "-1", "expected an index of at least 0 and below 5, got -1; the last is 4"),
+    # words of Triton
+    ("i = tl.program_id(0)", "tl", "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)"),
+    ("i = program_id(0)", "program_id", '; the grid gives the row its indices: for t in grid("n")'),
+    ("v = zeros(4)", "zeros", '; write 0.0, which is broadcast along a row; an empty state is identity("D")'),
+    ("for i in static_range(4):\n    pass", "static_range", "; write for i in range(…)"),
+    ("atomic_add(y[t, 0], 1.0)", "atomic_add", "; no two rows write one element: let the row that owns it loop over what is added"),
+    ("y[t] = sigmoid(x[t])", "sigmoid", "; write 1.0 / (1.0 + exp(-x))"),
+    ("y[t] = softmax(x[t])", "softmax", "; write e = exp(x - max(x)), then e / sum(e)"),
+    ("q[t] = cdiv(q[t], 2)", "cdiv", "; write (a + b - 1) // b"),
+    ("q[t] = num_warps", "num_warps", "; the compiler chooses blocks, warps and the grid"),
     # statements
+    ("return x[t]", "return x[t]", "; a kernel returns nothing: store the result to an argument that is declared with Out"),
     ("while t < 3:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
     ("def f(): pass", "def f", "got 'def'; define it outside of the kernel, a function with @mlafix.inline"),
     ("double = lambda v: v + v", "lambda v: v + v", "got a lambda; a function of its own, marked @mlafix.inline, may be called"),
@@ -87,6 +107,40 @@ def k(y: Out[f32, "n D"], q: InOut[i32, "n"], x: In[f32, "n D"], l: In[f32, "n"]
 """)
     assert message in error.message
     assert underlined(error.message).replace("2**31", "2 ** 31") == place
+
+
+def test_what_is_written_of_triton_around_a_kernel(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@kernel
+def k(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t]
+""")
+    x = np.ones((2, 8), np.float32)
+    y = np.full_like(x, 7)
+    for call, message in (
+        (lambda: module.k[(4,)](y, x), 'kernel "k": expected k(…), got k[(4,)]; the kernel says its grid itself: for t in grid("n")'),
+        (lambda: module.k(x), 'kernel "k": expected an argument "x", got none; the call is k(y, x), outputs included'),
+        (lambda: module.k(y, x, num_warps=4), 'expected one of y, x, got an argument "num_warps"; the compiler chooses blocks, warps and the grid'),
+        (lambda: module.k(y, x, BLOCK_D=128), 'got an argument "BLOCK_D"; the compiler chooses blocks, warps and the grid'),
+        (lambda: module.k(y, x, D=8), 'got an argument "D"; k.specialize(D=…) binds it'),
+        (lambda: mlafix.kernel(num_warps=4), "@kernel: expected bounds or allow, got num_warps=4; the compiler chooses blocks, warps and the grid"),
+        (lambda: mlafix.kernel(inline=True), "@kernel: expected bounds or allow, got inline=True"),
+    ):
+        with pytest.raises(mlafix.ArgumentError) as caught:
+            call()
+        assert message in str(caught.value)
+    assert (y == 7).all()
+
+
+def test_a_factor_of_a_product_as_an_extent(tmp_path: Path) -> None:
+    error = error_of(tmp_path, """
+@kernel
+def k(y: Out[f32, "(G 4)"], x: In[f32, "(G 4)"]):
+    for g in grid("G"):
+        y[g] = x[g]
+""")
+    assert """; "G" is a factor of the product "(G 4)" of 'y': declare "G k=4" and pass a view with both dims""" in error.message
 
 
 def test_what_the_messages_offer_works(tmp_path: Path) -> None:
@@ -147,7 +201,7 @@ def k(y: Out[f32, "n"], NAME: In[f32, "n"]):
         y[t] = NAME[t]
 """
     error = error_of(tmp_path, text.replace("NAME", "stream"))
-    assert "expected another name than 'stream', which a call takes as the stream to launch on" in error.message
+    assert "'stream' is reserved for the launch stream: rename this argument" in error.message
     kernel = load(tmp_path, text.replace("NAME", "self")).k
     y, x = np.zeros(2, np.float32), np.float32([1, 2])
     kernel(y=y, self=x)

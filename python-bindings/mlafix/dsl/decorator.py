@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any, overload
 
 from .._kernel import Kernel
+from .._launcher import LAUNCH_WORDS
 from ..errors import ArgumentError
 from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
@@ -20,7 +21,9 @@ Function = Callable[..., Any]  # what type checkers take a function for
 def kernel(function: Function) -> Kernel: ...
 @overload
 def kernel(*, bounds: str = "guard", allow: Collection[str] = ()) -> Callable[[Function], Kernel]: ...
-def kernel(function: Function | None = None, *, bounds: str = "guard", allow: Collection[str] = ()) -> Kernel | Callable[[Function], Kernel]:
+def kernel(
+    function: Function | None = None, *, bounds: str = "guard", allow: Collection[str] = (), **others: Any
+) -> Kernel | Callable[[Function], Kernel]:
     """Make a kernel of a function whose body is written in the language (docs/Python.md).
 
     The function's text is kept when it is defined, and read when the kernel is first used; what is wrong with it is then
@@ -35,8 +38,11 @@ def kernel(function: Function | None = None, *, bounds: str = "guard", allow: Co
             of bounds for some sizes), "nan" (NaN that empty rows make).
 
     Raises:
-        ArgumentError: what is decorated is no function, or `bounds` or `allow` is something else.
+        ArgumentError: what is decorated is no function, `bounds` or `allow` is something else, or another option is given.
     """
+    for name, value in others.items():
+        hint = "; the compiler chooses blocks, warps and the grid" if name in LAUNCH_WORDS else ""
+        raise ArgumentError(f"@kernel: expected bounds or allow, got {name}={value!r}{hint}")
     if bounds not in ("guard", "prove"):
         raise ArgumentError(f'@kernel: expected bounds to be "guard" or "prove", got {bounds!r}')
     if isinstance(allow, str) or not set(allow) <= set(WARNINGS):

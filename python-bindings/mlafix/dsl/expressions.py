@@ -76,7 +76,7 @@ class Expressions:
         if isinstance(value, bool):
             return value
         if not isinstance(value, Dyn) or not value.is_bool:
-            self.ctx.fail(node, f"expected a bool for the {what}, got {describe(value)}")
+            self.ctx.fail(node, f"expected a bool for the {what}, got {describe(value)}{hints.of_condition(value)}")
         return value
 
     # -- Names and places --------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class Expressions:
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
         if not isinstance(value, (Tensor, Peer)):
-            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}{hints.of_value(value)}")
+            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}{hints.of_value(value, node.slice)}")
         return self.memory.read(self.element_of(value, node), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
@@ -324,7 +324,8 @@ class Expressions:
         value = self.eval(node)
         if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
             size = f" and below {dim.size}" if dim.size else ""
-            self.ctx.fail(node, f"expected an index of at least 0{size}, got {describe(value)}")
+            last = f"; the last is {dim.size - 1 if dim.size else f'shape({chr(34)}{dim.name}{chr(34)}) - 1'}" if value == -1 and (dim.size or dim.name) else ""
+            self.ctx.fail(node, f"expected an index of at least 0{size}, got {describe(value)}{last}")
         return self.ctx.index(value, node)
 
     # -- Operators ---------------------------------------------------------------------------------------------------
@@ -395,7 +396,7 @@ class Expressions:
         if isinstance(condition, bool):
             return self.eval(node.body if condition else node.orelse)
         if not isinstance(condition, Dyn) or not condition.is_bool:
-            self.ctx.fail(node.test, f"expected a bool for the condition, got {describe(condition)}")
+            self.ctx.fail(node.test, f"expected a bool for the condition, got {describe(condition)}{hints.of_condition(condition)}")
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
             # A load with a value instead is one operation.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None

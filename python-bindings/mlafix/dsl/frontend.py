@@ -111,7 +111,7 @@ class Frontend:
     def declare(self, name: str, annotation: Any, node: ast.arg) -> Tensor | Dyn | OfRows:
         """Adds an argument of the kernel, which the Python argument `node` is, or is a record of."""
         if name == "stream":
-            self.source.fail(node, "expected another name than 'stream', which a call takes as the stream to launch on, got it")
+            self.source.fail(node, "'stream' is reserved for the launch stream: rename this argument")
         if name in self.places:
             self.source.fail(node, f"expected arguments and fields of different names, got '{name}' twice")
         self.places[name] = node

@@ -34,7 +34,36 @@ _OTHER_NAMES = {
     "dot": "sum(a * b), of two rows",
     "enumerate": "for i in range(…)",
     "zip": "for i in range(…)",
+    "sigmoid": "1.0 / (1.0 + exp(-x))",
+    "softmax": "e = exp(x - max(x)), then e / sum(e)",
+    "logsumexp": "max(x) + log(sum(exp(x - max(x))))",
+    "cdiv": "(a + b - 1) // b",
+    "static_range": "for i in range(…)",
+    "full": "a number: it is broadcast along a row",
+    "full_like": "a number: it is broadcast along a row",
+    "zeros": '0.0, which is broadcast along a row; an empty state is identity("D")',
+    "zeros_like": '0.0, which is broadcast along a row; an empty state is identity("D")',
+    "ones": "1.0, which is broadcast along a row",
+    "gather": "x[t, i] for each element that is read, or load(…, into=…)",
 }
+# Words of Triton for what a kernel here does not say.
+_OF_LAUNCHES = {
+    "tl": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
+    "triton": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
+    "program_id": '; the grid gives the row its indices: for t in grid("n")',
+    "num_programs": '; the rows of the grid are shape("n")',
+    "constexpr": '; an upper-case dim is a constant of the compiler, and so are names from outside',
+    "num_warps": "; the compiler chooses blocks, warps and the grid",
+    "num_stages": "; the compiler chooses blocks, warps and the grid",
+    "debug_barrier": "; rows are independent, and barriers are the compiler's business",
+    "make_block_ptr": "; a row is x[t], whatever its strides are",
+    "make_tensor_descriptor": "; a row is x[t], whatever its strides are",
+    "advance": "; a row is x[t], whatever its strides are",
+    "expand_dims": "; a kernel describes one row, which has one dim",
+    "broadcast_to": "; a number beside a row is broadcast along it",
+    "trans": "; a kernel describes one row, which has one dim",
+}
+_ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
 # Of powers of integers, these exponents are written out.
 _MOST_POWER = 63
 _MOST_BITS = 256
@@ -46,6 +75,8 @@ def of_function(name: str, function: Any) -> str:
     if isinstance(function, Launcher):
         return "; kernels share functions that are marked @mlafix.inline"
     short = name.rpartition(".")[2]
+    if short in _OF_LAUNCHES or short.startswith("atomic_"):
+        return _OF_LAUNCHES.get(short, _ATOMICS)
     if is_built_in(short):
         return f"; mlafix.dsl has {short}"
     if short in _ROW_FUNCTIONS:
@@ -133,10 +164,14 @@ def of_part_slice(tensor: Tensor) -> str:
     return f"; group 0 is {row}0], element 0 of each group {row}:, 0]"
 
 
-def of_value(value: Any) -> str:
+def of_value(value: Any, index: ast.expr) -> str:
     """For `row[a:b]` and `row[i]`: parts have names in memory alone."""
-    is_row = isinstance(value, Dyn) and value.type.kind == "row"
-    return f"; of a tensor x, {_halves('x[t, ')}: load parts, and work on each" if is_row else ""
+    if not isinstance(value, Dyn) or value.type.kind != "row":
+        return ""
+    if isinstance(index, (ast.Slice, ast.Tuple)):
+        return f"; of a tensor x, {_halves('x[t, ')}: load parts, and work on each"
+    number = ast.unparse(index)
+    return f'; element {number} of a row that is computed is sum(where(iota("{value.type.dim}") == {number}, row, 0)), of a tensor x[t, {number}]'
 
 
 def _halves(row: str) -> str:
@@ -172,6 +207,8 @@ def of_text(node: ast.AST) -> str:
 
 def of_statement(node: ast.stmt) -> str:
     """For a statement that the language has not."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        return "; a kernel returns nothing: store the result to an argument that is declared with Out"
     if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
         return "; put what it would skip under an 'if'"
     if isinstance(node, ast.While):
@@ -180,6 +217,28 @@ def of_statement(node: ast.stmt) -> str:
         return f"; assume({ast.unparse(node.test)}) is a promise"
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return "; define it outside of the kernel, a function with @mlafix.inline"
+    return ""
+
+
+def of_condition(value: Any) -> str:
+    """For what stands where a bool is expected: a row of them, say."""
+    if isinstance(value, Dyn) and value.type.kind == "row":
+        return "; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"
+    return "; compare it with something" if isinstance(value, Dyn) and value.type.kind == "scalar" else ""
+
+
+def of_bits(op: str) -> str:
+    """For operands of & | or ^ that are no integers or bools: Python takes ``a > b & c < d`` for a chain of comparisons with b & c."""
+    return f"; {op} binds more closely than a comparison: write (a < b) {op} (c < d)"
+
+
+def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
+    """For a name that is no dim, but a factor of one."""
+    for tensor in tensors:
+        for dim in tensor.annotation.dims:
+            if name in dim.factors:
+                apart = " ".join(factor if not factor.isdigit() else f"k={factor}" for factor in dim.factors)
+                return f'; "{name}" is a factor of the product "{dim.spelled}" of \'{tensor.name}\': declare "{apart}" and pass a view with both dims'
     return ""
 
 

@@ -33,7 +33,7 @@ class Memory:
                 if dim.name and dim.name == name:
                     return self.dim(tensor, position, node)
         names = ", ".join(f'"{option}"' for option in known if option)
-        self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}")
+        self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hints.of_factor(name, self.ctx.tensors)}")
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """A name, if it is one of a dim that rows lie along."""

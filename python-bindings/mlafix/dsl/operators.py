@@ -111,6 +111,8 @@ class Operators:
     def binary(self, node: ast.AST, op: ast.operator, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> Any:
         name, python = BINARY[type(op)]
         one, other = as_number(a), as_number(b)
+        if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            self.check_bits(node, op, a_node, a, b_node, b)
         if one is not None and other is not None:
             if (bits := _bits(op, one, other)) > _MOST_BITS:
                 self.ctx.fail(node, f"expected an integer of at most {_MOST_BITS} bits, got one of {describe(bits)}")
@@ -126,6 +128,13 @@ class Operators:
         if name in ("floordiv", "mod") and left.type.dtype == "f32":
             self.ctx.fail(node, "expected integers for // and %, got f32; floor(a / b) rounds down")
         return self.ctx.wrap(self.ctx.builder.binary(name, left.value, right.value, self.ctx.at(node)))
+
+    def check_bits(self, node: ast.AST, op: ast.operator, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> None:
+        """Fails for operands of & | and ^ that are floats."""
+        for place, value in ((a_node, a), (b_node, b)):
+            if isinstance(value, float) or (isinstance(value, Dyn) and value.type.kind != "state" and value.type.dtype == "f32"):
+                sign = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}[type(op)]
+                self.ctx.fail(place, f"expected integers or bools for {sign}, got {describe(value)}{hints.of_bits(sign)}")
 
     def unary(self, node: ast.AST, op: ast.unaryop, value: Any, operand: ast.AST) -> Any:
         number = as_number(value)

@@ -225,6 +225,9 @@ class Statements:
             parts, nodes = [0, *parts], [call, *nodes]
         if len(parts) == 2:
             parts, nodes = [*parts, 1], [*nodes, call]
+        for part, place in zip(parts, nodes):
+            if isinstance(part, float) or (isinstance(part, Dyn) and part.type.dtype == "f32"):
+                self.ctx.fail(place, f"expected integers in range(…), got {describe(part)}; i32(…) rounds towards zero")
         dtypes = dict.fromkeys(part.type.dtype for part in parts if isinstance(part, Dyn))
         if set(dtypes) <= {"index", "i32", "i64"} and "index" in dtypes:  # an integer beside an index becomes one
             parts = [self.ctx.convert(part, "index", node) if isinstance(part, Dyn) else part for part, node in zip(parts, nodes)]
