@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _debug, _diagnostics, _env, _remarks, _runtime, _toolchain, cache
+from . import _debug, _diagnostics, _disk, _env, _remarks, _runtime, _toolchain, cache
 from ._debug import DebugReport
 from ._forks import cached_property
 from ._frames import without_frames
@@ -165,14 +165,15 @@ class Kernel(Launcher):
         """
         return Report(json.loads(self._emit("report", [], bindings)))
 
-    def _warn(self, bindings: Bindings) -> None:
-        """Give the warnings of a kernel that is compiled."""
+    def _warn(self, bindings: Bindings) -> bool:
+        """Give the warnings of a kernel that is compiled. Returns True if there are some."""
         fields = ("file", "line", "column", "end_line", "end_column")
         messages = [
             _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
             for found in self.report(**bindings)["warnings"]
         ]
         _diagnostics.warn(messages, self.source, self.file)
+        return bool(messages)
 
     @without_frames
     def ptx(self, target: str, **bindings: object) -> str:
@@ -336,8 +337,21 @@ class TextlessVariants(cache.Variants):
             except CompileError as error:
                 raise _with_binding(error) from None
             raise
-        self._whole._warn(bindings)
+        folder = cache.compiler_cache()
+        if self._whole._warn(bindings) and folder is not None:
+            folder.write_record(self._mark_of_warnings(bindings, target), "true")
         return data
+
+    def _cached(self, folder: _disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+        """The unit on disk. Its warnings are given in each process that loads it, with the lines that the source has now."""
+        unit = super()._cached(folder, bindings, target)
+        if unit is not None and folder is not None and not _env.strict() and folder.read_record(self._mark_of_warnings(bindings, target)) is not None:
+            self._whole._warn(bindings)
+        return unit
+
+    def _mark_of_warnings(self, bindings: Mapping[str, str], target: str) -> str:
+        """The file beside a unit on disk whose kernel has warnings."""
+        return self._file(bindings, target).removesuffix(".mlafix") + ".warnings.json"
 
 
 def _with_binding(error: CompileError) -> CompileError:
