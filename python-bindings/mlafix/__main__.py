@@ -1,16 +1,17 @@
-"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``info`` and ``cmake-dir``."""
+"""The command line: ``python -m mlafix compile``, ``check``, ``explain``, ``warmup``, ``cache``, ``audit``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import importlib.util
+import json
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
+from . import Kernel, _check, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
 from ._warmup import default_device
 from .errors import ArgumentError, Error, UnitError
 
@@ -102,6 +103,20 @@ def _compile(options: argparse.Namespace) -> int:
     Path(options.output).write_bytes(data)
     print(f"wrote {options.output}, {len(data)} bytes", file=sys.stderr)
     return 0
+
+
+def _check_kernels(options: argparse.Namespace) -> int:
+    """Status 1 if a kernel has an error or a warning."""
+    path = Path(options.kernel)
+    kernels = list(_kernels_of(path).values()) if path.suffix == ".py" and path.is_file() else [find_kernel(options.kernel)]
+    if not kernels:
+        raise ArgumentError(f"expected a file with kernels, got none in {path}")
+    bound = parse_bindings(options.bind) if options.bind else {}
+    target = _runtime.device_target("cpu") if options.target == "cpu" else options.target or None
+    found = [_check.check(kernel, bound, target) for kernel in kernels]
+    is_clean = not any(one["errors"] or one["warnings"] for one in found)
+    print(json.dumps({"clean": is_clean, "kernels": found}, indent=1) if options.json else "\n".join(map(_check.as_text, found)))
+    return 0 if is_clean else 1
 
 
 def _explain(options: argparse.Namespace) -> int:
@@ -226,6 +241,12 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
+    check = commands.add_parser("check", help="say whether kernels compile, what is proved of them, and what the compiler warns of; status 1 if anything is wrong")
+    check.add_argument("kernel", metavar="KERNEL", help="FILE.py for all of its kernels, else as compile takes it")
+    check.add_argument("--bind", default="", metavar="NAME=VALUE,…", help="values of the kernels' names (default: any)")
+    check.add_argument("--target", default="", metavar="NAME", help="also generate code for it, which needs all names bound")
+    check.add_argument("--json", action="store_true", help="one JSON object, with all proofs")
+    check.set_defaults(run=_check_kernels)
     explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")
     explain_.add_argument("kernel", metavar="KERNEL",
                           help="as compile takes it, or UNIT.mlafix, UNIT.mlafix:KERNEL: a page with what the unit holds of one specialisation")  # fmt: skip

@@ -231,3 +231,58 @@ def test_cmake_dir_is_that_of_the_wheel(tmp_path: Path, monkeypatch: pytest.Monk
     folder.mkdir(parents=True)
     assert main(["cmake-dir"]) == 0
     assert capsys.readouterr().out == f"{folder}\n"
+
+
+CHECKED = """
+from mlafix.dsl import In, InOut, Out, f32, grid, i32, kernel, lse_of, exp
+
+@kernel
+def fine(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t]
+
+@kernel
+def racy(y: InOut[f32, "m D"], x: In[f32, "n D"], to: In[i32, "n"]):
+    for t in grid("n"):
+        y[to[t]] = x[t]
+
+@kernel
+def empty(w: Out[f32, "n"], a_lse: In[f32, "n"], b_lse: In[f32, "n"]):
+    for t in grid("n"):
+        w[t] = exp(a_lse[t] - max(a_lse[t], b_lse[t]))
+
+@kernel
+def wrong(y: Out[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = missing
+"""
+
+
+def test_check_names_what_is_wrong_with_each_kernel_of_a_file(tmp_path: Path, capsys: CaptureFixture[str]) -> None:
+    path = tmp_path / "checked.py"
+    path.write_text(CHECKED)
+    assert main(["check", str(path), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    kernels = {one["kernel"]: one for one in said["kernels"]}
+    assert not said["clean"] and list(kernels) == ["fine", "racy", "empty", "wrong"]
+    assert kernels["fine"]["errors"] == kernels["fine"]["warnings"] == []
+    assert {answer["verdict"] for arg in kernels["fine"]["args"] for answer in arg["answers"]} == {"proved"}
+    (race,) = kernels["racy"]["warnings"]
+    assert race["message"].startswith("expected one row to write each element of 'y'") and (race["file"], race["line"]) == (str(path), 12)
+    assert any("expected no NaN" in warning["message"] for warning in kernels["empty"]["warnings"])
+    (error,) = kernels["wrong"]["errors"]
+    assert error["message"].startswith("expected a name that is defined, got 'missing'") and error["line"] == 22
+    assert main(["check", str(path)]) == 1
+    text = capsys.readouterr().out
+    assert 'kernel "fine": 0 errors, 0 warnings, 5 of 5 questions proved' in text
+    assert f"{path}:12:9: warning: expected one row to write" in text and f"{path}:22:16: error: expected a name" in text
+
+
+def test_check_generates_code_where_a_target_is_named(tmp_path: Path, capsys: CaptureFixture[str]) -> None:
+    path = tmp_path / "checked.py"
+    path.write_text(CHECKED)
+    assert main(["check", f"{path}:fine", "--bind", "D=8", "--target", "sm_90"]) == 0
+    assert main(["check", f"{path}:fine", "--target", "cpu"]) == 1
+    assert "error: expected" in capsys.readouterr().out
+    assert main(["check", "merge_attn_states"]) == 0
+    assert main(["check", str(tmp_path / "none.py")]) == 1
