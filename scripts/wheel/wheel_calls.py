@@ -297,6 +297,11 @@ def rare_without_rows() -> Iterator[Request]:
     """Lses of context parallelism, and of contexts whose bounds are i64."""
     for kind in (np.int32, np.int64):
         yield ops.drop_ins.mask_rows_without_keys, {"lse": floats(1, H), "seq_lens": ints(1), "query_start_loc": ints(0, 1, of=kind)}
+        yield ops.drop_ins.requests_of_tokens, {"out": ints(0), "query_start_loc": ints(0, 1, of=kind), "mapped": 1}
+        yield ops.drop_ins.localize_indices, {"out": ints(0, of=kind), "indices": ints(1, of=kind), "rank": 0, "ranks": 2, "interleave": 1}
+        for starts in (None, ints(1, of=kind)):
+            yield ops.drop_ins.lens_of_rank_between, {"out": ints(0, of=kind), "lens": ints(1, of=kind), "starts": starts, "rank": 0, "ranks": 2,
+                                                      "interleave": 1}  # fmt: skip
     yield ops.mask_empty_context_lse, {"lse": floats(H, 1), "query_start_loc": ints(0, 1), "context_start_loc": ints(0, 0, of=np.int64)}
 
 

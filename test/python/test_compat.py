@@ -16,7 +16,8 @@ import contract
 import mlafix
 from devices import Device
 from mlafix import compat, ops
-from mlafix.compat import aiter, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+from mlafix.compat import (aiter, attn_gym, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed,
+                           torch_context_parallel, vllm)  # fmt: skip
 from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
 
@@ -59,7 +60,20 @@ SIGNATURES = [
     *((module, name, "(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype)")
       for module, name in ((sglang, "dcp_mla_reduce"), (vllm, "merge_mla_segments_triton"))),
     (sglang, "attn_res_fused_tma", "(prefix_sum, bank, cw, ow, out, nvb, eps, *, write_prefix=False)"),
-    (sglang, "dcp_pack_a2a_send", "(cp_attn_out, cp_attn_lse, send_output, send_lse)"),
+    (sglang, "dcp_pack_a2a_send", "(cp_attn_out, cp_attn_lse, dst_o, dst_lse)"),
+    (sglang, "get_dcp_lens", "(lens, dcp_size, dcp_rank, start=None, interleave_size=1)"),
+    (sglang, "localize_dcp_indices", "(indices, dcp_size, dcp_rank, interleave_size=1)"),
+    (vllm, "neutralize_empty_context_partials", "(chunked_context, output, output_lse)"),
+    (vllm, "init_mla_context_partial", "(chunked_context, attn_output, attn_softmax_lse, num_tokens)"),
+    (vllm, "accumulate_mla_context_chunk", "(chunk, attn_output, attn_softmax_lse, output, output_lse, output_written=False)"),
+    (vllm, "compute_token_to_req_indices", "(query_start_loc, out, num_mapped_tokens, num_tokens)"),
+    (vllm, "prepare_dcp_local_seq_lens", "(dcp_local_seq_lens, seq_lens, num_reqs, dcp_size, dcp_rank, cp_interleave, *, num_reqs_padded=None)"),
+    (vllm, "get_direct_dcp_a2a_workspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype, num_ubatches)"),
+    (vllm, "get_direct_dcp_q_gather_workspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype, num_ubatches, "
+                                                "padded_num_heads=None)"),
+    (vllm, "get_direct_dcp_kv_gather_workspace", "(group, device, max_gathered_tokens, token_dim, dtype, num_ubatches)"),
+    (attn_gym, "merge_attention", "(out, lse, other_out, other_lse)"),
+    (torch_context_parallel, "SDPAMerger", "(convert_to_f32, seq_dim)"),
     (vllm, "DirectDCPQGatherWorkspace", "(group, device, max_num_tokens, heads_per_rank, head_dim, dtype='bf16', num_ubatches=1, "
                                         "padded_num_heads=None)"),
     (vllm, "DirectDCPKVGatherWorkspace", "(group, device, max_gathered_tokens, token_dim, dtype='bf16', num_ubatches=1)"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 
 from devices import Device, TorchDevice
 from mlafix import ArgumentError, compat
-from mlafix.compat import aiter, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+from mlafix.compat import aiter, attn_gym, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 from numerics import BF16, E4M3, F32
 
 N, H, D, S, B = 6, 4, 64, 3, 2  # tokens, heads, head dim, splits or segments, requests
@@ -24,6 +25,8 @@ ROWS, LSE, LSE_HN = ((N, H, D), BF16), ((N, H), F32), ((H, N), F32)
 STARTS = np.array([0, 2, N], INT)
 LENGTHS = np.array([2, N - 2], INT)
 SEGMENTS = {"segm_output": ((N, H, S, D), F32), "segm_max": ((N, H, S), F32), "segm_expsum": ((N, H, S), F32)}
+CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 2), slice(4, N)])
+CHUNK = SimpleNamespace(token_slice=slice(0, N), is_continuation=True, continuation_token_end=2)
 MERGED = {"v_a": ROWS, "s_a": LSE, "v_b": ROWS, "s_b": LSE}
 
 # The arguments of a call of each function that fits: (shape, dtype) of ones, an array, or what else is passed.
@@ -56,7 +59,18 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (sglang.correct_attn_out, {"out": ROWS, "lses": ((S, N, H), F32), "cp_rank": 1, "ctx": None, "new_output": ((H, N, D), F32)}),
     (sglang.dcp_lse_combine_triton, {"recv_output": ((S, N, H, D), BF16), "recv_lse": ((S, N, H), F32), "return_lse": True}),
     (sglang.dcp_pack_a2a_send, {"cp_attn_out": ((N, 2 * H, D), BF16), "cp_attn_lse": ((N, 2 * H), F32),
-                                "send_output": ((2, N + 1, H, D), BF16), "send_lse": ((2, N + 1, H), F32)}),
+                                "dst_o": ((2, N + 1, H, D), BF16), "dst_lse": ((2, N + 1, H), F32)}),
+    (sglang.get_dcp_lens, {"lens": np.full(N, 9, INT), "dcp_size": 2, "dcp_rank": 1, "start": np.full(N, 3, INT)}),
+    (sglang.localize_dcp_indices, {"indices": np.full((N, S), 9, INT), "dcp_size": 2, "dcp_rank": 1}),
+    (vllm.neutralize_empty_context_partials, {"chunked_context": CHUNKS, "output": ROWS, "output_lse": LSE_HN}),
+    (vllm.init_mla_context_partial, {"chunked_context": CHUNKS, "attn_output": ROWS, "attn_softmax_lse": LSE_HN, "num_tokens": N}),
+    (vllm.accumulate_mla_context_chunk, {"chunk": CHUNK, "attn_output": ROWS, "attn_softmax_lse": LSE_HN, "output": ROWS, "output_lse": LSE_HN}),
+    (vllm.accumulate_mla_context_chunk, {"chunk": SimpleNamespace(token_slice=slice(0, N), is_continuation=False), "attn_output": ROWS,
+                                         "attn_softmax_lse": LSE_HN, "output": ROWS, "output_lse": LSE_HN, "output_written": True}),
+    (vllm.compute_token_to_req_indices, {"query_start_loc": STARTS, "out": np.zeros(N, INT), "num_mapped_tokens": N, "num_tokens": N}),
+    (vllm.prepare_dcp_local_seq_lens, {"dcp_local_seq_lens": np.zeros(N, INT), "seq_lens": np.full(N, 9, INT), "num_reqs": N, "dcp_size": 2,
+                                       "dcp_rank": 1, "cp_interleave": 1}),
+    (attn_gym.merge_attention, {"out": ((B, H, N, D), BF16), "lse": ((B, H, N), F32), "other_out": ((B, H, N, D), BF16), "other_lse": ((B, H, N), F32)}),
     (sglang.dcp_mla_reduce, {**SEGMENTS, "seq_lens": np.full(N, 9, INT), "tile_size": 4, "out_dtype": "bf16"}),
     (flashinfer.merge_state, MERGED),
     (flashinfer.merge_state_in_place, {"v": ROWS, "s": LSE, "v_other": ROWS, "s_other": LSE, "mask": np.ones(N, bool)}),
@@ -85,8 +99,10 @@ CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (ring_attention.update_out_and_lse, {"out": None, "lse": None, "block_out": ROWS, "block_lse": LSE_HN}),
 ]  # fmt: skip
 
-# Over ranks: test_compat_ranks.py and rank_mistakes.py have these.
-OVER_RANKS = {"vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace",
+# Over ranks: test_compat_ranks.py and rank_mistakes.py have these. A class: test_compat_chunks.py.
+OVER_RANKS = {"torch_context_parallel.SDPAMerger", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_q_gather_workspace",
+              "vllm.get_direct_dcp_kv_gather_workspace",
+              "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar", "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace",
               "vllm.DirectDCPKVGatherWorkspace", "vllm.DirectDCPQGatherWorkspace", "sglang.cp_lse_ag_out_rs_mha", "sglang.cp_lse_ag_out_rs_mla",
               "sglang.dcp_a2a_lse_reduce", "flashinfer.decode_cp_a2a_lse_reduce", "flashinfer.decode_cp_a2a_lse_reduce_create_workspace",
               "flashinfer.decode_cp_a2a_lse_reduce_workspace_size"}  # fmt: skip

@@ -22,13 +22,13 @@ def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how
     """
     from ..distributed.once import reduce_once
 
-    if _has_one_rank(group):
+    if has_one_rank(group):
         return (out, lse) if return_lse else out
     merged, merged_lse = reduce_once(group, in_rows(_squeezed(out, 4)), as_f32(_squeezed(lse, 3)), return_lse=return_lse, **how)
     return (merged, merged_lse) if return_lse else merged
 
 
-def _has_one_rank(group: Any) -> bool:
+def has_one_rank(group: Any) -> bool:
     if hasattr(group, "world_size"):
         return bool(group.world_size == 1)
     from ..distributed.ranks import group_of

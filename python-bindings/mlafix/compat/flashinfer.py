@@ -75,8 +75,8 @@ def merge_states(v: Array, s: Array) -> tuple[Any, Any]:
 def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any, Any]:
     """Merges runs of states, base 2 (`flashinfer.triton.cascade.variable_length_merge_states`).
 
-    Differences from FlashInfer: those of `merge_state`. An empty run's S is -inf (N1); there it is -50000 before
-    flashinfer-ai/flashinfer#4401 (August 2026). `indptr` must be i32.
+    Differences from FlashInfer: those of `merge_state`. An empty run's S is -inf (N1); there, in Triton,
+    it is -50000, also in 0.7.4. `indptr` must be i32.
 
     Args:
         v: `[nnz, H, D]` bf16, f16, f32.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 from .. import ops
 from .._arguments import check_integer, renames, wrong
-from .._arrays import check_dtype, empty, rows_of
+from .._arrays import check_dtype, check_integers, empty, rows_of, viewed
 from ..ops import Array
-from ..ops.drop_ins import pack_heads, weigh_rank
+from ..ops.drop_ins import lens_of_rank_between, localize_indices, pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, in_rows, lses_of_ranks, of_segments, rows_of_rank, segments_reduced
 
@@ -248,8 +249,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, new_output
 def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e: bool = True, return_lse: bool = False) -> tuple[Any, Any]:
     """Merges the states that the ranks have sent to this one (`mlafix.ops.combine_split_kv`).
 
-    Differences from SGLang: a row that is empty on every rank is 0, -inf (N3; there NaN); NaN in an lse propagates (N6;
-    there it counts as empty); a strided lse is read and never written.
+    Differences from SGLang: NaN in an lse propagates (N6; there it counts as empty); a payload without weight is not
+    multiplied (N5; there its NaN spreads); a strided lse is read and never written.
 
     Args:
         recv_output: `[N, B, H, D]`, bf16, f16, f32; the last dim is contiguous.
@@ -271,27 +272,113 @@ def dcp_lse_combine_triton(recv_output: Array, recv_lse: Array, is_lse_base_on_e
     return out[0], None if lse is None else lse[0]
 
 
-def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, send_output: Array, send_lse: Array) -> None:
+def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, dst_o: Array, dst_lse: Array) -> None:
     """The heads that each rank receives, packed for an exchange in one launch: rows and lses bit for bit.
 
-    `send_output` and `send_lse` may be two views of one buffer whose rows hold D elements and the lse behind them, and may
+    `dst_o` and `dst_lse` may be two views of one buffer whose rows hold D elements and the lse behind them, and may
     have room for more than B tokens, as buffers of CUDA graphs have: the room behind the B tokens stays as it is.
 
     Args:
         cp_attn_out: `[B, N * H, D]` of any dtype of 1, 2, 4 or 8 bytes that kernels have.
         cp_attn_lse: `[B, N * H] f32`, any strides.
-        send_output: `[N, B or more, H, D]`; its first B tokens are written; the last dim is contiguous.
-        send_lse: `[N, B or more, H] f32`, any strides; likewise.
+        dst_o: `[N, B or more, H, D]`; its first B tokens are written; the last dim is contiguous.
+        dst_lse: `[N, B or more, H] f32`, any strides; likewise.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    rows: Any = send_output
-    lses: Any = send_lse
+    rows: Any = dst_o
+    lses: Any = dst_lse
     tokens = rows_of(cp_attn_out, "cp_attn_out", ("B", "N * H", "D"))[0]
-    rows_of(rows, "send_output", ("N", "B or more", "H", "D"))
-    rows_of(lses, "send_lse", ("N", "B or more", "H"))
+    rows_of(rows, "dst_o", ("N", "B or more", "H", "D"))
+    rows_of(lses, "dst_lse", ("N", "B or more", "H"))
     _packed(rows[:, :tokens], lses[:, :tokens], cp_attn_out, cp_attn_lse)
+
+
+# -- Lengths and places on a rank: sglang.srt.layers.dcp.layout ---------------------------------------------------------
+
+
+@renames(out="lens", starts="start", interleave="interleave_size", rank="dcp_rank", ranks="dcp_size")
+def get_dcp_lens(lens: Array, dcp_size: int, dcp_rank: int, start: Array | None = None, interleave_size: int = 1) -> Any:
+    """How much of each request's KV lies on a rank, in one launch: runs of `interleave_size` tokens go round the ranks.
+
+    Difference from SGLang: a length or a start below 0 counts as 0.
+
+    Args:
+        lens: `[...]` i32 or i64, contiguous: tokens of each request.
+        dcp_size: ranks of the group; 1: `lens` itself is the result.
+        dcp_rank: this rank.
+        start: as `lens`: the position of each request's first token; None: 0.
+        interleave_size: tokens of a run, at least 1.
+
+    Returns:
+        As `lens`, a new array.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    _check_place(dcp_size, dcp_rank, interleave_size)
+    if dcp_size == 1:
+        return lens
+    out, flat = _flat_like(lens, "lens")
+    starts = None if start is None else _flat(start, "start")
+    lens_of_rank_between(out, flat, starts, dcp_rank, dcp_size, interleave_size)
+    return out.reshape(lens.shape)
+
+
+@renames(out="indices", rank="dcp_rank", ranks="dcp_size", interleave="interleave_size")
+def localize_dcp_indices(indices: Array, dcp_size: int, dcp_rank: int, interleave_size: int = 1) -> Any:
+    """The places on a rank of tokens with these places in the context of all ranks, in one launch; -1 for tokens of other ranks.
+
+    Args:
+        indices: `[...]` i32 or i64, contiguous; below 0: nothing.
+        dcp_size: ranks of the group; 1: `indices` itself is the result.
+        dcp_rank: this rank.
+        interleave_size: tokens of a run, at least 1.
+
+    Returns:
+        As `indices`, a new array.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    _check_place(dcp_size, dcp_rank, interleave_size)
+    if dcp_size == 1:
+        return indices
+    out, flat = _flat_like(indices, "indices")
+    localize_indices(out, flat, dcp_rank, dcp_size, interleave_size)
+    return out.reshape(indices.shape)
+
+
+def _check_place(size: Any, rank: Any, interleave: Any) -> None:
+    for name, value in (("dcp_size", size), ("dcp_rank", rank), ("interleave_size", interleave)):
+        check_integer(name, value)
+    if size < 1:
+        raise wrong("dcp_size", "1 or more", size)
+    if not 0 <= rank < size:
+        raise wrong("dcp_rank", f"a rank from 0 to {size - 1}", rank)
+    if interleave < 1:
+        raise wrong("interleave_size", "1 or more", interleave)
+
+
+def _flat(array: Any, name: str) -> Any:
+    """Integers of any shape as `[n]` over the same memory."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        raise wrong(name, "an array", type(array).__qualname__)
+    check_integers(array, name)
+    if len(shape) == 1:
+        return array
+    flat = viewed(array, (math.prod(shape),))
+    if flat is None:
+        raise wrong(name, "a contiguous array", f"shape {list(shape)} with strides that no view joins")
+    return flat
+
+
+def _flat_like(array: Any, name: str) -> tuple[Any, Any]:
+    """A new array `[n]`, and the integers that it is made like as `[n]`."""
+    flat = _flat(array, name)
+    return empty(flat, (flat.shape[0],)), flat
 
 
 @of_segments
@@ -318,4 +405,4 @@ def dcp_mla_reduce(segm_output: Array, segm_max: Array, segm_expsum: Array, seq_
     return segments_reduced(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype=out_dtype, base="2")
 
 
-_packed = renames(rows="send_output", lses="send_lse", out="cp_attn_out", lse="cp_attn_lse")(pack_heads)
+_packed = renames(rows="dst_o", lses="dst_lse", out="cp_attn_out", lse="cp_attn_lse")(pack_heads)

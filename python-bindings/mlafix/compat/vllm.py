@@ -5,19 +5,21 @@ O is `[N, H, D]`, the lse `[H, N]` with any strides, base e.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
+from .._arguments import check_integer, renames, wrong
 from .._arrays import PAYLOADS, check_dtype, check_integers, empty, is_torch, rows_of, spelling_of
 from ..errors import ArgumentError
 from ..ops import Array
-from ..ops.drop_ins import mask_rows_without_keys, weight_of_rank
+from ..ops.drop_ins import mask_rows_without_keys, requests_of_tokens, weight_of_rank
 from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
 from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
-from ._groups import merged_over_ranks, of_ranks
+from ._groups import has_one_rank, merged_over_ranks, of_ranks
 from ._views import as_f32, bytes_as_fp8, in_rows, lses_of_ranks, of_segments, rows_of_heads, rows_of_rank, segments_reduced, widened
 
 
@@ -32,8 +34,8 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
     Tokens at or past the threshold are copies of the suffix, payload and lse as they are, an lse of +inf and the payload
     beside it included: as in vLLM, and unlike `mlafix.ops`, which has `copy_past_context` for it.
 
-    Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM copies the prefix buffer,
-    whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output
+    Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM's CUDA kernel copies the prefix
+    buffer, whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output
     (N7; vLLM's CUDA kernel makes it +448). Any head strides are legal, also different ones for prefix and suffix (N12), and
     offsets are 64-bit (N13). fp8 inputs are refused.
 
@@ -95,7 +97,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
 @renames(out="output")
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
-    """As `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`).
+    """As `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the
+    last that has it.
 
     One launch for an `output` of `[N, H, D]`. Of other ranks, or with other heads than the lse has, it is zeroed by a
     launch of its own, and by one for each index of a dim that is not evenly spaced with the next.
@@ -160,6 +163,176 @@ def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     return ops.is_prefilling(num_computed_tokens, num_prompt_tokens, num_reqs, padded=num_reqs_padded)
+
+
+# -- Chunks of context: vllm.model_executor.layers.attention.mla_attention, since vLLM 0.28 -----------------------------
+
+
+@renames(out="output", lse="output_lse")
+def neutralize_empty_context_partials(chunked_context: Any, output: Array, output_lse: Array) -> None:
+    """Blanks the rows of requests without context to 0 and -inf (`mlafix.ops.fill_pad_rows`).
+
+    One launch for each run of such requests, where vLLM makes two for each request.
+
+    Args:
+        chunked_context: what has `empty_token_slices`, a list of slices of tokens; vLLM's ChunkedContextMetadata.
+        output: `[N, H, D]` bf16, f16, f32, f8e4m3fn; rows of these tokens are written.
+        output_lse: `[H, N] f32`, any strides; likewise.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    rows: Any = output
+    lses: Any = output_lse
+    tokens, heads, _ = rows_of(rows, "output", ("N", "H", "D"))
+    if tuple(rows_of(lses, "output_lse", ("H", "N"))) != (heads, tokens):
+        raise wrong("output_lse", f"shape {[heads, tokens]}", list(lses.shape))
+    for run in _joined(_field(chunked_context, "chunked_context", "empty_token_slices")):
+        ops.fill_pad_rows(rows[run], 0, lses[:, run])
+
+
+@renames(output="attn_output", output_lse="attn_softmax_lse")
+def init_mla_context_partial(chunked_context: Any, attn_output: Array, attn_softmax_lse: Array, num_tokens: int) -> tuple[Any, Any]:
+    """The state that chunks of context are merged into: new arrays, of which the rows without context are blank.
+
+    Other rows are as they come: `accumulate_mla_context_chunk` writes each before it reads it.
+
+    Args:
+        chunked_context: as of `neutralize_empty_context_partials`.
+        attn_output: `[n, H, D]`, a chunk's output, for its dtype, H and D.
+        attn_softmax_lse: `[H, n] f32`, its lse.
+        num_tokens: N, the tokens of all requests that prefill.
+
+    Returns:
+        `(output, output_lse)`: `[N, H, D]` and `[H, N] f32`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    check_integer("num_tokens", num_tokens)
+    tokens, heads, dim = rows_of(attn_output, "attn_output", ("n", "H", "D"))
+    check_dtype(attn_output, "attn_output")
+    _check_lse(attn_softmax_lse, "attn_softmax_lse", heads, tokens)
+    output, output_lse = empty(attn_output, (num_tokens, heads, dim)), empty(attn_softmax_lse, (heads, num_tokens), "f32")
+    neutralize_empty_context_partials(chunked_context, output, output_lse)
+    return output, output_lse
+
+
+@renames(prefix="output", prefix_lse="output_lse", suffix="attn_output", suffix_lse="attn_softmax_lse", out="output", out_lse="output_lse")
+def accumulate_mla_context_chunk(chunk: Any, attn_output: Array, attn_softmax_lse: Array, output: Array, output_lse: Array,
+                                 output_written: bool = False) -> None:
+    """Merges a chunk's state into the running one, in one launch where vLLM makes up to three (`mlafix.ops.merge_attn_states`).
+
+    The tokens of a first request that continues one of the chunk before are merged, all others are copies bit for bit.
+
+    Args:
+        chunk: what has `token_slice`, the slice of its tokens, and `is_continuation`; if that is true also
+            `continuation_token_end`, the token behind the first request. vLLM's ContextChunk.
+        attn_output: `[n, H, D]` bf16, f16, f32: the chunk's output; not read with `output_written`.
+        attn_softmax_lse: `[H, n] f32`, any strides: its lse.
+        output: `[N, H, D]` of the same dtype; updated.
+        output_lse: `[H, N] f32`, any strides; updated.
+        output_written: the chunk's output is in `output` already, and its lse alone is copied. Not for a chunk that continues.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    tokens, continues = _field(chunk, "chunk", "token_slice"), _field(chunk, "chunk", "is_continuation")
+    if continues and output_written:
+        raise wrong("output_written", "False for a chunk that continues a request", True)
+    rows: Any = output
+    lses: Any = output_lse
+    count, heads, _ = rows_of(rows, "output", ("N", "H", "D"))
+    _check_lse(lses, "output_lse", heads, count)
+    part, part_lses = rows[tokens], lses[:, tokens]
+    merged = _field(chunk, "chunk", "continuation_token_end") - tokens.start if continues else 0
+    # Rows past the merged ones are copies of the suffix: where that is the output itself, of its lse alone.
+    ops.merge_attn_states(part, part_lses, part if output_written else attn_output, attn_softmax_lse, out=part, out_lse=part_lses,
+                          context_rows=merged, copy_past_context=True)
+
+
+def _check_lse(lse: Any, name: str, heads: int, tokens: int) -> None:
+    if tuple(rows_of(lse, name, ("H", "N"))) != (heads, tokens):
+        raise wrong(name, f"shape {[heads, tokens]}", list(lse.shape))
+    check_dtype(lse, name, ("f32",))
+
+
+def _field(value: Any, name: str, field: str) -> Any:
+    if not hasattr(value, field):
+        raise wrong(name, f"what has {field}", type(value).__qualname__)
+    return getattr(value, field)
+
+
+def _joined(runs: Iterable[slice]) -> Iterator[slice]:
+    """Slices, those that touch as one."""
+    begin = end = 0
+    for run in runs:
+        if run.start != end and end > begin:
+            yield slice(begin, end)
+        begin, end = begin if run.start == end and end > begin else run.start, run.stop
+    if end > begin:
+        yield slice(begin, end)
+
+
+# -- Metadata: vllm.v1.attention.ops.metadata, vllm.v1.worker.gpu.cp_utils ------------------------------------------------
+
+
+@renames(starts="query_start_loc", mapped="num_mapped_tokens")
+def compute_token_to_req_indices(query_start_loc: Array, out: Array, num_mapped_tokens: int, num_tokens: int) -> Any:
+    """The request of each token, from the offsets on the device alone.
+
+    Args:
+        query_start_loc: `[R + 1]` i32 or i64, R at least 1.
+        out: `[num_tokens or more] i32`; its first `num_tokens` entries are written.
+        num_mapped_tokens: tokens at or past it get 0; before it, those behind the last request get that.
+        num_tokens: entries to write.
+
+    Returns:
+        `out[:num_tokens]`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    places: Any = out
+    room = rows_of(places, "out", ("T",))[0]
+    if rows_of(query_start_loc, "query_start_loc", ("R + 1",))[0] < 2:
+        raise wrong("query_start_loc", "2 entries or more", query_start_loc.shape[0])
+    check_integers(query_start_loc, "query_start_loc")
+    for name, value in (("num_mapped_tokens", num_mapped_tokens), ("num_tokens", num_tokens)):
+        check_integer(name, value)
+    if not 0 <= num_tokens <= room:
+        raise wrong("num_tokens", f"0 to {room}, the entries of out", num_tokens)
+    made = places[:num_tokens]
+    requests_of_tokens(made, query_start_loc, max(num_mapped_tokens, 0))
+    return made
+
+
+@renames(out="dcp_local_seq_lens", rank="dcp_rank", ranks="dcp_size", interleave="cp_interleave", live_rows="num_reqs")
+def prepare_dcp_local_seq_lens(dcp_local_seq_lens: Array, seq_lens: Array, num_reqs: int, dcp_size: int, dcp_rank: int, cp_interleave: int,
+                               *, num_reqs_padded: int | None = None) -> Any:
+    """The lengths of requests on a rank, 0 for padding, into a buffer that is there already (`mlafix.ops.lens_of_rank`).
+
+    Args:
+        dcp_local_seq_lens: `[max_num_reqs]` i32 or i64; written as a whole.
+        seq_lens: `[num_reqs or more]` of the same dtype.
+        num_reqs: live requests.
+        dcp_size: ranks of the group; 1: nothing is written, and the result is None.
+        dcp_rank: this rank.
+        cp_interleave: tokens of a run, which go round the ranks.
+        num_reqs_padded: entries of the result; None: all.
+
+    Returns:
+        `dcp_local_seq_lens[:num_reqs_padded]`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    check_integer("dcp_size", dcp_size)
+    if dcp_size == 1:
+        return None
+    lens: Any = dcp_local_seq_lens
+    ops.lens_of_rank(seq_lens, dcp_rank, dcp_size, interleave=cp_interleave, live_rows=num_reqs, out=lens)
+    return lens[:num_reqs_padded]
 
 
 # -- Segments: vllm.v1.attention.ops.rocm_aiter_mla_merge, triton_unified_attention --------------------------------------
@@ -464,3 +637,32 @@ class DirectDCPA2AWorkspace:
         reducer: Any = self.reducers[ubatching.dbo_current_ubatch_id() if ubatching else 0]
         base = "e" if is_lse_base_on_e else "2"
         return reducer.reduce(partial_output, as_f32(partial_lse), seq_lens, query_start_loc, return_lse=False, base=base)[0]
+
+
+# -- vLLM's makers of workspaces, one for each set of arguments ------------------------------------------------------------
+
+
+@functools.cache
+def get_direct_dcp_a2a_workspace(group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any,
+                                 num_ubatches: int) -> DirectDCPA2AWorkspace | None:
+    """The `DirectDCPA2AWorkspace` of these arguments, made once; None for a group of one rank.
+
+    Difference from vLLM: it is there without NVLink multicast and without VLLM_USE_DIRECT_DCP_A2A.
+    """
+    return DirectDCPA2AWorkspace(group, device, max_num_tokens, heads_per_rank, head_dim, dtype, num_ubatches) if not has_one_rank(group) else None
+
+
+@functools.cache
+def get_direct_dcp_q_gather_workspace(group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any,
+                                      num_ubatches: int, padded_num_heads: int | None = None) -> DirectDCPQGatherWorkspace | None:
+    """The `DirectDCPQGatherWorkspace` of these arguments, made once; None for a group of one rank."""
+    if has_one_rank(group):
+        return None
+    return DirectDCPQGatherWorkspace(group, device, max_num_tokens, heads_per_rank, head_dim, dtype, num_ubatches, padded_num_heads)
+
+
+@functools.cache
+def get_direct_dcp_kv_gather_workspace(group: Any, device: Any, max_gathered_tokens: int, token_dim: int, dtype: Any,
+                                       num_ubatches: int) -> DirectDCPKVGatherWorkspace | None:
+    """The `DirectDCPKVGatherWorkspace` of these arguments, made once; None for a group of one rank."""
+    return DirectDCPKVGatherWorkspace(group, device, max_gathered_tokens, token_dim, dtype, num_ubatches) if not has_one_rank(group) else None

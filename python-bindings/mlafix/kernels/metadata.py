@@ -154,6 +154,40 @@ def lens_of_rank(out: Out[L, "n"], seq_lens: In[L, "r"], rank: index, ranks: ind
 
 
 @kernel
+def lens_of_rank_between(out: Out[L, "n"], lens: In[L, "n"], starts: In[C, "n"] | None, rank: index, ranks: index, interleave: index):
+    """How many of lens[t] tokens from starts[t] on lie on a rank of a group that shares their context; from 0 on without `starts`."""
+    for t in grid("n"):
+        first = i64(0)
+        if present(starts):
+            first = max(i64(starts[t]), 0)
+        end = first + max(i64(lens[t]), 0)
+        out[t] = length_of_rank(end, rank, ranks, interleave) - length_of_rank(first, rank, ranks, interleave)
+
+
+@kernel
+def localize_indices(out: Out[S, "n"], indices: In[S, "n"], rank: index, ranks: index, interleave: index):
+    """The places on one rank of a group of what has these places in the context that the group shares; -1 for what lies on another rank."""
+    for t in grid("n"):
+        place = i64(indices[t])
+        run = place // i64(interleave)
+        is_local = place >= 0 and run % i64(ranks) == i64(rank)
+        out[t] = run // i64(ranks) * i64(interleave) + place % i64(interleave) if is_local else -1
+
+
+@kernel
+def requests_of_tokens(out: Out[i32, "n"], starts: In[C, "s"], mapped: index, halvings: index):
+    """The request that each token belongs to: the last that begins at or before it and has tokens; 0 for tokens at or past `mapped`."""
+    for t in grid("n"):
+        low, high = index(0), shape("s") - 1
+        for _ in range(0, halvings if t < mapped else 0):
+            middle = (low + high) // 2
+            ends_before = low < high and i64(load(starts[middle + 1], where=low < high)) <= i64(t)
+            low = middle + 1 if ends_before else low
+            high = high if ends_before else middle
+        out[t] = i32(min(low, max(shape("s") - 1, 1) - 1))
+
+
+@kernel
 def pages_of_rank(
     out: Out[K, "n w"],
     token_table: In[S, "q m"],

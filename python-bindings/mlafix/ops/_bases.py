@@ -7,7 +7,7 @@ from typing import Any, Dict, NamedTuple
 
 from .._arguments import wrong
 
-_BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2"}
+_BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2", "basee": "e", "base2": "2"}
 _LAYOUTS = {"hn": "hn", "nh": "nh", "HN": "hn", "NH": "nh"}
 
 TO_LOG2 = {"e": math.log2(math.e), "2": 1.0}

@@ -56,3 +56,23 @@ def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, *, stream
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
     """`scale` times the merge of states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses."""
     launch_kernel(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)
+
+
+@operation(writes=("out",))
+def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
+    """How many of `lens` tokens from `starts` on lie on a rank, all `[n]`."""
+    launch_kernel(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
+
+
+@operation(writes=("out",))
+def localize_indices(out: Array, indices: Array, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
+    """The places `[n]` on a rank, or -1, of what has these places in the context of all ranks."""
+    launch_kernel(library.kernel("localize_indices"), (out, indices, rank, ranks, interleave), stream)
+
+
+@operation(writes=("out",))
+def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, *, stream: Stream = None) -> None:
+    """The requests of tokens `[n]`, 0 at or past `mapped`; offsets `[r + 1]`."""
+    bounds = query_start_loc.shape[0]
+    halvings = bounds.bit_length() if isinstance(bounds, int) else 0
+    launch_kernel(library.kernel("requests_of_tokens"), (out, query_start_loc, mapped, halvings), stream)

@@ -1,0 +1,46 @@
+"""attn_gym's merge of two outputs of torch's flex_attention. Base e."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ops
+from .._arguments import renames, wrong
+from .._arrays import check_dtype, empty, rows_of, viewed
+from ..ops import Array
+
+
+@renames(prefix="out", prefix_lse="lse", suffix="other_out", suffix_lse="other_lse")
+def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) -> tuple[Any, Any]:
+    """Merges two attention outputs over disjoint keys (`attn_gym.utils.merge_attention`; `mlafix.ops.merge_attn_states`).
+
+    One launch where batches and heads lie evenly, else one for each batch. Differences from attn_gym: a row that is empty on
+    both sides is 0, -inf (N3; there NaN); a side without weight is not multiplied (N5); outputs keep their dtype (there they
+    become f32).
+
+    Args:
+        out: `[B, H, N, D]` bf16, f16, f32; the last dim is contiguous.
+        lse: `[B, H, N] f32`, any strides: of `flex_attention(…, return_aux=AuxRequest(lse=True))`.
+        other_out: as `out`.
+        other_lse: as `lse`.
+
+    Returns:
+        `(out, lse)`: new arrays.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    shape = tuple(rows_of(out, "out", ("B", "H", "N", "D")))
+    check_dtype(out, "out")
+    arrays: list[Any] = [out, lse, other_out, other_lse]
+    for array, name, wanted in zip(arrays, ("out", "lse", "other_out", "other_lse"), (shape, shape[:3], shape, shape[:3])):
+        if tuple(getattr(array, "shape", ())) != wanted:
+            raise wrong(name, f"shape {list(wanted)}", list(getattr(array, "shape", ())))
+    batch, heads, tokens, dim = shape
+    made: list[Any] = [empty(out, shape), empty(out, shape[:3], "f32")]
+    # Each row is merged by itself, so that batches and heads are one dim.
+    flat = [viewed(array, (batch * heads, *array.shape[2:])) for array in (*arrays, *made)]
+    calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, *made)] for b in range(batch)]
+    for rows, sums, others, other_sums, into, into_sums in calls:
+        ops.merge_attn_states(rows.swapaxes(0, 1), sums, others.swapaxes(0, 1), other_sums, out=into.swapaxes(0, 1), out_lse=into_sums)
+    return made[0], made[1]

@@ -1,0 +1,85 @@
+"""The merger of torch's context parallelism: torch.distributed.tensor.experimental._context_parallel. Base e."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._arguments import renames, wrong
+from .._arrays import check_dtype, empty, is_torch, rows_of
+from ..ops import Array
+from ..ops.drop_ins import fold_state
+from ._views import as_f32
+
+
+class SDPAMerger:
+    """Merges the attention over one block of keys after another (torch's `_SDPAMerger`).
+
+    Differences from torch: a row without keys, in a block or so far, contributes nothing (N1, N2, N5; there NaN); sums are f32
+    also where `convert_to_f32` is False.
+
+    Args:
+        convert_to_f32: not needed.
+        seq_dim: the dim of `[B, H, S, D]` or `[B, S, H, D]` that is S: 2 or 1.
+
+    Raises:
+        ArgumentError: an argument does not fit.
+    """
+
+    def __init__(self, convert_to_f32: bool, seq_dim: int) -> None:
+        if seq_dim not in (1, 2):
+            raise wrong("seq_dim", "1 or 2", seq_dim)
+        self._seq_dim = seq_dim
+        self._out: Any = None
+        self._lse: Any = None
+        self._dtypes: tuple[Any, Any] = (None, None)
+        self._has_last_dim = False
+
+    @renames(block="out", block_lse="lse")
+    def step(self, out: Array, lse: Array, partial: bool) -> None:
+        """Merges a block.
+
+        Args:
+            out: `[B, H, S, D]` or `[B, S, H, D]` bf16, f16, f32; with `partial`, S is half of the first block's.
+            lse: as `out` without D, or with 1 in its place; bf16, f16 and f64 are copied to f32 first.
+            partial: the block is for the second half of the sequence alone.
+
+        Raises:
+            ArgumentError: an argument does not fit; nothing was launched then.
+        """
+        block: Any = out
+        sums: Any = as_f32(lse)
+        shape = tuple(rows_of(block, "out", ("B", "H", "S", "D")))
+        check_dtype(block, "out")
+        has_last_dim = len(getattr(sums, "shape", ())) == 4
+        if has_last_dim and sums.shape[3] == 1:
+            sums = sums[..., 0]
+        if tuple(rows_of(sums, "lse", ("B", "H", "S"))) != shape[:3]:
+            raise wrong("lse", f"shape {list(shape[:3])}", list(sums.shape))
+        if self._out is None:
+            if partial:
+                raise wrong("partial", "False for the first block", True)
+            self._out, self._lse = empty(block, shape, "f32"), empty(block, shape[:3], "f32")
+            self._lse[...] = -math.inf
+        rows, total = self._half(self._out), self._half(self._lse)
+        if not partial:
+            rows, total = self._out, self._lse
+        if tuple(rows.shape) != shape:
+            raise wrong("out", f"shape {list(rows.shape)}", list(shape))
+        self._dtypes, self._has_last_dim = (block.dtype, getattr(lse, "dtype", None)), has_last_dim
+        fold_state(*(self._tokens_first(array) for array in (rows, total, block, sums)))
+
+    def results(self) -> tuple[Any, Any]:
+        """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. ArgumentError before the first."""
+        if self._out is None:
+            raise wrong("out", "a block by step() first", "none")
+        out, lse = (array.to(dtype) if is_torch(array) else array.astype(dtype) for array, dtype in zip((self._out, self._lse), self._dtypes))
+        return out, lse[..., None] if self._has_last_dim else lse
+
+    def _half(self, array: Any) -> Any:
+        """The second half of the sequence; the first is as long, or one longer, as torch's chunks are."""
+        first = (array.shape[self._seq_dim] + 1) // 2
+        return array[:, :, first:] if self._seq_dim == 2 else array[:, first:]
+
+    def _tokens_first(self, array: Any) -> Any:
+        return array.swapaxes(1, 2) if self._seq_dim == 2 else array
