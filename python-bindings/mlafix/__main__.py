@@ -1,4 +1,5 @@
-"""The command line: ``python -m mlafix compile``, ``check``, ``explain``, ``warmup``, ``cache``, ``audit``, ``info`` and ``cmake-dir``."""
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``engines``,
+``flashinfer-solutions``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from . import Kernel, _check, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
 from ._warmup import default_device
+from .engines import flashinfer, report
 from .errors import ArgumentError, Error, UnitError
 
 
@@ -275,7 +277,17 @@ def _parser() -> argparse.ArgumentParser:
     kept.add_argument("--clear", nargs="?", const="all", choices=("all", "old"), help="remove all, or those of other compilers")
     kept.set_defaults(run=_cache)
     commands.add_parser("audit", add_help=False, help="check a backend of attention against the contract; needs torch")
+    _add_engine_commands(commands)
     return parser
+
+
+def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    engines = commands.add_parser("engines", help="say what the plugins of vLLM and SGLang replace, and why not more")
+    report.add_arguments(engines)
+    engines.set_defaults(run=report.run)
+    solutions = commands.add_parser("flashinfer-solutions", help="write merges as files that FlashInfer's trace apply takes")
+    flashinfer.add_arguments(solutions)
+    solutions.set_defaults(run=flashinfer.run)
 
 
 def _audit_parser() -> argparse.ArgumentParser:

@@ -11,6 +11,8 @@ MLAFIX_DEBUG           1: calls of kernels are watched (Kernel.debug), and each 
 MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
+MLAFIX_VLLM            what the plugin replaces in vLLM: 1, names of functions, compare, count; docs/Engines.md
+MLAFIX_SGLANG          the same for SGLang
 =====================  ==========================================================================================
 """
 
@@ -61,6 +63,16 @@ def debug() -> bool:
 def line_info() -> bool:
     """True if GPU code is to name the line of the source that each instruction is from."""
     return _flag("MLAFIX_LINE_INFO", False)
+
+
+def engine(name: str) -> str:
+    """What the plugin of an engine, "vllm" or "sglang", is asked for; "" if nothing."""
+    return os.environ.get(f"MLAFIX_{name.upper()}", "")
+
+
+def forbid_compiling() -> None:
+    """Makes this process strict from here on, unless MLAFIX_STRICT is set."""
+    os.environ.setdefault("MLAFIX_STRICT", "1")
 
 
 def assemblers() -> tuple[str, str]:

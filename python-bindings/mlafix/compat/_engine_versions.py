@@ -57,5 +57,6 @@ ENGINE_VERSIONS: dict[str, str] = {
 }  # fmt: skip
 """For each function and class of `mlafix.compat`, "vllm.merge_attn_states", the version of its engine whose signature it has.
 
-"DISTRIBUTION VERSION: FILE" is a release of the package index, which `pip download` gets. Others name a repository, its commit or the day of the version, and the file there, or the pull request.
+"DISTRIBUTION VERSION: FILE" is a release of the package index, which `pip download` gets; `scripts/engine-drift` compares its
+signature with ours. Others name a repository, its commit or the day of the version, and the file there, or the pull request.
 """

@@ -1,0 +1,83 @@
+"""Goes through the table of seams and replaces what an engine's version, the choice and the signatures allow."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from . import seams
+from .seams import Seam
+from .signatures import misfit, outside
+from .switch import Choice, Function, Replaced, compared, stand_in
+
+Make = Callable[[Function, Function], Function]
+"""Makes what stands in for the engine's function, of that and the drop-in."""
+
+Way = Callable[[Seam, Make], str]
+"""Replaces at one seam; returns why it did not, or ""."""
+
+
+def installed(distribution: str) -> str:
+    """The version of a distribution, "" if it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def find(seam: Seam) -> Any:
+    """The engine's function or kernel. Raises LookupError with the reason if it is not there."""
+    try:
+        module = importlib.import_module(seam.module)
+    except ImportError as error:
+        raise LookupError(f"{seam.module} does not import: {error}") from error
+    own: Any = module
+    for name in seam.attribute.split("."):
+        own = getattr(own, name, None)
+    if own is None:
+        raise LookupError(f"{seam.module} has no {seam.attribute}")
+    return own
+
+
+def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
+    """The engine's function and its drop-in. Raises LookupError with the reason if one cannot stand in for the other."""
+    own, mine = find(seam), seams.drop_in(engine, seam.function)
+    if why := misfit(inspect.signature(own), inspect.signature(mine)):
+        raise LookupError(why)
+    return own, mine
+
+
+def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
+    """What makes the stand-in at this seam. Over ranks nothing falls back or is compared: one rank alone cannot decide that."""
+    tally = replaced.tally(seam.function)
+    if seam.only_by_name:
+        return lambda own, mine: stand_in(own, mine, tally, refusals=())
+    if choice.compares:
+        return lambda own, mine: compared(own, mine, tally, seam.writes)
+    return lambda own, mine: stand_in(own, mine, tally)
+
+
+def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
+    """Replaces at each seam of the engine that the choice wants, the first of alternatives that can be."""
+    known = {seam.function for seam in seams.SEAMS[engine]}
+    for name in sorted(choice.names - known):
+        replaced.left[name] = f"no such function; there are {', '.join(sorted(known))}"
+    for group in seams.alternatives(engine):
+        if choice.wants(group[0].function, group[0].only_by_name):
+            replace_one_of(group, version, choice, ways, replaced)
+
+
+def replace_one_of(group: Iterable[Seam], version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
+    """Replaces at the first of these seams where that is possible, and notes why not at those before it."""
+    for seam in group:
+        try:
+            why = outside(seam.since, seam.last, version) or ways[seam.kind](seam, maker(seam, choice, replaced))
+        except Exception as error:  # A plugin never raises: an engine must start without it.
+            why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
+        if not why:
+            replaced.places.setdefault(seam.function, []).append(seam.place)
+            return
+        replaced.left[f"{seam.function} at {seam.place}"] = why

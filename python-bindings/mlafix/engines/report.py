@@ -1,0 +1,79 @@
+"""What could be replaced in the engines that are installed, or in a wheel: `python -m mlafix engines`."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import _env
+from . import seams, source
+from .replace import installed
+from .seams import Seam
+from .signatures import misfit, outside, unknown
+from .switch import choice_of
+
+class Row(NamedTuple):
+    seam: Seam
+    fits: bool
+    reason: str
+
+
+def rows(engine: str, version: str, read: source.Read) -> Iterator[Row]:
+    """Each seam of an engine's version: whether it can be replaced, and why not."""
+    for group in seams.alternatives(engine):
+        found = [_row(engine, seam, version, read) for seam in group]
+        first = next((row for row in found if row.fits), None)
+        yield from (Row(row.seam, row is first, row.reason or (f"{first.seam.kind} instead" if first and row is not first else "")) for row in found)
+
+
+def _row(engine: str, seam: Seam, version: str, read: source.Read) -> Row:
+    why = outside(seam.since, seam.last, version)
+    if not why:
+        try:
+            why = _misfit(engine, seam, read)
+        except LookupError as error:
+            why = str(error)
+    return Row(seam, not why, why)
+
+
+def _misfit(engine: str, seam: Seam, read: source.Read) -> str:
+    if seam.kind == "operator":
+        # A wheel has its schemas in machine code; vLLM's function in Python has the same arguments, in another order.
+        return unknown(source.signature(read, "vllm._custom_ops", seam.function), seam.parameters)
+    own = source.signature(read, seam.module, seam.attribute)
+    return unknown(own, seams.MERGE_KERNEL) if seam.kind == "kernel" else misfit(own, inspect.signature(seams.drop_in(engine, seam.function)))
+
+
+def table(engine: str, version: str, read: source.Read) -> Iterator[str]:
+    """Lines of text."""
+    choice = choice_of(_env.engine(engine))
+    variable = f"MLAFIX_{engine.upper()}"
+    yield f"{engine} {version or '(version unknown)'}: {variable} is {_env.engine(engine) or 'unset: nothing is replaced'}"
+    for row in rows(engine, version, read):
+        wanted = choice is not None and choice.wants(row.seam.function, row.seam.only_by_name)
+        how = "" if row.fits else f"not: {row.reason}"
+        if row.fits:
+            how = "replaced" if wanted else f"by its name alone: {row.seam.only_by_name}" if row.seam.only_by_name else f"with {variable}=1"
+        yield f"  {row.seam.function:34} {row.seam.kind:9} since {row.seam.since:13} {how}\n      {row.seam.place}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("wheel", nargs="*", type=Path, metavar="WHEEL", help="wheels, or folders of unpacked ones, in place of what is installed")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the tables of the engines that are there; status 1 if there are none."""
+    found: list[tuple[str, str, source.Read]] = []
+    for path in options.wheel:
+        name, version = source.version_of(path)
+        found += [(name, version, source.wheel(path))] if name in seams.SEAMS else []
+    if not options.wheel:
+        found = [(name, installed(name), source.environment) for name in seams.SEAMS if source.environment(f"{name}/__init__.py") is not None]
+    for name, version, read in found:
+        print("\n".join(table(name, version, read)))
+    if not found:
+        print(f"expected {' or '.join(seams.SEAMS)}, got neither")
+    return int(not found)

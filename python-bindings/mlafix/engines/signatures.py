@@ -1,0 +1,52 @@
+"""Whether a drop-in can stand in for a function, by their signatures and by the engine's version."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """(0, 33, 0) of "0.33.0+cu130"; a post-release follows its release."""
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    numbers = tuple(int(number) for number in found[0].split(".")) if found else ()
+    post = re.search(r"\.post(\d+)", version)
+    return (*numbers, int(post[1])) if post else numbers
+
+
+def outside(since: str, last: str, version: str) -> str:
+    """Why a version is none of those from `since` to `last` ("": the newest); "" if it is one, or is unknown."""
+    if version and release_of(version) < release_of(since):
+        return f"{version} is older than {since}"
+    if version and last and release_of(version) > release_of(last):
+        return f"left after {last}"
+    return ""
+
+
+def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
+    """Why what takes these parameters cannot stand in for `own`; "" if it can."""
+    strange = [name for name in own.parameters if name not in known]
+    return f"parameters that mlafix does not know: {', '.join(strange)}" if strange else ""
+
+
+def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
+    """Why `mine` cannot stand in for `own`, as far as signatures say it; "" if it can.
+
+    Every parameter of `own` must be one of `mine`, with the same default, and the positional ones in the same order.
+    """
+    known = mine.parameters
+    if unknown := [name for name in own.parameters if name not in known]:
+        return f"parameters that mlafix does not know: {', '.join(unknown)}"
+    if list(own.parameters) != [name for name in known if name in own.parameters]:
+        return f"parameters in another order: {', '.join(own.parameters)}"
+    for name, parameter in own.parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            return f"parameters of any name: {parameter}"
+        if parameter.default is not known[name].default and parameter.default != known[name].default:
+            return f"parameter {name}: default {_default(parameter)} there, {_default(known[name])} here"
+    needed = [name for name, parameter in known.items() if name not in own.parameters and parameter.default is parameter.empty]
+    return f"parameters that are missing there: {', '.join(needed)}" if needed else ""
+
+
+def _default(parameter: inspect.Parameter) -> str:
+    return "none" if parameter.default is parameter.empty else repr(parameter.default)

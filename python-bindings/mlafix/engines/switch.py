@@ -1,0 +1,201 @@
+"""Stands in for an engine's function: counts its calls, falls back to it, compares with it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from multiprocessing.util import Finalize
+from typing import Any, NamedTuple
+
+from ..errors import ArgumentError, CompileError, UnitError
+
+Function = Callable[..., Any]
+
+REFUSALS = (ArgumentError, UnitError, CompileError)
+"""What mlafix raises before it launches or writes anything: the engine's own function can do the call."""
+
+
+class Choice(NamedTuple):
+    """What MLAFIX_VLLM or MLAFIX_SGLANG asks for."""
+
+    names: frozenset[str]
+    """Functions; none: all that the table does not keep for their names."""
+    compares: bool
+    counts: bool
+
+    def wants(self, function: str, only_by_name: str) -> bool:
+        return function in self.names if self.names else not only_by_name
+
+
+def choice_of(text: str) -> Choice | None:
+    """The choice that words with commas between them make: "1", "compare", "count", names. None: nothing is replaced."""
+    words = {word.strip() for word in text.split(",")} - {""}
+    if not words or words & {"0", "off", "false", "no"}:
+        return None
+    return Choice(frozenset(words - {"1", "on", "true", "yes", "compare", "count"}), "compare" in words, bool(words & {"count", "compare"}))
+
+
+class Tally:
+    """The calls of one function in this process."""
+
+    def __init__(self, name: str, logger: logging.Logger) -> None:
+        self.name, self.calls, self.fallbacks = name, 0, 0
+        self.largest = 0.0
+        self.times: list[tuple[float, float]] = []
+        self._logger = logger
+        self._said: set[str] = set()
+
+    def fall_back(self, error: Exception) -> None:
+        """Counts a call that the engine's own function does, and logs each reason once."""
+        self.fallbacks += 1
+        reason = f"{type(error).__name__}: {error}"
+        if reason not in self._said:
+            self._said.add(reason)
+            self._logger.warning("mlafix: %s: the engine's own is called: %s", self.name, reason)
+
+    def line(self) -> str:
+        text = f"{self.name}: {self.calls} calls, {self.fallbacks} by the engine's own"
+        if self.times:
+            theirs, ours = (statistics.median(column) for column in zip(*self.times))
+            text += f"; compared {len(self.times)}: largest difference {self.largest:.3g}, medians {theirs:.1f} us there, {ours:.1f} us here"
+        return text
+
+
+def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[Exception], ...] = REFUSALS) -> Function:
+    """A function that calls `mine`, and `own` where `mine` refuses before it writes anything."""
+
+    @functools.wraps(own)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tally.calls += 1
+        try:
+            return mine(*args, **kwargs)
+        except refusals as error:
+            tally.fall_back(error)
+        return own(*args, **kwargs)
+
+    return call
+
+
+def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str]) -> Function:
+    """As `stand_in`, but each call is also done by `own`, on copies of what it writes. The results that stay are those of `mine`.
+
+    Waits for the device. While a graph is captured, and where `mine` refuses, nothing is compared.
+    """
+    order = list(inspect.signature(own).parameters)
+    both = stand_in(own, mine, tally)
+
+    @functools.wraps(own)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(order, args)), **kwargs}
+        if _captures():
+            return both(*args, **kwargs)
+        copies = {name: _copy(value) if name in writes else value for name, value in given.items()}
+        refused = tally.fallbacks
+        theirs, their_time = _timed(own, copies)
+        ours, our_time = _timed(both, given)
+        if tally.fallbacks == refused:
+            pairs = [(copies[name], given[name]) for name in writes if given.get(name) is not None]
+            tally.largest = max([tally.largest, *(difference(*pair) for pair in [*pairs, *_results(theirs, ours)])])
+            tally.times.append((their_time, our_time))
+        return ours
+
+    return call
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if hasattr(value, "clone") else value
+
+
+def _results(theirs: Any, ours: Any) -> list[tuple[Any, Any]]:
+    if isinstance(theirs, (tuple, list)):
+        return [pair for pair in zip(theirs, ours) if hasattr(pair[0], "clone") and hasattr(pair[1], "clone")]
+    return [(theirs, ours)] if hasattr(theirs, "clone") else []
+
+
+def difference(theirs: Any, ours: Any) -> float:
+    """The largest difference of two tensors' elements; NaN equals NaN, and shapes that differ differ by infinity."""
+    if theirs.shape != ours.shape:
+        return float("inf")
+    if not ours.numel():
+        return 0.0
+    a, b = theirs.float(), ours.float()
+    same = (a == b) | (a.isnan() & b.isnan())
+    largest = float((a - b).abs().masked_fill(same, 0.0).nan_to_num(nan=float("inf"), posinf=float("inf")).max())
+    return largest
+
+
+def _captures() -> bool:
+    torch = sys.modules.get("torch")
+    return bool(torch and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing())
+
+
+def _timed(function: Function, given: Mapping[str, Any]) -> tuple[Any, float]:
+    """The result of a call, and microseconds: between events on the stream where a tensor is on a GPU, else of the host."""
+    import torch
+
+    on_gpu = any(getattr(value, "is_cuda", False) for value in given.values())
+    if not on_gpu:
+        begin = time.perf_counter()
+        result = function(**given)
+        return result, 1e6 * (time.perf_counter() - begin)
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    result = function(**given)
+    end.record()
+    end.synchronize()
+    return result, 1e3 * start.elapsed_time(end)
+
+
+def rebind(own: object, new: object) -> int:
+    """Puts `new` in place of `own` in every module that holds it under any name; returns in how many places."""
+    places = 0
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is own:
+                setattr(module, name, new)
+                places += 1
+    return places
+
+
+class Log:
+    """Lines about one engine, at INFO where its logger shows that, else on stderr."""
+
+    def __init__(self, name: str) -> None:
+        self.logger = logging.getLogger(name)
+
+    def say(self, text: str) -> None:
+        if self.logger.isEnabledFor(logging.INFO) and self.logger.hasHandlers():
+            self.logger.info("mlafix: %s", text)
+        else:
+            print(f"mlafix: {text}", file=sys.stderr, flush=True)
+
+
+class Replaced:
+    """What a plugin did in this process: counts by function, and the reasons for what it left alone."""
+
+    def __init__(self, engine: str, log: Log) -> None:
+        self.engine, self.log = engine, log
+        self.tallies: dict[str, Tally] = {}
+        self.places: dict[str, list[str]] = {}
+        self.left: dict[str, str] = {}
+
+    def tally(self, function: str) -> Tally:
+        return self.tallies.setdefault(function, Tally(f"{self.engine}.{function}", self.log.logger))
+
+    def summary(self) -> str:
+        done = ", ".join(f"{name} ({'; '.join(places)})" for name, places in self.places.items()) or "nothing"
+        left = "".join(f"\n  not {name}: {why}" for name, why in self.left.items())
+        return f"replaced in {self.engine}: {done}{left}"
+
+    def report_at_exit(self) -> None:
+        Finalize(None, self.report, exitpriority=10)
+
+    def report(self) -> None:
+        for tally in self.tallies.values():
+            if tally.calls:
+                self.log.say(tally.line())

@@ -1,0 +1,145 @@
+"""The plugin of vLLM: entry point `vllm.general_plugins`. MLAFIX_VLLM says what it replaces; unset or 0, nothing.
+
+vLLM calls it in each of its processes, in some of them more than once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+from typing import Any
+
+from .. import _env
+from . import seams
+from .replace import Make, find, fitting, installed, replace_all
+from .seams import Seam
+from .switch import Function, Log, Replaced, choice_of, rebind
+from .warm import requests, warm
+
+LOG = Log("vllm.mlafix")  # A child of vLLM's logger, whose level and format it takes.
+
+state: Replaced | None = None
+"""What was replaced in this process; None before `register`, and where MLAFIX_VLLM is off."""
+
+_libraries: list[Any] = []  # An override lasts as long as its torch.library.Library.
+
+def register() -> None:
+    """Replaces what MLAFIX_VLLM asks for. Never raises, and does nothing the second time."""
+    global state
+    choice = choice_of(_env.engine("vllm"))
+    if choice is None or state is not None:
+        return
+    state = Replaced("vllm", LOG)
+    try:
+        replace_all("vllm", installed("vllm"), choice, {"operator": replace_operator, "kernel": replace_kernel, "function": replace_function}, state)
+        warm_when_models_load(state)
+        if choice.counts:
+            state.report_at_exit()
+        LOG.say(state.summary())
+    except Exception:
+        LOG.logger.exception("mlafix: the plugin failed; vLLM goes on")
+
+
+def named(names: tuple[str, ...], function: Function) -> Function:
+    """A function of these parameters that calls another by their names, with those that were passed."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(**dict(zip(names, args)), **kwargs)
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
+    """Overrides an operator of torch's dispatcher for one dispatch key, CUDA."""
+    import torch
+
+    with contextlib.suppress(ImportError):
+        importlib.import_module("vllm._custom_ops")  # which loads the operators
+    namespace, _, name = seam.place.partition("::")
+    operator = getattr(getattr(torch.ops, namespace), name, None)
+    if operator is None:
+        return f"torch has no operator {seam.place} here"
+    names = tuple(argument.name for argument in operator.default._schema.arguments)
+    if unknown := [argument for argument in names if argument not in seam.parameters]:
+        return f"parameters that mlafix does not know: {', '.join(unknown)}"
+    if not hasattr(torch.library, "get_kernel"):
+        return f"torch {torch.__version__} does not give the operator's own kernel away (torch.library.get_kernel)"
+    kernel = torch.library.get_kernel(operator.default, key)
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    own = named(names, lambda **given: kernel.call_boxed(keys, *(given.get(argument) for argument in names)))
+    library = torch.library.Library(namespace, "IMPL")
+    library.impl(name, make(own, named(names, seams.drop_in("vllm", seam.function))), key, allow_override=True)
+    _libraries.append(library)
+    return ""
+
+
+def replace_kernel(seam: Seam, make: Make) -> str:
+    """Registers a stand-in for a Triton kernel that is launched as [tokens, heads]."""
+    try:
+        dispatcher = importlib.import_module("vllm.triton_utils.dispatcher")
+    except ImportError:
+        return "no vllm.triton_utils.dispatcher"
+    kernel = find(seam)
+    names = tuple(getattr(kernel, "arg_names", None) or inspect.signature(getattr(kernel, "func", kernel)).parameters)
+    if names != seams.MERGE_KERNEL:
+        return f"arguments that mlafix does not know: {', '.join(name for name in names if name not in seams.MERGE_KERNEL) or 'another order'}"
+    merge = seams.drop_in("vllm", seam.function)
+
+    def own(**given: Any) -> None:
+        kernel[given["output"].shape[:2]](**given)
+
+    def mine(**given: Any) -> None:
+        merge(**{name: given.get(name) for name in seam.parameters})
+
+    dispatcher.register_kernels({f"{seam.module}.{seam.attribute}": make(named(names, own), named(names, mine))})
+    return ""
+
+
+def replace_function(seam: Seam, make: Make) -> str:
+    """Puts a function in the place of vLLM's in every module that holds it."""
+    own, mine = fitting(seam, "vllm")
+    rebind(own, make(own, mine))
+    return ""
+
+
+def warm_when_models_load(replaced: Replaced) -> None:
+    """Has vLLM's loader of models make the model's calls ready once it has loaded one."""
+    try:
+        loader = importlib.import_module("vllm.model_executor.model_loader.base_loader").BaseModelLoader
+        own = loader.load_model
+    except (ImportError, AttributeError) as error:
+        LOG.say(f"calls are made ready by the first of them: {error}")
+        return
+
+    @functools.wraps(own)
+    def load_model(self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> Any:
+        model = own(self, vllm_config, *args, **kwargs)
+        try:
+            warm(model_requests(replaced, vllm_config), _device(), LOG)
+        except Exception:
+            LOG.logger.exception("mlafix: calls are not made ready; vLLM goes on")
+        return model
+
+    loader.load_model = load_model
+
+
+def model_requests(replaced: Replaced, vllm_config: Any) -> list[Any]:
+    """The calls of a model: heads of this rank, lengths of its rows, its dtype."""
+    model = vllm_config.model_config
+    text = getattr(model, "hf_text_config", None)
+    dims = {model.get_head_size()}
+    if getattr(model, "use_mla", False):
+        nope, rope = getattr(text, "qk_nope_head_dim", 0), getattr(text, "qk_rope_head_dim", 0)
+        dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}  # FlashAttention 2 pads values to queries
+    heads = model.get_num_attention_heads(vllm_config.parallel_config)
+    return list(requests(replaced.places, heads, sorted(dims), model.dtype))
+
+
+def _device() -> str:
+    import torch
+
+    return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else "cpu"
