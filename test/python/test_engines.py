@@ -6,7 +6,9 @@ tested too, loaded from there.
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import os
@@ -25,7 +27,7 @@ import contract
 from mlafix import ArgumentError, UnitError
 from mlafix import __main__ as command_line
 from mlafix.compat import vllm as drop_ins
-from mlafix.engines import replace, seams, signatures, source, switch, warm
+from mlafix.engines import imports, replace, seams, signatures, source, switch, warm
 from mlafix.engines import flashinfer as solutions
 from mlafix.engines import sglang as sglang_plugin
 from mlafix.engines import vllm as vllm_plugin
@@ -47,6 +49,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for plugin in (vllm_plugin, sglang_plugin):
         monkeypatch.setattr(plugin, "state", None)
     monkeypatch.setattr(vllm_plugin, "_libraries", [])
+    monkeypatch.setattr(imports._finder, "waiting", {})
     monkeypatch.setattr(replace, "installed", lambda name: "")
     for plugin in (vllm_plugin, sglang_plugin):
         monkeypatch.setattr(plugin, "installed", lambda name: "")
@@ -123,7 +126,7 @@ def test_a_function_is_replaced_wherever_it_was_imported(engine: types.ModuleTyp
     check()
     assert vllm_plugin.state is not None and vllm_plugin.state.tallies["merge_attn_states"].calls == 2
     said = capsys.readouterr().err
-    assert said.count("replaced in vllm: merge_attn_states") == 1 and "not pack_seq_triton" in said
+    assert said.count("replaced in vllm: merge_attn_states") == 1 and "as soon as it is imported: accumulate_mla_context_chunk, " in said
 
 
 def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +134,7 @@ def test_names_choose(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("MLAFIX_VLLM", "pack_seq_triton, no_such")
     vllm_plugin.register()
     assert engine.merge is own and vllm_plugin.state is not None
-    assert set(vllm_plugin.state.left) == {f"pack_seq_triton at {OPS}.common:pack_seq_triton", "no_such"} and "there are accumulate_mla" in vllm_plugin.state.left["no_such"]
+    assert set(vllm_plugin.state.left) == {"no_such"} and vllm_plugin.state.wanted == {"pack_seq_triton"} and "there are accumulate_mla" in vllm_plugin.state.left["no_such"]
 
 
 def with_unknown(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, sinks: Any = None) -> None: ...
@@ -245,7 +248,8 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
         def __getattr__(self, name: str) -> Any:
             raise RuntimeError("this module is hostile")
 
-    monkeypatch.setitem(sys.modules, f"{OPS}.triton_merge_attn_states", Hostile("hostile"))
+    for name in (f"{OPS}.triton_merge_attn_states", vllm_plugin.LOADER):
+        monkeypatch.setitem(sys.modules, name, Hostile("hostile"))
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert vllm_plugin.state is not None and "RuntimeError: this module is hostile" in vllm_plugin.state.left[TRITON]
@@ -257,6 +261,38 @@ def test_the_plugin_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: pytest
     monkeypatch.setattr(vllm_plugin, "replace_all", fails)
     vllm_plugin.register()
     assert "the plugin failed; vLLM goes on" in caplog.text
+
+
+def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                    caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is imported by the plugin; a module that imports a function gets ours, and a module that fails to import fails as before."""
+    for folder in ("vllm", "vllm/v1", "vllm/v1/attention", "vllm/v1/attention/ops"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("")
+    text = "def unpack_seq_triton(packed_tensor, lengths, block_t=64, block_d=64): ..."
+    (tmp_path / "vllm/v1/attention/ops/common.py").write_text(text)
+    (tmp_path / "vllm/v1/attention/ops/dcp.py").write_text("import no_such_module_at_all")
+    (tmp_path / "vllm/backend.py").write_text("from vllm.v1.attention.ops.common import unpack_seq_triton")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("MLAFIX_VLLM", "unpack_seq_triton,correct_attn_out")
+    vllm_plugin.register()
+    assert not [name for name in sys.modules if name.partition(".")[0] == "vllm"]
+
+    def fails() -> None:
+        raise RuntimeError("this breaks no import")
+
+    imports.when_imported(f"{OPS}.common", fails)
+    try:
+        assert importlib.util.find_spec(f"{OPS}.common") is not None  # which imports nothing, and takes nothing from the import
+        backend = importlib.import_module("vllm.backend")
+        assert backend.unpack_seq_triton.__wrapped__.__code__.co_filename.endswith("common.py")
+        assert f"mlafix: replaced vllm.unpack_seq_triton at {OPS}.common:unpack_seq_triton" in capsys.readouterr().err
+        with pytest.raises(ModuleNotFoundError, match="no_such_module_at_all"):
+            importlib.import_module(f"{OPS}.dcp")
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "vllm"]:
+            del sys.modules[name]
+    assert "this breaks no import" in caplog.text
 
 
 @pytest.fixture
@@ -482,7 +518,7 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
 def test_sglangs_runner_makes_calls_ready() -> None:
     model = types.SimpleNamespace(head_dim=192, v_head_dim=128, num_attention_heads=4)
     replaced = switch.Replaced("sglang", sglang_plugin.LOG)
-    replaced.places = {"merge_state": ["hook"]}
+    replaced.wanted = {"merge_state"}
     found = sglang_plugin.model_requests(replaced, types.SimpleNamespace(model_config=model, dtype=torch.float16))
     assert [given["prefix_output"].shape for _, given in found] == [(1, 4, 128), (1, 4, 192)]
 

@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,7 @@ def check_runtime() -> None:
     absent = [name for name in ("torch", "ml_dtypes", "mlafix._compiler") if importlib.util.find_spec(name)]
     assert not absent, f"expected none of them to be installed, got {absent}"
     assert (PACKAGE / "_runtime.pyi").exists()
+    check_entry_points()
     merge(12, 128)  # of the units in the wheel
     assert ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4])).tolist() == [True, False, True]
     for call in (lambda: merge(3, 24), call_double):
@@ -63,6 +65,15 @@ def check_runtime() -> None:
             assert f"this installation has no compiler ({command}, " in str(error), error
         else:
             raise AssertionError("expected a UnitError for what was not compiled ahead")
+
+
+def check_entry_points() -> None:
+    """The engines find their plugins in the metadata; unless a variable asks for them, these import nothing and do nothing."""
+    for group in ("vllm.general_plugins", "sglang.srt.plugins"):
+        (entry,) = [point for point in metadata.entry_points(group=group) if point.name == "mlafix"]
+        assert entry.load()() is None and not {"torch", "vllm", "sglang"} & set(sys.modules)
+    done = subprocess.run([sys.executable, "-m", "mlafix", "engines"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "expected vllm or sglang, got neither\n"), done
 
 
 def check_functions() -> None:

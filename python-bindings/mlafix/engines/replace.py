@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from . import seams
@@ -20,12 +23,12 @@ Way = Callable[[Seam, Make], str]
 """Replaces at one seam; returns why it did not, or ""."""
 
 
-def installed(distribution: str) -> str:
-    """The version of a distribution, "" if it is not installed."""
+def installed(name: str) -> str:
+    """The version of an engine in this environment, "" if it is not known. A distribution of another name has its package."""
     try:
-        return importlib.metadata.version(distribution)
+        return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return ""
+        return str(getattr(sys.modules.get(name), "__version__", ""))
 
 
 def find(seam: Seam) -> Any:
@@ -60,24 +63,40 @@ def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
     return lambda own, mine: stand_in(own, mine, tally)
 
 
-def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces at each seam of the engine that the choice wants, the first of alternatives that can be."""
+def replace_all(engine: str, version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced,
+                when: Callable[[str, Callable[[], object]], None]) -> None:
+    """Replaces at each seam of the engine that the choice wants, the first of alternatives that can be.
+
+    `when` calls a function once a module is imported, or at once.
+    """
     known = {seam.function for seam in seams.SEAMS[engine]}
     for name in sorted(choice.names - known):
         replaced.left[name] = f"no such function; there are {', '.join(sorted(known))}"
     for group in seams.alternatives(engine):
-        if choice.wants(group[0].function, group[0].only_by_name):
-            replace_one_of(group, version, choice, ways, replaced)
+        if not choice.wants(group[0].function, group[0].only_by_name):
+            continue
+        for module, found in groupby(group, key=lambda seam: seam.module):
+            there = [seam for seam in found if not _is_outside(seam, version, replaced)]
+            if there:
+                replaced.wanted.add(there[0].function)
+                when(module, partial(replace_one_of, there, choice, ways, replaced))
 
 
-def replace_one_of(group: Iterable[Seam], version: str, choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
-    """Replaces at the first of these seams where that is possible, and notes why not at those before it."""
+def _is_outside(seam: Seam, version: str, replaced: Replaced) -> bool:
+    if why := outside(seam.since, seam.last, version):
+        replaced.left[f"{seam.function} at {seam.place}"] = why
+    return bool(why)
+
+
+def replace_one_of(group: Iterable[Seam], choice: Choice, ways: Mapping[str, Way], replaced: Replaced) -> None:
+    """Replaces at the first of these seams where that is possible, and notes why not at those before it. Never raises."""
     for seam in group:
+        replaced.done.add(seam.function)
         try:
-            why = outside(seam.since, seam.last, version) or ways[seam.kind](seam, maker(seam, choice, replaced))
-        except Exception as error:  # A plugin never raises: an engine must start without it.
+            why = ways[seam.kind](seam, maker(seam, choice, replaced))
+        except Exception as error:  # An engine must start without its plugins.
             why = str(error) if isinstance(error, LookupError) else f"{type(error).__name__}: {error}"
         if not why:
-            replaced.places.setdefault(seam.function, []).append(seam.place)
+            replaced.note(seam.function, seam.place)
             return
-        replaced.left[f"{seam.function} at {seam.place}"] = why
+        replaced.note(seam.function, seam.place, why)

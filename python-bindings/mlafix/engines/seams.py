@@ -39,7 +39,8 @@ class Seam(NamedTuple):
 
     @property
     def module(self) -> str:
-        return self.place.partition(":")[0]
+        """The module whose import brings it: of an operator, that which loads vLLM's operators."""
+        return "vllm._custom_ops" if self.kind == "operator" else self.place.partition(":")[0]
 
     @property
     def attribute(self) -> str:

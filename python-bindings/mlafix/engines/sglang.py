@@ -30,11 +30,11 @@ def register() -> None:
         return
     state = Replaced("sglang", LOG)
     try:
-        replace_all("sglang", installed("sglang"), choice, {"hook": replace_by_hook}, state)
+        replace_all("sglang", installed("sglang"), choice, {"hook": replace_by_hook}, state, lambda module, call: call())
         warm_when_models_load(state)
         if choice.counts:
             state.report_at_exit()
-        LOG.say(state.summary())
+        state.say()
     except Exception:
         LOG.logger.exception("mlafix: the plugin failed; SGLang goes on")
 
@@ -66,7 +66,7 @@ def model_requests(replaced: Replaced, runner: Any) -> list[Any]:
     """The calls of a runner's model: heads of all ranks, lengths of its rows, its dtype."""
     model = runner.model_config
     dims = {dim for dim in (getattr(model, "v_head_dim", 0), getattr(model, "head_dim", 0)) if dim}
-    return list(requests(replaced.places, model.num_attention_heads, sorted(dims), runner.dtype))
+    return list(requests(replaced.wanted, model.num_attention_heads, sorted(dims), runner.dtype))
 
 
 def _device(runner: Any) -> str:

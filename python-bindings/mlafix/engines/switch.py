@@ -176,21 +176,36 @@ class Log:
 
 
 class Replaced:
-    """What a plugin did in this process: counts by function, and the reasons for what it left alone."""
+    """What a plugin does in this process: counts by function, and the reasons for what it leaves alone."""
 
     def __init__(self, engine: str, log: Log) -> None:
         self.engine, self.log = engine, log
         self.tallies: dict[str, Tally] = {}
+        self.wanted: set[str] = set()
+        self.done: set[str] = set()  # Functions whose module is imported.
         self.places: dict[str, list[str]] = {}
         self.left: dict[str, str] = {}
+        self._is_said = False
+
+    def note(self, function: str, place: str, why: str = "") -> None:
+        """Notes that a function was replaced at a place, or why not. After the summary each is a line of the log."""
+        if why:
+            self.left[f"{function} at {place}"] = why
+        else:
+            self.places.setdefault(function, []).append(place)
+        if self._is_said:
+            self.log.say(f"not {self.engine}.{function} at {place}: {why}" if why else f"replaced {self.engine}.{function} at {place}")
 
     def tally(self, function: str) -> Tally:
         return self.tallies.setdefault(function, Tally(f"{self.engine}.{function}", self.log.logger))
 
-    def summary(self) -> str:
-        done = ", ".join(f"{name} ({'; '.join(places)})" for name, places in self.places.items()) or "nothing"
+    def say(self) -> None:
+        """Logs what was replaced until now, what is once its module is imported, and what is not."""
+        self._is_said = True
+        done = ", ".join(f"{name} ({'; '.join(places)})" for name, places in self.places.items()) or "nothing yet"
+        later = ", ".join(sorted(self.wanted - self.done))
         left = "".join(f"\n  not {name}: {why}" for name, why in self.left.items())
-        return f"replaced in {self.engine}: {done}{left}"
+        self.log.say(f"replaced in {self.engine}: {done}{f'; as soon as it is imported: {later}' if later else ''}{left}")
 
     def report_at_exit(self) -> None:
         Finalize(None, self.report, exitpriority=10)

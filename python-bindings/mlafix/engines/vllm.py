@@ -5,20 +5,23 @@ vLLM calls it in each of its processes, in some of them more than once.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import inspect
+import sys
 from typing import Any
 
 from .. import _env
 from . import seams
+from .imports import when_imported
 from .replace import Make, find, fitting, installed, replace_all
 from .seams import Seam
 from .switch import Function, Log, Replaced, choice_of, rebind
 from .warm import requests, warm
 
 LOG = Log("vllm.mlafix")  # A child of vLLM's logger, whose level and format it takes.
+
+LOADER = "vllm.model_executor.model_loader.base_loader"
 
 state: Replaced | None = None
 """What was replaced in this process; None before `register`, and where MLAFIX_VLLM is off."""
@@ -33,11 +36,12 @@ def register() -> None:
         return
     state = Replaced("vllm", LOG)
     try:
-        replace_all("vllm", installed("vllm"), choice, {"operator": replace_operator, "kernel": replace_kernel, "function": replace_function}, state)
-        warm_when_models_load(state)
+        ways = {"operator": replace_operator, "kernel": replace_kernel, "function": replace_function}
+        replace_all("vllm", installed("vllm"), choice, ways, state, when_imported)
+        when_imported(LOADER, functools.partial(warm_when_models_load, state))
         if choice.counts:
             state.report_at_exit()
-        LOG.say(state.summary())
+        state.say()
     except Exception:
         LOG.logger.exception("mlafix: the plugin failed; vLLM goes on")
 
@@ -57,8 +61,6 @@ def replace_operator(seam: Seam, make: Make, key: str = "CUDA") -> str:
     """Overrides an operator of torch's dispatcher for one dispatch key, CUDA."""
     import torch
 
-    with contextlib.suppress(ImportError):
-        importlib.import_module("vllm._custom_ops")  # which loads the operators
     namespace, _, name = seam.place.partition("::")
     operator = getattr(getattr(torch.ops, namespace), name, None)
     if operator is None:
@@ -107,12 +109,11 @@ def replace_function(seam: Seam, make: Make) -> str:
 
 
 def warm_when_models_load(replaced: Replaced) -> None:
-    """Has vLLM's loader of models make the model's calls ready once it has loaded one."""
-    try:
-        loader = importlib.import_module("vllm.model_executor.model_loader.base_loader").BaseModelLoader
-        own = loader.load_model
-    except (ImportError, AttributeError) as error:
-        LOG.say(f"calls are made ready by the first of them: {error}")
+    """Has vLLM's loader of models make the model's calls ready once it has loaded one. Never raises."""
+    loader = getattr(sys.modules[LOADER], "BaseModelLoader", None)
+    own = getattr(loader, "load_model", None)
+    if loader is None or own is None:
+        LOG.say(f"calls are made ready by the first of them: {LOADER} has no BaseModelLoader.load_model")
         return
 
     @functools.wraps(own)
@@ -136,7 +137,7 @@ def model_requests(replaced: Replaced, vllm_config: Any) -> list[Any]:
         nope, rope = getattr(text, "qk_nope_head_dim", 0), getattr(text, "qk_rope_head_dim", 0)
         dims = {dim for dim in (getattr(text, "v_head_dim", 0), nope + rope) if dim}  # FlashAttention 2 pads values to queries
     heads = model.get_num_attention_heads(vllm_config.parallel_config)
-    return list(requests(replaced.places, heads, sorted(dims), model.dtype))
+    return list(requests(replaced.wanted, heads, sorted(dims), model.dtype))
 
 
 def _device() -> str:
