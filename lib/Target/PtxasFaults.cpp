@@ -7,11 +7,13 @@
 
 #include "lib/Target/LLVMIR.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 
@@ -204,6 +206,91 @@ static void loadStoredPairs(Module &module) {
   }
 }
 
+/// The assembly of `op` if it packs integers into saturated bytes, as
+/// MathToNVVM.cpp writes it; else null.
+static const InlineAsm *getBytePack(const Instruction &op) {
+  const auto *call = dyn_cast<CallInst>(&op);
+  const auto *assembly =
+      call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
+  return assembly && assembly->getAsmString().starts_with("cvt.pack.sat.")
+             ? assembly
+             : nullptr;
+}
+
+/// True unless `x`, of f32, is certainly no maximum with zero to ptxas: a
+/// product, a sum, a conversion, a minimum, or a value from memory.
+static bool mayBeMaximum(const Value *x) {
+  const auto *op = dyn_cast<Instruction>(x);
+  if (!op)
+    return false;
+  switch (op->getOpcode()) {
+  case Instruction::BitCast:
+  case Instruction::ExtractElement:
+    return mayBeMaximum(op->getOperand(0));
+  case Instruction::FMul:
+  case Instruction::FAdd:
+  case Instruction::FSub:
+  case Instruction::FDiv:
+  case Instruction::FPExt:
+  case Instruction::SIToFP:
+  case Instruction::UIToFP:
+  case Instruction::Load:
+  case Instruction::Shl:
+  case Instruction::And:
+    return false;
+  default:
+    break;
+  }
+  const auto *call = dyn_cast<IntrinsicInst>(op);
+  switch (call ? call->getIntrinsicID() : Intrinsic::not_intrinsic) {
+  case Intrinsic::ceil:
+  case Intrinsic::floor:
+  case Intrinsic::rint:
+  case Intrinsic::roundeven:
+  case Intrinsic::trunc:
+    return mayBeMaximum(call->getArgOperand(0));
+  case Intrinsic::fma:
+  case Intrinsic::minimum:
+  case Intrinsic::minnum:
+    return false;
+  default:
+    return true;
+  }
+}
+
+/// The operand that `integer` is the rounded or truncated number of; null if it
+/// is not converted from f32.
+static Use *getConverted(Value *integer) {
+  auto *op = dyn_cast<Instruction>(integer);
+  if (!op)
+    return nullptr;
+  bool isConversion = op->getOpcode() == Instruction::FPToSI ||
+                      match(op, m_Intrinsic<Intrinsic::nvvm_f2i_rn>()) ||
+                      match(op, m_Intrinsic<Intrinsic::fptosi_sat>());
+  return isConversion && op->getOperand(0)->getType()->isFloatTy()
+             ? &op->getOperandUse(0)
+             : nullptr;
+}
+
+/// Of a maximum with zero, a conversion to i32 and the packing of bytes, ptxas
+/// (12.9 to 13.4, for sm_86 and later) makes F2IP with .RELU, which Hopper
+/// refuses as an illegal instruction. A minimum that leaves NaN and the byte as
+/// they are stands between the maximum and the conversion.
+static void keepMaximaFromPacks(Module &module) {
+  MapVector<Use *, double> converted;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function))
+      if (const InlineAsm *pack = getBytePack(instruction))
+        for (Value *integer : cast<CallInst>(instruction).args())
+          if (Use *x = getConverted(integer); x && mayBeMaximum(x->get()))
+            converted[x] = pack->getAsmString().contains(".u8") ? 255 : 127;
+  for (auto [x, most] : converted) {
+    IRBuilder<> b(cast<Instruction>(x->getUser()));
+    x->set(
+        b.CreateMinimum(x->get(), ConstantFP::get(x->get()->getType(), most)));
+  }
+}
+
 // The code generator makes a product by a negative power of two, and a quotient
 // by one, a negation of 32 bits: no pass over the module has seen it.
 std::string mlafix::target::rewriteNegations(StringRef ptx) {
@@ -230,4 +317,5 @@ void mlafix::target::avoidPtxasFaults(Module &module) {
   loadStoredPairs(module);
   chooseZerosAsBits(module);
   takeSignsAsBits(module);
+  keepMaximaFromPacks(module);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import re
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,6 +21,9 @@ from memory import Cells
 from mlafix._runtime import PeerGroup, PeerTensors
 from render import source
 from syntax import Call, Case, Kernel, Tensor, names_of
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
+import refused  # noqa: E402
 
 _MOST_SHOWN = 4
 # For kernels that no CPU runs.
@@ -216,8 +220,11 @@ class Runner:
             if self.target or is_alone:
                 names = {**bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases)}
                 for target in (self.target or _ANY_GPU).split(","):
-                    kernel.compile(target, **names)
+                    outcome.message += self._compile(kernel, target, names)
                 outcome.seconds = time.perf_counter() - begin
+                if outcome.message:
+                    outcome.kind = "wrong"
+                    return outcome
             if self.target:
                 return outcome
             if is_alone:
@@ -234,6 +241,12 @@ class Runner:
             outcome.kind, outcome.message = "error", f"{type(error).__name__}: {error}"
             outcome.seconds = outcome.seconds or time.perf_counter() - begin
         return outcome
+
+    def _compile(self, kernel: mlafix.Kernel, target: str, names: dict[str, object]) -> str:
+        """What the assembled code has of the instructions that GPUs refuse, or ""."""
+        path = self.folder / "unit.mlafix"
+        kernel.save(path, [target], **names)
+        return "".join(f"{target}: {found}\n" for found in refused.search(path.read_bytes()))
 
     def _from_text(self, kernel: mlafix.Kernel) -> mlafix.Kernel:
         path = self.folder / "text.mlir"

@@ -1,0 +1,122 @@
+"""Instructions that GPUs refuse although ptxas makes them: the one list of them, and where assembled code has any.
+
+    python test/python/refused.py FILE...      cubins, units and archives (.mlafix-archive); the exit status is 1 if there are any
+
+No disassembler is needed. An instruction has 16 bytes, two words of 64 bits, on every GPU in include/mlafix/Targets.def.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """An instruction, by bits of its words: those of `masks` are `values`.
+
+    Args:
+        name: as nvdisasm prints it.
+        why: who refuses it, and what makes it.
+    """
+
+    name: str
+    masks: tuple[int, int]
+    values: tuple[int, int]
+    why: str
+
+
+REFUSED = (
+    # The encoding is the same for sm_86 to sm_121; sm_75 and sm_80 have no F2IP.
+    Refused(
+        "F2IP.*.RELU",
+        masks=(0x1FF, 0x800),
+        values=(0x043, 0x800),
+        why="an H100 and an H200 end the launch with 'an illegal instruction was encountered'; ptxas 12.9 to 13.4 makes it of a maximum "
+        "with 0, a conversion to s32 and cvt.pack.sat",
+    ),
+)
+_ELF = b"\x7fELF"
+_PROGRAM = 1  # SHT_PROGBITS
+_EXECUTED = 4  # SHF_EXECINSTR
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """A refused instruction in a function of a cubin, so many bytes from its beginning."""
+
+    function: str
+    offset: int
+    refused: Refused
+
+    def __str__(self) -> str:
+        return f"{self.function}+{self.offset:#x}: {self.refused.name} ({self.refused.why})"
+
+
+def functions(cubin: bytes) -> Iterator[tuple[str, bytes]]:
+    """The functions of a cubin by their names, with their code."""
+    table, size, count, names = *struct.unpack_from("<Q", cubin, 0x28), *struct.unpack_from("<3H", cubin, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]
+    strings = sections[names][4]
+    for name, kind, flags, _, offset, length in sections:
+        if kind == _PROGRAM and flags & _EXECUTED:
+            begin = strings + name
+            title = cubin[begin : cubin.index(b"\0", begin)].decode()
+            yield title.removeprefix(".text."), cubin[offset : offset + length]
+
+
+def cubins(data: bytes) -> Iterator[bytes]:
+    """The cubins in a file or a block of an archive: each is at a multiple of 16 bytes, and goes on to the end of its sections."""
+    at = data.find(_ELF)
+    while at >= 0:
+        if at % 16 == 0:
+            yield data[at:]
+        at = data.find(_ELF, at + 1)
+
+
+def search(data: bytes) -> list[Found]:
+    """The refused instructions of all cubins in `data`."""
+    found = []
+    for cubin in cubins(data):
+        for name, code in functions(cubin):
+            words = np.frombuffer(code, "<u8").reshape(-1, 2)
+            for refused in REFUSED:
+                masks, values = np.array(refused.masks, np.uint64), np.array(refused.values, np.uint64)
+                found += [Found(name, 16 * int(i), refused) for i in np.flatnonzero(((words & masks) == values).all(1))]
+    return found
+
+
+def _contents(path: Path) -> Iterator[bytes]:
+    """A file's bytes; of an archive, its blocks of code for GPUs."""
+    from mlafix import _archive
+
+    if path.suffix != _archive.SUFFIX:
+        yield path.read_bytes()
+        return
+    archive = _archive.Archive(path)
+    for target, blocks in archive._places.items():
+        for number in range(len(blocks)):
+            if target.startswith("sm_"):
+                yield archive._read_block(target, number, -1)
+
+
+def main(paths: list[str]) -> int:
+    """Prints what the files have, and returns the exit status."""
+    looked = bad = 0
+    for path in paths:
+        for data in _contents(Path(path)):
+            looked += sum(len(code) // 16 for cubin in cubins(data) for _, code in functions(cubin))
+            for found in search(data):
+                print(f"{path}: {found}")
+                bad += 1
+    print(f"{looked} instructions of {len(paths)} files, {bad} of them refused")
+    return 1 if bad or not looked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
