@@ -8,12 +8,17 @@ from typing import Any
 import torch
 
 
-def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor,
-           sinks: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen: torch.Tensor, sinks: torch.Tensor | None = None,
+           softcap: float = 0.0, alibi_slopes: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
     """One sequence: q [Lq, H, D], k and v [Lk, Hk, D], seen bool [Lq, Lk]. out [Lq, H, D], lse [Lq, H] without the sinks."""
     group = q.shape[1] // k.shape[1]
     keys, values = (rows.float().repeat_interleave(group, 1) for rows in (k, v))
     scores = torch.einsum("qhd,khd->hqk", q.float(), keys) * scale
+    if softcap:
+        scores = softcap * torch.tanh(scores / softcap)
+    if alibi_slopes is not None:
+        own = torch.arange(q.shape[0])[:, None] + k.shape[0] - q.shape[0]
+        scores = scores - alibi_slopes[:, None, None] * (own - torch.arange(k.shape[0])).abs()
     scores = scores.masked_fill(~seen, -math.inf)
     lse = torch.logsumexp(scores, 2) if k.shape[0] else scores.new_full(scores.shape[:2], -math.inf)
     total = lse if sinks is None else torch.where(lse > -math.inf, torch.logaddexp(lse, sinks[:, None].expand_as(lse)), -math.inf)
@@ -21,14 +26,18 @@ def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float, seen
     return torch.einsum("hqk,khd->qhd", weights, values).to(q.dtype), lse.T
 
 
-def visible(q_len: int, kv_len: int, causal: bool, window: int = -1) -> torch.Tensor:
+def visible(q_len: int, kv_len: int, causal: bool, window: int = -1, window_size: tuple[int, int] = (-1, -1)) -> torch.Tensor:
+    """A window of one number is that of both sides."""
     own = torch.arange(q_len)[:, None] + kv_len - q_len
     key = torch.arange(kv_len)[None, :]
     seen = torch.ones(q_len, kv_len, dtype=torch.bool)
+    left, right = (window, window) if window >= 0 else window_size
     if causal:
         seen &= key <= own
-    if window >= 0:
-        seen &= (key >= own - window) & (key <= own + window)
+    if left >= 0:
+        seen &= key >= own - left
+    if right >= 0:
+        seen &= key <= own + right
     return seen
 
 
@@ -46,6 +55,17 @@ def ragged(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: t
     for begin, end, first, last in zip(ends, ends[1:], key_ends, key_ends[1:]):
         seen = visible(end - begin, last - first, causal, window)
         out[begin:end], lse[begin:end] = attend(q[begin:end], k[first:last], v[first:last], scale, seen, sinks)
+    return out, lse
+
+
+def ragged_with_options(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool, scale: float,
+                        window_size: tuple[int, int] = (-1, -1), sinks: Any = None, softcap: float = 0.0, alibi_slopes: Any = None, num_splits: int = 1,
+                        max_seqlen_q: int = 0, max_seqlen_k: int = 0, out: Any = None, lse: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    out, lse = outputs((*q.shape[:2], v.shape[2]), q, out, lse)
+    ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
+    for begin, end, first, last in zip(ends, ends[1:], key_ends, key_ends[1:]):
+        seen = visible(end - begin, last - first, causal, window_size=window_size)
+        out[begin:end], lse[begin:end] = attend(q[begin:end], k[first:last], v[first:last], scale, seen, sinks, softcap, alibi_slopes)
     return out, lse
 
 
@@ -71,6 +91,53 @@ def paged(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, bloc
         row, stat = attend(q[b : b + 1], keys, values, scale, visible(1, length, False))
         out[b], lse[b] = row[0], stat[0]
     return out, lse
+
+
+def ragged_paged(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
+                 seq_lens: torch.Tensor, causal: bool, scale: float, window_size: tuple[int, int] = (-1, -1), sinks: Any = None, softcap: float = 0.0,
+                 k_scale: float = 1.0, v_scale: float = 1.0, out: Any = None, lse: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries of new tokens over a cache: prefill, decode and both. Caches may be of fp8."""
+    out, lse = outputs((*q.shape[:2], v_cache.shape[3]), q, out, lse)
+    ends = cu_seqlens_q.tolist()
+    for request, (begin, end, length) in enumerate(zip(ends, ends[1:], seq_lens.clamp(min=0).tolist())):
+        keys, values = (gathered(cache, block_table[request], length).float() * one for cache, one in ((k_cache, k_scale), (v_cache, v_scale)))
+        seen = visible(end - begin, length, causal, window_size=window_size)
+        out[begin:end], lse[begin:end] = attend(q[begin:end], keys, values, scale, seen, sinks, softcap)
+    return out, lse
+
+
+def latent(q: torch.Tensor, kv_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
+           k_scale: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    """MLA's decode: one cache [pages, page_size, 576] whose first 512 elements are the values."""
+    out, lse = outputs((*q.shape[:2], 512), q, None, None)
+    for b, length in enumerate(seq_lens.clamp(min=0).tolist()):
+        keys = gathered(kv_cache, block_table[b], length)[:, None].float() * k_scale
+        row, stat = attend(q[b : b + 1], keys, keys[..., :512], scale, visible(1, length, False))
+        out[b], lse[b] = row[0], stat[0]
+    return out, lse
+
+
+class Planned:
+    """A wrapper that is planned for the lengths of a batch, and run for each layer; it writes its cache itself."""
+
+    def plan(self, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor, causal: bool, scale: float, heads: int, page_size: int,
+             k_scale: float = 1.0, v_scale: float = 1.0) -> None:
+        self.lengths = {"cu_seqlens_q": cu_seqlens_q.clone(), "block_table": block_table.clone(), "seq_lens": seq_lens.clone()}
+        self.options = {"causal": causal, "scale": scale, "k_scale": k_scale, "v_scale": v_scale}
+        self.heads, self.page_size = heads, page_size
+
+    def run(self, q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, out: Any = None, lse: Any = None) -> tuple[torch.Tensor, torch.Tensor]:
+        assert (q.shape[1], k_cache.shape[1]) == (self.heads, self.page_size)
+        return ragged_paged(q, k_cache, v_cache, **self.lengths, **self.options, out=out, lse=lse)
+
+    def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, slot_mapping: torch.Tensor, k_scale: float = 1.0,
+              v_scale: float = 1.0) -> None:
+        live = slot_mapping >= 0
+        size = k_cache.shape[1]
+        for rows, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
+            most = torch.finfo(cache.dtype).max
+            slots = slot_mapping[live]
+            cache[slots // size, slots % size] = (rows[live].float() / scale).clamp(-most, most).to(cache.dtype)
 
 
 def merge(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, *, out: Any = None, lse: Any = None) -> tuple[torch.Tensor, torch.Tensor]:

@@ -19,8 +19,8 @@ from mlafix.audit.adapter import as_adapter  # noqa: E402
 
 
 # On a busy machine nothing may depend on how long it takes.
-PATIENT = Limits(check=600.0, case=120.0, first=600.0, shrink=0.2)
-IMPATIENT = Limits(check=600.0, case=5.0, first=600.0, shrink=0.0)  # where a call hangs
+PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2)
+IMPATIENT = Limits(check=600.0, total=6000.0, case=5.0, first=600.0, shrink=0.0)  # where a call hangs
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,14 @@ compiler and no GPU; `import mlafix` does not import it.
 
 from .cases import Adapter, Case, Fault, StateCase
 from .checks import CHECKS
+from .clauses import CLAUSES, CONTRACT, Claim, Waiver
 from .findings import Finding, Outcome
 from .page import write_page
 from .report import SCHEMA, Report, compare
-from .runner import audit
+from .runner import audit, audit_matrix
 from .worker import Limits
 
-__all__ = ["CHECKS", "SCHEMA", "Adapter", "Case", "Fault", "Finding", "Limits", "Outcome", "Report", "StateCase", "audit", "compare", "write_page"]
+__all__ = [
+    "CHECKS", "CLAUSES", "CONTRACT", "SCHEMA", "Adapter", "Case", "Claim", "Fault", "Finding", "Limits", "Outcome", "Report", "StateCase", "Waiver", "audit",
+    "audit_matrix", "compare", "write_page",
+]  # fmt: skip

@@ -14,9 +14,11 @@ import torch
 
 from ..errors import ArgumentError
 from .cases import Adapter
+from .forms import is_planned
 
-OPTIONAL = ("out", "lse", "window", "sinks", "seq_lens_k", "num_splits", "max_seqlen_q", "max_seqlen_k")
-FORMS = ("ragged", "dense", "paged", "merge", "reduce")
+OPTIONAL = ("out", "lse", "window", "window_size", "sinks", "softcap", "alibi_slopes", "seq_lens_k", "num_splits", "max_seqlen_q", "max_seqlen_k",
+            "k_scale", "v_scale")  # fmt: skip
+FORMS = ("ragged", "dense", "paged", "ragged_paged", "merge", "reduce")
 
 
 def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter:
@@ -29,17 +31,27 @@ def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter
     if unknown := sorted(set(changes) - known):
         raise ArgumentError(f"{unknown[0]}: expected one of {', '.join(sorted(known))}")
     if not isinstance(backend, Adapter):
-        if not callable(backend):
-            raise ArgumentError(f"expected a function or an Adapter, got {type(backend).__name__}")
-        found = inspect.signature(backend).parameters
+        if not callable(backend) and not is_planned(backend):
+            raise ArgumentError(f"expected a function, an object with run or an Adapter, got {type(backend).__name__}")
+        found = parameters_of(backend)
         device = changes.get("device") or ("cuda" if torch.cuda.is_available() and form_of(found) != "reduce" else "cpu")
+        shape: dict[str, Any] = {"dim": 32 if device == "cpu" else 128}
+        if "kv_cache" in found:
+            shape = {"dim": 576, "value_dim": 512, "kv_heads": 1, "values_in_keys": True, "latent": True}
         backend = Adapter(backend, form_of(found), takes=optional(found), causal="causal" in found or takes_any(found),
-                          device=device, dtype="float32" if device == "cpu" else "bfloat16",
-                          dim=32 if device == "cpu" else 128)  # fmt: skip
+                          device=device, dtype="float32" if device == "cpu" else "bfloat16", **shape)  # fmt: skip
     adapter = replace(backend, **changes)
     adapter = replace(adapter, name=adapter.name or getattr(adapter.call, "__name__", type(adapter.call).__name__))
     check_adapter(adapter)
     return adapter
+
+
+def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of a function; those of an object's plan and run together."""
+    if not is_planned(backend):
+        return dict(inspect.signature(backend).parameters)
+    functions = [getattr(backend, name) for name in ("plan", "run") if hasattr(backend, name)]
+    return {name: one for function in functions for name, one in inspect.signature(function).parameters.items()}
 
 
 def optional(parameters: Any) -> tuple[str, ...]:
@@ -54,7 +66,9 @@ def takes_any(parameters: Any) -> bool:
 
 def form_of(parameters: Any) -> str:
     """The form that names of parameters say."""
-    for name, form in (("cu_seqlens_q", "ragged"), ("block_table", "paged"), ("group", "reduce"), ("scale", "dense")):
+    if "block_table" in parameters:
+        return "ragged_paged" if "cu_seqlens_q" in parameters else "paged"
+    for name, form in (("cu_seqlens_q", "ragged"), ("group", "reduce"), ("scale", "dense")):
         if name in parameters:
             return form
     return "merge"
@@ -63,11 +77,15 @@ def form_of(parameters: Any) -> str:
 def check_adapter(adapter: Adapter) -> None:
     """Raises ArgumentError."""
     for name, allowed in (("form", FORMS), ("lse_layout", ("nh", "hn")), ("lse_base", ("e", "2")),
-                          ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32"))):  # fmt: skip
+                          ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32")), ("causal", (True, False, "always"))):  # fmt: skip
         if getattr(adapter, name) not in allowed:
-            raise ArgumentError(f"{name}: expected one of {', '.join(allowed)}, got {getattr(adapter, name)!r}")
+            raise ArgumentError(f"{name}: expected one of {', '.join(map(str, allowed))}, got {getattr(adapter, name)!r}")
     if not isinstance(getattr(torch, adapter.dtype, None), torch.dtype):
         raise ArgumentError(f"dtype: expected the name of a dtype of torch's, got {adapter.dtype!r}")
+    if adapter.kv_dtype not in ("", "float8_e4m3fn", "float8_e5m2"):
+        raise ArgumentError(f"kv_dtype: expected float8_e4m3fn or float8_e5m2, got {adapter.kv_dtype!r}")
+    if adapter.latent and not (adapter.values_in_keys and adapter.kv_heads == 1 and adapter.form in ("paged", "ragged_paged")):
+        raise ArgumentError("latent: expected a paged form, values_in_keys and one head of keys")
     if adapter.heads % adapter.kv_heads:
         raise ArgumentError(f"kv_heads: expected a divisor of {adapter.heads}, got {adapter.kv_heads}")
     if unknown := [name for name in adapter.takes if name not in OPTIONAL]:
@@ -94,22 +112,20 @@ class Place:
         return found
 
 
-def place_of(function: Callable[..., Any]) -> Place | None:
-    """Where another process finds the function, or None: a lambda, a closure, one of a notebook."""
+def place_of(function: Any) -> Place | None:
+    """Where another process finds the function or the class, or None: a lambda, a closure, a method of an object, one of a notebook."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or not name or "<" in name:
         return None
     loaded = sys.modules.get(module)
     file = getattr(loaded, "__file__", None)
-    if module == "__main__":
-        if not file:
-            return None
-        return Place(Path(file).stem, name, str(Path(file).resolve().parent))
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not function:
         return None
+    if module == "__main__":
+        return Place(Path(file).stem, name, str(Path(file).resolve().parent)) if file else None
     folder = ""
     if file and "site-packages" not in file and not module.startswith("mlafix."):
         folder = str(Path(file).resolve().parents[module.count(".") + (Path(file).stem == "__init__")])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -96,8 +97,8 @@ def written(value: Any) -> str:
     return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
 
 
-def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0) -> str:
-    """A script that exits with status 1 while `faults(case, adapter)` finds some. "" if the backend cannot be imported."""
+def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0, earlier: Sequence[Any] = ()) -> str:
+    """A script that exits with status 1 while `faults(case, adapter)` finds some, after calls for `earlier` cases. "" if the backend cannot be imported."""
     place = place_of(adapter.call)
     if place is None:
         return ""
@@ -120,8 +121,10 @@ def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = Fa
         "from __future__ import annotations\n", *imports, "", *backend, "", "",
         bundle.text(), "", "",
         f"CASE = {literal(case)}",
+        *([f"EARLIER = [{', '.join(map(literal, earlier))}]"] if earlier else []),
         f"ADAPTER = Adapter({', '.join(['backend', literal(adapter, ('call',))[len('Adapter(') : -1]]).rstrip(', ')})", "",
         'if __name__ == "__main__":',
+        *([f"    for earlier in EARLIER:\n        attempt({faults.__name__}, earlier, ADAPTER)"] if earlier else []),
         f"    found = {run}",
         "    for fault in found:",
         '        print(f"{fault.kind}: expected {fault.expected}, got {fault.got}")',

@@ -8,21 +8,24 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from ..errors import ArgumentError
 from .adapter import load_backend
 from .adapters import ready
+from .clauses import Claim
 from .page import write_page
 from .report import SCHEMA, Report, compare, is_worse
-from .runner import audit
-from .table import fill
+from .runner import audit, audit_matrix
+from .table import fill, fill_cases
 from .worker import Limits
 
-# Of --ready, where calls compile.
-PATIENT = Limits(case=20.0, check=10.0, first=300.0)
+PATIENT = Limits(case=20.0, check=10.0, total=170.0, first=300.0)
+"""The limits with --ready, where calls compile."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,14 +41,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", default="", metavar="FILE", help="write the report; with --ready, a folder for one of each")
     parser.add_argument("--html", default="", metavar="FILE", help="write a page")
     parser.add_argument("--scripts", default="", metavar="FOLDER", help="write the script of each finding")
-    parser.add_argument("--compare", default="", metavar="FILE", help="say what has changed since that report; exit status 1 if a finding is new")
+    parser.add_argument("--compare", default="", metavar="FILE", help="say what has changed since that report; exit status 1 if a check holds no more or a finding is new")
+    parser.add_argument("--claim", default="", metavar="FILE", help="check what a backend claims: clauses of the contract, known findings with reasons")
+    parser.add_argument("--matrix", action="append", default=[], metavar="FIELD=A,B,…",
+                        help="an audit for each value of a field, such as page_size=16,64 or ratio=1,4; several times: for each combination")  # fmt: skip
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=S", help="seconds of check, total, case, first, shrink or repair")
+    parser.add_argument("--cases", default="", metavar="FILE", help="fill the table of cases into a page, between its marks")
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of reports")
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command. Status 1: an error was found; with --compare, a finding is new."""
+    """The command. Status 1: an error was found, or the plain call does not work; with --compare, something is worse."""
     if options.schema:
         print(json.dumps(SCHEMA, indent=1))
+        return 0
+    if options.cases:
+        page = Path(options.cases)
+        page.write_text(fill_cases(page.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
     if sum(map(bool, (options.backend, options.ready, options.source))) != 1:
         raise ArgumentError("expected one of MODULE:FUNCTION, --ready and --from, got " + ("several" if options.backend or options.ready else "none"))
@@ -53,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     if options.source:
         reports = [Report.from_json(file.read_text(encoding="utf-8")) for file in sorted(Path(options.source).glob("*.json"))]
     else:
-        reports = audit_ready(options, checks) if options.ready else [audit_one(options, checks)]
+        reports = audit_ready(options, checks) if options.ready else audit_one(options, checks)
     for report in reports:
         write_scripts(report, options.scripts)
     if options.html:
@@ -63,28 +75,63 @@ def run(options: argparse.Namespace) -> int:
         page.write_text(fill(page.read_text(encoding="utf-8"), reports), encoding="utf-8")
     if options.compare:
         return compared(options.compare, reports[0])
-    return reports[0].status if options.backend else 0
+    return max(report.status for report in reports) if options.backend else 0
 
 
-def audit_one(options: argparse.Namespace, checks: Sequence[str] | None) -> Report:
+def audit_one(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
+    """The report of one backend, or of each combination of a matrix."""
     fields = dict(field_of(text) for text in options.set)
     if options.device:
         fields["device"] = options.device
-    report = audit(load_backend(options.backend), checks=checks, progress=sys.stderr.isatty(), **fields)
-    print(report)
-    if options.json:
-        Path(options.json).write_text(report.to_json(), encoding="utf-8")
-    return report
+    given = {"checks": checks, "progress": sys.stderr.isatty(), "claim": claim_of(options.claim), "limits": limits_of(options.limit, Limits()), **fields}
+    backend = load_backend(options.backend)
+    if not options.matrix:
+        reports = [audit(backend, **given)]
+    else:
+        matrix = {}
+        for text in options.matrix:
+            name, _, values = text.partition("=")
+            matrix[name] = [field_of(f"{name}={value}", "--matrix")[1] for value in values.split(",")]
+        reports = audit_matrix(backend, matrix, **given)
+    print(*reports, sep="\n\n")
+    if len(reports) > 1:
+        print("", *(report.summary() for report in reports), sep="\n")
+    if options.json and len(reports) == 1:
+        Path(options.json).write_text(reports[0].to_json(), encoding="utf-8")
+    elif options.json:
+        write_folder(reports, Path(options.json), scripts=True)
+    return reports
 
 
-def field_of(text: str) -> tuple[str, object]:
+def claim_of(file: str) -> Claim | None:
+    return Claim.from_json(Path(file).read_text(encoding="utf-8")) if file else None
+
+
+def limits_of(texts: Sequence[str], limits: Limits) -> Limits:
+    """Limits with those that are given as "name=seconds"."""
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in asdict(limits) or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
+            raise ArgumentError(f'--limit: expected NAME=SECONDS with one of {", ".join(asdict(limits))}, got "{text}"')
+        limits = replace(limits, **{name: float(value)})
+    return limits
+
+
+def write_folder(reports: Sequence[Report], folder: Path, scripts: bool) -> None:
+    """A file for each report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for report in reports:
+        (folder / f"{file_name(report)}.json").write_text(report.to_json(scripts), encoding="utf-8")
+
+
+def field_of(text: str, option: str = "--set") -> tuple[str, Any]:
     """A field of Adapter and its value, of "name=value": a number, true, false, a comma-separated list, or text."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise ArgumentError(f'--set: expected FIELD=VALUE, got "{text}"')
-    if name in ("takes", "head_counts"):
+        raise ArgumentError(f'{option}: expected FIELD=VALUE, got "{text}"')
+    if name in ("takes", "head_counts", "ratios"):
         parts = [part for part in value.split(",") if part]
-        return name, tuple(int(part) for part in parts) if name == "head_counts" else tuple(parts)
+        return name, tuple(parts) if name == "takes" else tuple(int(part) for part in parts)
     if value in ("true", "false"):
         return name, value == "true"
     return name, int(value) if value.isdigit() and name != "lse_base" else value
@@ -95,9 +142,6 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     adapters, missing = ready(device)
     begin, reports, late = time.monotonic(), [], []
-    folder = Path(options.json) if options.json else None
-    if folder:
-        folder.mkdir(parents=True, exist_ok=True)
     for adapter in adapters:
         if options.only.lower() not in adapter.name.lower():
             continue
@@ -105,14 +149,14 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
             late.append(adapter.name)
             continue
         try:
-            report = audit(adapter, checks=checks, limits=PATIENT, progress=sys.stderr.isatty())
+            report = audit(adapter, checks=checks, limits=limits_of(options.limit, PATIENT), claim=claim_of(options.claim), progress=sys.stderr.isatty())
         except ArgumentError as error:  # It is installed, and cannot be loaded here.
             missing[adapter.name] = str(error)
             continue
         reports.append(report)
         print(f"{report}\n", flush=True)
-        if folder:
-            (folder / f"{file_name(report)}.json").write_text(report.to_json(scripts=False), encoding="utf-8")
+        if options.json:
+            write_folder([report], Path(options.json), scripts=False)
     print(*(f"{report.summary()}" for report in reports), sep="\n")
     print(*(f"not run: {name}: {why}" for name, why in missing.items()), *(f"not run: {name}: no time left" for name in late), sep="\n")
     if not reports:

@@ -24,6 +24,9 @@ class Finding:
     script_status: str = ""  # "fails", as it must; else what it did
     reports: list[str] = field(default_factory=list)
     repair: dict[str, Any] | None = None  # fields of Repaired
+    clauses: list[str] = field(default_factory=list)  # of docs/Contract.md
+    origin: dict[str, Any] = field(default_factory=dict)  # the case of the check, before it was made smaller
+    waived: str = ""  # why it is known and does not count
 
 
 @dataclass
@@ -38,6 +41,14 @@ class Outcome:
     seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    total: int = 0  # the cases that the check has for this backend
+    varied: dict[str, int] = field(default_factory=dict)  # how many cases were run, by what varies among them
+    clauses: list[str] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """The status, and how much of the check it is of."""
+        return f"{self.status}, {self.cases} of {self.total} cases" if self.status == HOLDS and self.cases < self.total else self.status
 
 
 def to_dict(instance: Any) -> dict[str, Any]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import mmap
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import torch
 import torch.utils.deterministic
 
-from .cases import Adapter, Case, Got, Values
+from .cases import Adapter, Case, Got, Values, alibi_slopes, shared_pages
 
 GUARD = 64  # elements before and behind an output that no call may touch
 STALE = 7.0  # what an earlier call may have left
@@ -63,15 +66,16 @@ class Memory:
         return flat.as_strided(shape, strides).zero_()
 
     def rows(self, shape: tuple[int, ...], dtype: torch.dtype, fill: float, what: str = "") -> torch.Tensor:
-        """A tensor that lies as the case says; with a name it is an output with guards around."""
+        """A tensor that lies as the case says; "out" and "lse" have guards around, "v" may have strides of its own."""
         if self.case.layout == "far" and len(shape) > 2 and shape[0] > 1:
             return self.far(shape, dtype).fill_(fill)
         gap = 8 if self.case.layout == "heads" else 0  # between the rows of heads
+        gap = 24 if self.case.layout == "values" and what == "v" else gap
         wide = (*shape[:-1], shape[-1] + gap)
         count = math.prod(wide)
         flat = torch.full((count + 2 * GUARD,), 123.0, dtype=dtype, device=self.adapter.device)
         rows = flat[GUARD : GUARD + count].view(wide)[..., : shape[-1]].fill_(fill)
-        if what:
+        if what in ("out", "lse"):
             guards = [("before", flat[:GUARD]), ("behind", flat[GUARD + count :])]
             if gap:
                 guards.append(("between the rows of", flat[GUARD : GUARD + count].view(wide)[..., shape[-1] :]))
@@ -108,58 +112,117 @@ def filled(value: str) -> float:
 
 
 def offsets(lengths: tuple[int, ...]) -> list[int]:
-    return [sum(lengths[:i]) for i in range(len(lengths) + 1)]
+    return [0, *accumulate(lengths)]
 
 
 def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
     """The keywords that all forms of attention share."""
-    given: dict[str, Any] = {"scale": case.dim**-0.5}
-    if case.window >= 0:
-        given["window"] = case.window
+    given: dict[str, Any] = {"scale": case.scale * case.dim**-0.5}
+    given |= {"causal": case.causal} if adapter.causal is True and adapter.form != "paged" else {}
+    if case.window != (-1, -1):
+        given |= {"window_size": case.window} if "window_size" in adapter.takes else {"window": case.window[0]}
     if values.sinks is not None:
         given["sinks"] = values.sinks.to(adapter.device)
+    if case.softcap:
+        given["softcap"] = case.softcap
+    if case.alibi:
+        given["alibi_slopes"] = alibi_slopes(case.heads).to(adapter.device)
+    for name, value in (("k_scale", case.k_scale), ("v_scale", case.v_scale)):
+        given |= {name: value} if name in adapter.takes else {}
     if case.num_splits:
         given["num_splits"] = case.num_splits
+    for name, lengths in (("max_seqlen_q", case.q_lens), ("max_seqlen_k", case.kv_lens)):
+        given |= {name: max([*lengths, 1]) + case.longer} if name in adapter.takes else {}
     return given
 
 
-def returned(adapter: Adapter, result: Any) -> tuple[torch.Tensor, torch.Tensor | None]:
-    out, lse = result if isinstance(result, (tuple, list)) else (result, None)
-    return out, lse if adapter.returns_lse else None
+def is_planned(call: Any) -> bool:
+    """True of a class or an object with `run`, false of a function."""
+    return callable(getattr(call, "run", None))
+
+
+@cache
+def made(call: Any) -> Any:
+    """The one object of a class for this process."""
+    return call() if isinstance(call, type) else call
+
+
+def invoke(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> Any:
+    """One call: of a function, or the plan of an object and its run."""
+    if not is_planned(adapter.call):
+        return adapter.call(*arguments, **given)
+    return made(adapter.call).run(*arguments, **planned(adapter, arguments, given))
+
+
+def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Plans a call of an object with `plan`; returns the keywords that are left for its run: those that are in its signature."""
+    backend = made(adapter.call)
+    if not hasattr(backend, "plan"):
+        return given
+    of_run, of_plan = (inspect.signature(one).parameters for one in (backend.run, backend.plan))
+    q, k = arguments[0], arguments[1]
+    shapes = {"heads": q.shape[-2], "kv_heads": 1 if adapter.latent else k.shape[-2], "dim": q.shape[-1], "page_size": adapter.page_size,
+              "value_dim": adapter.value_dim or q.shape[-1], "dtype": q.dtype, "kv_dtype": k.dtype, "device": q.device}  # fmt: skip
+    rest = {name: value for name, value in given.items() if name in of_run}
+    backend.plan(**{name: value for name, value in given.items() if name not in rest},
+                 **{name: value for name, value in shapes.items() if name in of_plan})  # fmt: skip
+    return rest
+
+
+def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, Any]) -> Got:
+    """The call and its results, as rows of tokens. Where the backend returns other tensors than those that were given, both."""
+    result = invoke(adapter, arguments, given)
+    out, raw = result if isinstance(result, (tuple, list)) else (result, None)
+    out, raw = given.get("out") if out is None else out, given.get("lse") if raw is None else raw
+    raw = raw if adapter.returns_lse else None
+    others = {what: given[what] for what, tensor in (("out", out), ("lse", raw))
+              if what in given and tensor is not None and tensor.data_ptr() != given[what].data_ptr()}  # fmt: skip
+    as_rows = {"out": lambda rows: rows, "lse": lambda rows: rows if adapter.lse_layout == "nh" else rows.transpose(-1, -2)}
+    flat = (lambda rows: rows.flatten(0, 1)) if adapter.form == "dense" else (lambda rows: rows)
+    rows = {what: flat(as_rows[what](tensor)).cpu() for what, tensor in (("out", out), ("lse", raw)) if tensor is not None}
+    return Got(rows["out"], rows.get("lse"), raw, memory.touched(), {what: flat(as_rows[what](tensor)).cpu() for what, tensor in others.items()})
+
+
+def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, keys: int) -> list[torch.Tensor]:
+    """q [n, H, D] with the rows of all sequences, of padding, too; and k and v [keys, Hk, D] where the form has such."""
+    dtype, n = getattr(torch, adapter.dtype), sum(case.q_lens) + case.pad_rows
+    if case.layout == "packed":
+        rows = list(memory.rows((n, case.heads + 2 * case.kv_heads, case.dim), dtype, 0.0).split([case.heads, case.kv_heads, case.kv_heads], 1))
+    else:
+        rows = [memory.rows((n, case.heads, case.dim), dtype, 0.0)]
+        rows += keys_and_values(case, adapter, memory, (keys, case.kv_heads)) if keys >= 0 else []
+    for tensor, parts in zip(rows, (values.q, values.k, values.v)):
+        for begin, part in zip(offsets(tuple(part.shape[0] for part in parts)), parts):
+            tensor[begin : begin + part.shape[0]] = part
+    if case.beyond != "zero":
+        rows[0][sum(case.q_lens) :] = filled(case.beyond)
+    return rows
+
+
+def keys_and_values(case: Case, adapter: Adapter, memory: Memory, shape: tuple[int, ...]) -> list[torch.Tensor]:
+    """k [*shape, D] and v [*shape, Dv] that hold what no call may use."""
+    dtype, value_dim = getattr(torch, adapter.kv_dtype or adapter.dtype), case.value_dim or case.dim
+    k = memory.rows((*shape, case.dim), dtype, filled(case.beyond))
+    return [k, k[..., :value_dim] if adapter.values_in_keys else memory.rows((*shape, value_dim), dtype, filled(case.beyond), "v")]
+
+
+def lse_shape(adapter: Adapter, *shape: int) -> tuple[int, ...]:
+    """[n, H] as the adapter's layout has it."""
+    return shape if adapter.lse_layout == "nh" else (*shape[:-2], shape[-1], shape[-2])
 
 
 def call_ragged(case: Case, adapter: Adapter, values: Values) -> Got:
     """q [n, H, D], k and v [m, Hk, D], cu_seqlens_q and cu_seqlens_k [B + 1] i32."""
-    memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
-    n, m = sum(case.q_lens) + case.pad_rows, sum(case.kv_lens)
+    memory = Memory(case, adapter)
     tail = 3 if case.beyond != "zero" else 0  # keys of nobody
-    value_dim = adapter.value_dim or case.dim
-    if case.layout == "packed":
-        packed = memory.rows((n, case.heads + 2 * case.kv_heads, case.dim), dtype, 0.0)
-        q, k, v = packed.split([case.heads, case.kv_heads, case.kv_heads], 1)
-    else:
-        q = memory.rows((n, case.heads, case.dim), dtype, 0.0)
-        k = memory.rows((m + tail, case.kv_heads, case.dim), dtype, filled(case.beyond))
-        v = k[..., :value_dim] if adapter.values_in_keys else memory.rows((m + tail, case.kv_heads, value_dim), dtype, filled(case.beyond))
-    for tensor, parts in ((q, values.q), (k, values.k), (v, values.v)):
-        for begin, part in zip(offsets(tuple(part.shape[0] for part in parts)), parts):
-            tensor[begin : begin + part.shape[0]] = part
-    if case.beyond != "zero":
-        q[sum(case.q_lens) :] = filled(case.beyond)
-    more = [0] * case.pad_requests
+    q, k, v = packed_rows(case, adapter, values, memory, sum(case.kv_lens) + tail)
+    more = (0,) * case.pad_requests
     given = options(case, adapter, values)
-    given |= {"causal": case.causal} if adapter.causal else {}
-    given |= {"max_seqlen_q": max([*case.q_lens, 1])} if "max_seqlen_q" in adapter.takes else {}
-    given |= {"max_seqlen_k": max([*case.kv_lens, 1])} if "max_seqlen_k" in adapter.takes else {}
-    given |= {"cu_seqlens_q": memory.integers(offsets((*case.q_lens, *more))),
-              "cu_seqlens_k": memory.integers(offsets((*case.kv_lens, *more)))}  # fmt: skip
-    shape = (n, case.heads) if adapter.lse_layout == "nh" else (case.heads, n)
-    given |= memory.outputs((n, case.heads, value_dim), shape)
+    given |= {"cu_seqlens_q": memory.integers(offsets(case.q_lens + more)), "cu_seqlens_k": memory.integers(offsets(case.kv_lens + more))}
+    given |= memory.outputs((*q.shape[:2], case.value_dim or case.dim), lse_shape(adapter, *q.shape[:2]))
     for what, tensor in (("q", q), ("k", k), ("v", v), ("cu_seqlens_q", given["cu_seqlens_q"])):
         memory.watch(what, tensor)
-    out, raw = returned(adapter, adapter.call(q, k, v, **given))
-    lse = raw if raw is None or adapter.lse_layout == "nh" else raw.T
-    return Got(out.cpu(), None if lse is None else lse.cpu(), raw, memory.touched())
+    return finish(adapter, memory, (q, k, v), given)
 
 
 def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
@@ -168,79 +231,100 @@ def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
     batch, q_len = len(case.q_lens), max(case.q_lens, default=0)
     has_lengths = "seq_lens_k" in adapter.takes
     kv_len = max(case.kv_lens, default=0) + (3 if has_lengths else 0)
-    value_dim = adapter.value_dim or case.dim
     if case.layout == "packed":
         packed = memory.rows((batch, q_len, case.heads + 2 * case.kv_heads, case.dim), dtype, 0.0)
         q, k, v = packed.split([case.heads, case.kv_heads, case.kv_heads], 2)
     else:
         q = memory.rows((batch, q_len, case.heads, case.dim), dtype, 0.0)
-        k = memory.rows((batch, kv_len, case.kv_heads, case.dim), dtype, filled(case.beyond))
-        v = memory.rows((batch, kv_len, case.kv_heads, value_dim), dtype, filled(case.beyond))
+        k, v = keys_and_values(case, adapter, memory, (batch, kv_len, case.kv_heads))
     for tensor, parts in ((q, values.q), (k, values.k), (v, values.v)):
         for row, part in zip(tensor, parts):
             row[: part.shape[0]] = part
     given = options(case, adapter, values)
-    given |= {"causal": case.causal} if adapter.causal else {}
     given |= {"seq_lens_k": memory.integers(case.kv_lens)} if has_lengths else {}
-    shape = (batch, q_len, case.heads) if adapter.lse_layout == "nh" else (batch, case.heads, q_len)
-    given |= memory.outputs((batch, q_len, case.heads, value_dim), shape)
+    given |= memory.outputs((*q.shape[:3], case.value_dim or case.dim), lse_shape(adapter, *q.shape[:3]))
     for what, tensor in (("q", q), ("k", k), ("v", v)):
         memory.watch(what, tensor)
-    out, raw = returned(adapter, adapter.call(q, k, v, **given))
-    lse = raw if raw is None or adapter.lse_layout == "nh" else raw.transpose(1, 2)
-    rows = out.reshape(batch * q_len, case.heads, value_dim).cpu()
-    return Got(rows, None if lse is None else lse.reshape(batch * q_len, case.heads).cpu(), raw, memory.touched())
+    return finish(adapter, memory, (q, k, v), given)
 
 
 def tables(case: Case, adapter: Adapter) -> tuple[torch.Tensor, int]:
     """The block table [B, P] of a case, and how many pages the caches have. Page 0 belongs to nobody."""
     size, batch = adapter.page_size, len(case.kv_lens) + case.pad_requests
     counts = [-(-max(length, 0) // size) for length in case.kv_lens]
-    shared = min(counts, default=0) - 1 if case.pages == "shared" else 0  # whole pages that all requests begin with
-    shared = max(shared, 0)
+    shared = shared_pages(case, adapter)
     total = sum(counts) - shared * max(len(counts) - 1, 0)
     numbers = torch.arange(1, total + 1)
-    if case.pages != "straight":
+    if case.layout == "far" and total:  # the last page, whose offset is past 2^31, is in use
+        numbers[-1] = total + 1
+    if case.pages in ("shuffled", "shared"):
         numbers = numbers[torch.randperm(total, generator=torch.Generator().manual_seed(3))]
     table = torch.zeros(batch, max([*counts, 1]) + 1, dtype=torch.int32)  # entries that nobody needs name page 0
+    if case.pages == "dead":
+        table[:, ::2], table[:, 1::2] = 2**31 - 1, -1
     begin = shared
     for request, count in enumerate(counts):
         table[request, : min(shared, count)] = numbers[: min(shared, count)]
         own = max(count - shared, 0)
         table[request, shared : shared + own] = numbers[begin : begin + own]
         begin += own
+    if case.pages == "equal" and counts:
+        table[: len(counts)] = table[counts.index(max(counts))]
     return table, total + 2
+
+
+def caches(case: Case, adapter: Adapter, values: Values, memory: Memory) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Caches [pages, page_size, Hk, D] or one [pages, page_size, D], and their block table."""
+    table, pages = tables(case, adapter)
+    size = adapter.page_size
+    tensors = keys_and_values(case, adapter, memory, (pages, size, case.kv_heads))
+    for request, parts in enumerate(zip(values.k, values.v)):
+        for tensor, rows in zip(tensors, parts):
+            for position in range(0, rows.shape[0], size):
+                part = rows[position : position + size]
+                tensor[int(table[request, position // size]), : part.shape[0]] = part
+    if case.layout != "far":
+        for what, tensor in zip(("k_cache", "v_cache"), tensors):
+            memory.watch(what, tensor)
+    return [tensors[0][:, :, 0]] if adapter.latent else tensors, table
 
 
 def call_paged(case: Case, adapter: Adapter, values: Values) -> Got:
     """One query a request: q [B, H, D], caches [pages, page_size, Hk, D], block_table [B, P] i32, seq_lens [B] i32."""
-    memory, dtype, size = Memory(case, adapter), getattr(torch, adapter.dtype), adapter.page_size
-    table, pages = tables(case, adapter)
-    value_dim, batch = adapter.value_dim or case.dim, len(case.kv_lens) + case.pad_requests
+    memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
+    batch = len(case.kv_lens) + case.pad_requests
     q = memory.rows((batch, case.heads, case.dim), dtype, 0.0)
-    k = memory.rows((pages, size, case.kv_heads, case.dim), dtype, filled(case.beyond))
-    v = k[..., :value_dim] if adapter.values_in_keys else memory.rows((pages, size, case.kv_heads, value_dim), dtype, filled(case.beyond))
-    for request, (one, keys, numbers) in enumerate(zip(values.q, values.k, values.v)):
-        q[request] = one[0]
-        for position in range(0, keys.shape[0], size):
-            page, part = int(table[request, position // size]), slice(position, position + size)
-            k[page, : keys[part].shape[0]], v[page, : keys[part].shape[0]] = keys[part], numbers[part]
-    given = options(case, adapter, values)
-    lengths = [*case.kv_lens, *([case.pad_length] * case.pad_requests)]
-    given |= {"block_table": memory.integers(table), "seq_lens": memory.integers(lengths)}
-    shape = (batch, case.heads) if adapter.lse_layout == "nh" else (case.heads, batch)
-    given |= memory.outputs((batch, case.heads, value_dim), shape)
-    for what, tensor in (("q", q), ("block_table", given["block_table"]), ("seq_lens", given["seq_lens"])):
-        memory.watch(what, tensor)
-    if case.layout != "far":
-        memory.watch("k_cache", k)
-        memory.watch("v_cache", v)
-    out, raw = returned(adapter, adapter.call(q, k, v, **given))
-    lse = raw if raw is None or adapter.lse_layout == "nh" else raw.T
-    return Got(out.cpu(), None if lse is None else lse.cpu(), raw, memory.touched())
+    for row, one in zip(q, values.q):
+        row.copy_(one[0])
+    tensors, table = caches(case, adapter, values, memory)
+    given = options(case, adapter, values) | requests(case, memory, table)
+    given |= memory.outputs((batch, case.heads, case.value_dim or case.dim), lse_shape(adapter, batch, case.heads))
+    for what in ("block_table", "seq_lens"):
+        memory.watch(what, given[what])
+    memory.watch("q", q)
+    return finish(adapter, memory, (q, *tensors), given)
 
 
-FORMS = {"ragged": call_ragged, "dense": call_dense, "paged": call_paged}
+def requests(case: Case, memory: Memory, table: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The table and the lengths of requests, those of padding last."""
+    return {"block_table": memory.integers(table), "seq_lens": memory.integers([*case.kv_lens, *([case.pad_length] * case.pad_requests)])}
+
+
+def call_ragged_paged(case: Case, adapter: Adapter, values: Values) -> Got:
+    """q [n, H, D], caches as of paged requests, cu_seqlens_q [B + 1], block_table [B, P] and seq_lens [B] i32: keys of earlier calls, too."""
+    memory = Memory(case, adapter)
+    (q,) = packed_rows(case, adapter, values, memory, -1)
+    tensors, table = caches(case, adapter, values, memory)
+    given = options(case, adapter, values) | requests(case, memory, table)
+    given["cu_seqlens_q"] = memory.integers(offsets(case.q_lens + (0,) * case.pad_requests))
+    given |= memory.outputs((*q.shape[:2], case.value_dim or case.dim), lse_shape(adapter, *q.shape[:2]))
+    for what in ("block_table", "seq_lens", "cu_seqlens_q"):
+        memory.watch(what, given[what])
+    memory.watch("q", q)
+    return finish(adapter, memory, (q, *tensors), given)
+
+
+FORMS = {"ragged": call_ragged, "dense": call_dense, "paged": call_paged, "ragged_paged": call_ragged_paged}
 
 
 def run(case: Case, adapter: Adapter, values: Values) -> Got:

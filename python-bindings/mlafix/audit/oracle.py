@@ -12,6 +12,9 @@ they are summed for the lse; the result is rounded:
     |out error| <= sum p |v| (exp(ds + L) - 1 + w + (m + 8) u)  +  z sum |v|  +  w |out|
     |lse error| <= L + w + (m + 8) u + 4 u |lse|
 
+Keys and values that are scaled may be rounded to the dtype of q: 2 w scale sum |q k| more in ds, and w sum p |v| in
+out. A softcap and ALiBi are functions of f32; tanh may be the approximation of 2^-10 that GPUs have where q is narrower.
+
 Rows that see no key are exact: 0 and -inf.
 """
 
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .cases import Adapter, Case, Values
+from .cases import Adapter, Case, Values, alibi_slopes
 
 UNIT = 2.0**-23
 
@@ -39,16 +42,23 @@ class Want:
     of: torch.Tensor  # [n]: how many keys its sequence has
 
 
+def own_keys(adapter: Adapter, q_len: int, kv_len: int) -> torch.Tensor:
+    """[Lq, 1]: the position of each query among the keys."""
+    return torch.arange(q_len)[:, None] + (kv_len - q_len if adapter.alignment == "bottom-right" else 0)
+
+
 def visible(case: Case, adapter: Adapter, q_len: int, kv_len: int) -> torch.Tensor:
     """bool [Lq, Lk]: which keys a query sees."""
-    begin = kv_len - q_len if adapter.alignment == "bottom-right" else 0
-    own = torch.arange(q_len)[:, None] + begin
+    own = own_keys(adapter, q_len, kv_len)
     key = torch.arange(kv_len)[None, :]
     seen = torch.ones(q_len, kv_len, dtype=torch.bool)
     if case.causal:
         seen &= key <= own
-    if case.window >= 0:
-        seen &= (key >= own - case.window) & (key <= own + case.window)
+    left, right = case.window
+    if left >= 0:
+        seen &= key >= own - left
+    if right >= 0:
+        seen &= key <= own + right
     return seen
 
 
@@ -56,7 +66,7 @@ def reference(case: Case, adapter: Adapter, values: Values) -> Want:
     """Every sequence in f64."""
     parts = [sequence(case, adapter, *each, values.sinks) for each in zip(values.q, values.k, values.v)]
     if not parts:
-        value_dim = adapter.value_dim or case.dim
+        value_dim = case.value_dim or case.dim
         none = torch.zeros(0, case.heads, dtype=torch.float64)
         rows = torch.zeros(0, case.heads, value_dim, dtype=torch.float64)
         return Want(rows, none, rows, none, torch.zeros(0), torch.zeros(0))
@@ -68,45 +78,69 @@ def sequence(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: 
     """Rows of one sequence: q [Lq, H, D], k [Lk, Hk, D], v [Lk, Hk, Dv]."""
     q_len, kv_len, group = q.shape[0], k.shape[0], case.heads // case.kv_heads
     q = q.double().transpose(0, 1)  # [H, Lq, D]
-    k = k.double().repeat_interleave(group, 1).transpose(0, 1)
-    v = v.double().repeat_interleave(group, 1).transpose(0, 1)
-    seen = visible(case, adapter, q_len, kv_len)
-    scale = case.dim**-0.5
-    scores = (q @ k.transpose(1, 2) * scale).masked_fill(~seen, -math.inf)
-    sizes = q.abs() @ k.abs().transpose(1, 2) * scale
+    k = (k.double() * case.k_scale).repeat_interleave(group, 1).transpose(0, 1)
+    v = (v.double() * (case.k_scale if adapter.values_in_keys else case.v_scale)).repeat_interleave(group, 1).transpose(0, 1)
+    seen, far = visible(case, adapter, q_len, kv_len), (own_keys(adapter, q_len, kv_len) - torch.arange(kv_len)[None, :]).abs()
+    step = max(1 << 18, kv_len) // max(kv_len, 1)  # as many queries as fit into a cache
+    parts = [rows(case, adapter, q[:, i : i + step], k, v, seen[i : i + step], far[i : i + step], sinks) for i in range(0, max(q_len, 1), step)]
+    out, lse, out_error, lse_error = (torch.cat(columns) for columns in zip(*parts))
+    return out, lse, out_error, lse_error, seen.sum(1), torch.full((q_len,), kv_len)
+
+
+def rows(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, far: torch.Tensor,
+         sinks: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
+    """out, lse and their errors of some queries: q [H, n, D], k [H, Lk, D], v [H, Lk, Dv], what they see and how far keys are [n, Lk]."""
+    scores, error = score(case, adapter, q, k, far)
+    scores = scores.masked_fill(~seen, -math.inf)
     if sinks is not None:  # a key whose value is 0, in the softmax of rows that see another
-        sink = sinks.double()[:, None, None].expand(-1, q_len, 1).masked_fill(~seen.any(1)[:, None], -math.inf)
-        scores, sizes = torch.cat([scores, sink], 2), torch.cat([sizes, torch.zeros_like(sink)], 2)
-        v = torch.cat([v, torch.zeros_like(v[:, :1]) if kv_len else v.new_zeros(v.shape[0], 1, v.shape[2])], 1)
+        sink = sinks.double()[:, None, None].expand(-1, q.shape[1], 1).masked_fill(~seen.any(1)[:, None], -math.inf)
+        scores, error = torch.cat([scores, sink], 2), torch.cat([error, torch.zeros_like(sink)], 2)
+        v = torch.cat([v, v.new_zeros(v.shape[0], 1, v.shape[2])], 1)
     lse = torch.logsumexp(scores, 2) if scores.shape[2] else scores.new_full(scores.shape[:2], -math.inf)
     weights = torch.where(scores > -math.inf, torch.exp(scores - lse[:, :, None]), 0.0)
     out = weights @ v
-    top = scores.max(2).values if scores.shape[2] else lse
-    out_error, lse_error = bounds(adapter, case.dim, scores, sizes, weights, v, out, lse, top)
-    if sinks is not None and not adapter.lse_has_sinks:
-        lse = torch.logsumexp(scores[..., :-1], 2) if kv_len else torch.full_like(lse, -math.inf)
-    keys, of = seen.sum(1), torch.full((q_len,), kv_len)
-    return out.transpose(0, 1), lse.T, out_error.transpose(0, 1), lse_error.T, keys, of
+    out_error, lse_error = bounds(case, adapter, scores, error, weights, v, out, lse)
+    if sinks is not None and adapter.lse_has_sinks:  # of a row that sees no key, the sink
+        alone = sinks.double()[:, None].expand_as(lse)
+        lse, lse_error = torch.where(seen.any(1), lse, alone), torch.where(seen.any(1), lse_error, 4 * UNIT * (1 + alone.abs()))
+    elif sinks is not None:
+        lse = torch.logsumexp(scores[..., :-1], 2) if scores.shape[2] > 1 else torch.full_like(lse, -math.inf)
+    return out.transpose(0, 1), lse.T, out_error.transpose(0, 1), lse_error.T
 
 
-def bounds(adapter: Adapter, dim: int, scores: torch.Tensor, sizes: torch.Tensor, weights: torch.Tensor, v: torch.Tensor,
-           out: torch.Tensor, lse: torch.Tensor, top: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def score(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, far: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scores [H, n, Lk] before the mask, in the order scale, softcap, bias; and how far each may be off."""
+    scale, is_narrow = case.scale * case.dim**-0.5, adapter.dtype != "float32"
+    product = (case.dim + 4) * UNIT + (2.0**-10 if adapter.matmul == "tf32" and not is_narrow else 0.0)
+    product += torch.finfo(getattr(torch, adapter.dtype)).eps if case.k_scale != 1 else 0.0
+    scores = q @ k.transpose(1, 2) * scale
+    error = product * (q.abs() @ k.abs().transpose(1, 2) * scale)
+    if case.softcap:
+        scores = case.softcap * torch.tanh(scores / case.softcap)
+        error = error + (2.0**-10 if is_narrow else 8 * UNIT) * scores.abs()
+    if case.alibi:
+        bias = alibi_slopes(case.heads).double()[:, None, None] * far
+        scores, error = scores - bias, error + 2 * UNIT * bias
+    return scores, error
+
+
+def bounds(case: Case, adapter: Adapter, scores: torch.Tensor, error: torch.Tensor, weights: torch.Tensor, v: torch.Tensor,
+           out: torch.Tensor, lse: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The errors of out and lse: the formulas above."""
     kind = torch.finfo(getattr(torch, adapter.dtype))
     rounding, least, terms = kind.eps / 2, kind.smallest_normal * kind.eps, scores.shape[2] + 8
     live = scores > -math.inf
-    far = torch.where(live, top[:, :, None] - scores, 0.0)
-    product = (dim + 4) * UNIT + (2.0**-10 if adapter.matmul == "tf32" and adapter.dtype == "float32" else 0.0)
-    score_error = torch.where(live, product * sizes + UNIT * far + 4 * UNIT, 0.0)
+    top = scores.max(2).values if scores.shape[2] else lse
+    score_error = torch.where(live, error + UNIT * torch.where(live, top[:, :, None] - scores, 0.0) + 4 * UNIT, 0.0)
     total = torch.log((weights * torch.exp(score_error)).sum(2).clamp(min=1.0))  # L
-    relative = torch.expm1(score_error + total[:, :, None]) + rounding + terms * UNIT
+    relative = torch.expm1(score_error + total[:, :, None]) + rounding + terms * UNIT + (rounding if (case.k_scale, case.v_scale) != (1, 1) else 0.0)
     out_error = (weights * relative) @ v.abs() + least * (live.double() @ v.abs()) + rounding * out.abs()
     lse_error = total + rounding + terms * UNIT + 4 * UNIT * torch.where(lse > -math.inf, lse.abs(), 0.0)
-    return out_error, torch.where(lse > -math.inf, lse_error, 0.0)
+    return out_error.nan_to_num(nan=math.inf, posinf=math.inf), torch.where(lse > -math.inf, lse_error, 0.0)
 
 
 def merged(outs: torch.Tensor, lses: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """States [K, n, H, D] and [K, n, H] in f64 and base e, merged along axis 0: N1 to N6 of docs/Contract.md."""
+    """States [K, n, H, D] and [K, n, H] in f64 and base e, merged along axis 0: M1 to M6 of docs/Contract.md."""
     empty, faulty = torch.isinf(lses), torch.isnan(lses)
     scores = torch.where(empty | faulty, -math.inf, lses)
     lse = torch.logsumexp(scores, 0)

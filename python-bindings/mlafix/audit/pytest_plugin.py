@@ -2,14 +2,18 @@
 
     pytest_plugins = ["mlafix.audit.pytest_plugin"]      # in conftest.py
 
-    @pytest.mark.mlafix_audit(attention, dtype="bfloat16")
+    @pytest.mark.mlafix_audit(backend=attention, dtype="bfloat16")
     def test_attention(mlafix_audit):
         '''One test for each check; the body runs once the check holds.'''
 
-A check that does not hold fails its test with the findings; one that is not applicable or not run is skipped.
+A check with an error fails its test; one that is not applicable or not run is skipped. Warnings are warnings of pytest, too, and
+findings that a claim excepts and notes are none of these. The mark takes `backend=`: one whose only argument is a function is a
+decorator of that function to pytest.
 """
 
 from __future__ import annotations
+
+import warnings
 
 import pytest
 
@@ -22,7 +26,7 @@ FIXTURE = "mlafix_audit"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "mlafix_audit(backend, checks=None, **fields): run the checks of mlafix.audit, a test each")
+    config.addinivalue_line("markers", "mlafix_audit(backend=…, checks=None, limits=None, claim=None, **fields): run the checks of mlafix.audit, a test each")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,6 +45,8 @@ def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
     if marker is None or not hasattr(request, "param"):
         raise pytest.UsageError("mlafix_audit: expected a test with the mark mlafix_audit(backend), got one without")
     fields = {name: value for name, value in marker.kwargs.items() if name != "checks"}
+    if len(marker.args) + ("backend" in fields) != 1:
+        raise pytest.UsageError("mlafix_audit: expected the mark mlafix_audit(backend=…), got one without a backend")
     return audit(*marker.args, checks=[request.param], progress=False, **fields).outcomes[0]
 
 
@@ -52,5 +58,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
         return
     if outcome.status != DOES_NOT:
         pytest.skip(f"{outcome.check}: {outcome.status}: {outcome.why}")
-    lines = [line for finding in outcome.findings for line in finding_lines(finding)]
-    pytest.fail("\n".join([f"{outcome.check}, {outcome.title}: {outcome.status}", *lines, *outcome.remarks]), pytrace=False)
+    counted = [finding for finding in outcome.findings if not finding.waived]
+    lines = [line for finding in counted for line in finding_lines(finding)]
+    if any(finding.severity == "error" for finding in counted) or counted and outcome.check == "A0":
+        pytest.fail("\n".join([f"{outcome.check}, {outcome.title}: {outcome.status}", *lines, *outcome.remarks]), pytrace=False)
+    for finding in counted:
+        warnings.warn(pytest.PytestWarning("\n".join(finding_lines(finding))), stacklevel=1)

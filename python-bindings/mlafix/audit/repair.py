@@ -10,13 +10,14 @@ from typing import Any
 
 import torch
 
-from .cases import Adapter, Case, StateCase, make_values
+from .cases import Adapter, Case, StateCase
 from .checks import Check
-from .forms import FORMS
-from .state_forms import STATE_FORMS, make_states
+from .checks.check import PAGED
+from .forms import invoke
+from .state_forms import arguments_of
 
 Call = Callable[..., Any]
-SECONDS = 2.0  # in which cases go through the repaired backend, that of the finding first
+TIMED = 0.5  # seconds of calls that are timed
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Repaired:
 
 def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
     """out and lse of the backend; one of -inf where it returns none."""
-    result = adapter.call(*arguments, **given)
+    result = invoke(adapter, arguments, given)
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
+    out, lse = given.get("out", out), given.get("lse", lse)
     if lse is None:
         tokens, heads = math.prod(out.shape[:-2]), out.shape[-2]
         lse = out.new_full((tokens, heads), -math.inf, dtype=torch.float32)
@@ -59,14 +61,18 @@ def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, tot
 def blank_requests(adapter: Adapter) -> Call:
     """ops.fixup_zero_kv_rows after the call."""
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+    def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
 
-        out, lse = results(adapter, q, k, v, **given)
+        out, lse = results(adapter, *tensors, **given)
+        q, k = tensors[:2]
         if adapter.form == "ragged":
             fixup_zero_kv_rows(out, lse, given["cu_seqlens_k"].diff(), given["cu_seqlens_q"], lse_layout=layout_of(adapter))
             return out, lse
         each = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
+        if adapter.form == "ragged_paged":
+            fixup_zero_kv_rows(out, lse, given["seq_lens"].contiguous(), given["cu_seqlens_q"].contiguous(), lse_layout=layout_of(adapter))
+            return out, lse
         if adapter.form == "paged":
             fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
             return out, lse
@@ -86,13 +92,15 @@ def layout_of(adapter: Adapter) -> Any:
 def blank_masked(adapter: Adapter) -> Call:
     """ops.fixup_zero_kv_rows with segments that are the rows which see no key."""
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+    def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
 
-        out, lse = results(adapter, q, k, v, **given)
-        if adapter.form == "ragged":
+        out, lse = results(adapter, *tensors, **given)
+        q, k = tensors[:2]
+        if adapter.form in ("ragged", "ragged_paged"):
             starts, rows = given["cu_seqlens_q"], lse
-            lengths, keys, n, layout = starts.diff(), given["cu_seqlens_k"].diff(), q.shape[0], layout_of(adapter)
+            keys = given["cu_seqlens_k"].diff() if adapter.form == "ragged" else given["seq_lens"].clamp(min=0)
+            lengths, n, layout = starts.diff(), q.shape[0], layout_of(adapter)
             begins = starts[:-1]
         else:
             size, n, layout = q.shape[1], q.shape[0] * q.shape[1], "nh"
@@ -100,9 +108,10 @@ def blank_masked(adapter: Adapter) -> Call:
             keys = given.get("seq_lens_k", torch.full_like(lengths, k.shape[1]))
             begins = torch.arange(q.shape[0], dtype=torch.int32, device=q.device) * size
             rows = (lse if adapter.lse_layout == "nh" else lse.transpose(1, 2)).reshape(n, -1) if lse.dim() == 3 else lse
-        bad = lengths - keys - (0 if given.get("causal") else given.get("window", 0))
+        right = given.get("window_size", (0, given.get("window", 0)))[1]
+        bad = lengths - keys - (0 if given.get("causal", adapter.causal == "always") else right)
         kinds, bounds = segments(lengths, begins, bad, n)
-        flat = out if adapter.form == "ragged" else out.flatten(0, 1)
+        flat = out.flatten(0, 1) if adapter.form == "dense" else out
         fixup_zero_kv_rows(flat, rows, kinds, bounds, lse_layout=layout)
         out = flat.view(out.shape)
         if adapter.form == "dense" and lse.dim() == 3:
@@ -118,10 +127,10 @@ def blank_padding(adapter: Adapter) -> Call:
     if adapter.form == "paged":
         return blank_requests(adapter)
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+    def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fill_pad_rows
 
-        out, lse = results(adapter, q, k, v, **given)
+        out, lse = results(adapter, *tensors, **given)
         fill_pad_rows(out, given["cu_seqlens_q"][-1:].contiguous(), lse, lse_layout=layout_of(adapter))
         return out, lse
 
@@ -131,30 +140,31 @@ def blank_padding(adapter: Adapter) -> Call:
 def clear_unread_keys(adapter: Adapter) -> Call:
     """Keys and values of nobody become 0 before the call. (An engine does so once, when it allocates or frees them.)"""
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Any:
+    def call(q: torch.Tensor, *cached: torch.Tensor, **given: Any) -> Any:
         from ..ops import fill_pad_rows, fixup_zero_kv_rows, zero_blocks
 
-        k, v = k.clone(), v.clone()
+        tensors = [tensor.clone() for tensor in cached]
+        k = tensors[0]
         if adapter.form == "ragged":
-            for rows in (k, v):
+            for rows in tensors:
                 fill_pad_rows(rows, given["cu_seqlens_k"][-1:].contiguous())
-        elif adapter.form == "paged":
+        elif adapter.form in PAGED:
             used = given["block_table"].unique()
             free = torch.ones(k.shape[0], dtype=torch.bool, device=k.device)
             free[used[used > 0].long()] = False
             ids = free.nonzero()[:, 0].to(torch.int32)
-            zero_blocks(k, ids)
-            zero_blocks(v, ids)
+            for rows in tensors:
+                zero_blocks(rows, ids)
         else:
             size, lengths = k.shape[1], given["seq_lens_k"]
             begins = torch.arange(k.shape[0], dtype=torch.int32, device=k.device) * size
             # Segments are keys, which stay, and what is behind them.
             bounds = torch.cat([torch.stack([begins, begins + lengths], 1).flatten(), begins[-1:] + size])
             kinds = torch.tensor([1, 0], dtype=torch.int32, device=k.device).repeat(k.shape[0])
-            for rows in (k, v):
+            for rows in tensors:
                 flat = rows.flatten(0, 1)
                 fixup_zero_kv_rows(flat, flat.new_zeros(flat.shape[:2], dtype=torch.float32), kinds, bounds, lse_layout="nh")
-        return adapter.call(q, k, v, **given)
+        return invoke(adapter, (q, *tensors), given)
 
     return call
 
@@ -162,11 +172,11 @@ def clear_unread_keys(adapter: Adapter) -> Call:
 def add_sinks(adapter: Adapter) -> Call:
     """ops.apply_sink after the call."""
 
-    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Any:
+    def call(*tensors: torch.Tensor, **given: Any) -> Any:
         from ..ops import apply_sink
 
         sinks = given.pop("sinks", None)
-        out, lse = results(adapter, q, k, v, **given)
+        out, lse = results(adapter, *tensors, **given)
         if sinks is None:
             return out, lse
         apply_sink(out, lse, sinks, out=out, return_lse=False, lse_layout=layout_of(adapter), base=adapter.lse_base)
@@ -188,7 +198,7 @@ def dense_lengths(adapter: Adapter) -> Call:
             if name in ("seq_lens", "seq_lens_k"):
                 value = expand_lens(expand_context_lens, value)
             given[name] = value
-        return adapter.call(*arguments, **given)
+        return invoke(adapter, arguments, given)
 
     return call
 
@@ -204,7 +214,7 @@ def lengths_and_rows(adapter: Adapter) -> Call:
 
 
 def dense_inputs(adapter: Adapter) -> Call:
-    return lambda *arguments, **given: adapter.call(*(one.contiguous() for one in arguments), **given)
+    return lambda *arguments, **given: invoke(adapter, tuple(one.contiguous() for one in arguments), given)
 
 
 def base_e(adapter: Adapter) -> Call:
@@ -239,7 +249,8 @@ def reduce_of_ours(adapter: Adapter) -> Call:
 
 
 FIXUP = "ops.fixup_zero_kv_rows(out, lse, {lengths})"
-LENGTHS = {"ragged": "cu_seqlens_k.diff(), cu_seqlens_q", "dense": "seq_lens_k, arange(B + 1)", "paged": "seq_lens, arange(B + 1)"}
+LENGTHS = {"ragged": "cu_seqlens_k.diff(), cu_seqlens_q", "dense": "seq_lens_k, arange(B + 1)", "paged": "seq_lens, arange(B + 1)",
+           "ragged_paged": "seq_lens, cu_seqlens_q"}  # fmt: skip
 
 
 def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | None:
@@ -261,7 +272,7 @@ def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | N
     if isinstance(case, Case) and (min(case.kv_lens, default=0) < 0 or case.pad_length < 0):
         return Repair(f"ops.expand_context_lens(lens, seq_lens, B, 1), {fixup}", lengths_and_rows)
     if isinstance(case, Case) and case.lengths == "strided":
-        paged = adapter.form == "paged"
+        paged = adapter.form in PAGED
         return Repair("ops.expand_context_lens(lens, seq_lens, B, 1)" if paged else "cu_seqlens.contiguous()", dense_lengths)
     if "rows without keys" in kind or "empty part" in kind:
         return Repair(fixup, blank_requests)
@@ -269,14 +280,14 @@ def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | N
         return Repair("ops.fixup_zero_kv_rows(out, lse, …) with the rows that see no key as segments", blank_masked)
     if check == "A4" and isinstance(case, Case) and case.beyond != "zero":
         words = {"ragged": "ops.fill_pad_rows(k, cu_seqlens_k[-1:])", "paged": "ops.zero_blocks(cache, free pages)",
-                 "dense": "ops.fixup_zero_kv_rows(v, …) with what is behind seq_lens_k as segments"}  # fmt: skip
+                 "ragged_paged": "ops.zero_blocks(cache, free pages)", "dense": "ops.fixup_zero_kv_rows(v, …) with what is behind seq_lens_k as segments"}  # fmt: skip
         return Repair(words[adapter.form], clear_unread_keys)
     if isinstance(case, Case) and case.layout in ("heads", "packed"):
         return Repair("q.contiguous(), k.contiguous(), v.contiguous()", dense_inputs)
     return None
 
 
-def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False) -> Repaired | None:
+def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False, seconds: float = 1.0) -> Repaired | None:
     """Runs every case of the check, and the one of the finding, with the backend repaired; measures what that costs.
 
     Where the backend dies of the case (`died`), no fault may be left in it, and nothing is measured.
@@ -288,7 +299,7 @@ def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool 
     faults = check.faults(adapter)
     try:
         cases = [case] if died else [case, *cases_of(check, adapter, case)]
-        left, end = [], time.monotonic() + SECONDS
+        left, end = [], time.monotonic() + seconds
         for one in cases:
             left += [fault for fault in faults(one, repaired) if died or fault.kind == kind]
             if time.monotonic() > end:
@@ -313,29 +324,17 @@ def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
 
 def microseconds(adapter: Adapter, case: Any, count: int = 20) -> float:
     """The median time of a call of the form, its tensors made once."""
-    arguments: list[Any] = []
-
-    def record(*given: Any, **named: Any) -> Any:
-        arguments[:] = [given, named]
-        raise StopIteration
-
-    try:
-        if isinstance(case, Case):
-            FORMS[adapter.form](case, replace(adapter, call=record), make_values(case, adapter))
-        else:
-            STATE_FORMS[adapter.form](case, replace(adapter, call=record), *make_states(case, adapter))
-    except StopIteration:
-        pass
-    except RuntimeError:  # a reduce: its calls are made by other processes
+    arguments, given = arguments_of(case, adapter)
+    if not arguments:
         return 0.0
-    times = []
-    for _ in range(count):
+    times: list[float] = []
+    while len(times) < count and sum(times) < TIMED:
         begin = time.perf_counter()
-        adapter.call(*arguments[0], **arguments[1])
+        invoke(adapter, arguments, given)
         if adapter.device != "cpu":
             torch.cuda.synchronize()
         times.append(time.perf_counter() - begin)
-    return sorted(times)[count // 2] * 1e6
+    return sorted(times)[len(times) // 2] * 1e6
 
 
 __all__ = ["Repair", "Repaired", "repair_for", "try_repair"]

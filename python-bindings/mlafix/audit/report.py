@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from ..errors import ArgumentError
+from .clauses import CLAUSES, CONTRACT, Waiver
 from .findings import DOES_NOT, HOLDS, NOT_RUN, SEVERITIES, STATUSES, Finding, Outcome, outcome_of, to_dict
 
 VERSION = 1
@@ -23,6 +24,7 @@ class Report:
     outcomes: list[Outcome]
     measured: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    claim: dict[str, Any] | None = None  # the clauses that the backend claims, and its exceptions
 
     @property
     def findings(self) -> list[Finding]:
@@ -31,8 +33,39 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if there is a finding that is an error."""
-        return int(any(finding.severity == "error" for finding in self.findings))
+        """The exit status: 1 if there is an error that is not waived, or the plain call of A0 does not hold."""
+        plain = [outcome for outcome in self.outcomes if outcome.check == "A0" and outcome.status == DOES_NOT]
+        counted = [finding for finding in self.findings if not finding.waived]
+        is_bad = any(finding.severity == "error" for finding in counted) or any(finding in counted for outcome in plain for finding in outcome.findings)
+        held = [outcome for outcome in self.outcomes if outcome.status == HOLDS]
+        return int(is_bad or (bool(counted) and not held))
+
+    @property
+    def cases(self) -> int:
+        """How many cases were run."""
+        return sum(outcome.cases for outcome in self.outcomes)
+
+    @property
+    def is_part(self) -> bool:
+        """True if a claim names some of the clauses."""
+        return self.claim is not None and set(self.claim["clauses"]) != set(CLAUSES)
+
+    def claims(self) -> dict[str, str]:
+        """Each clause that is claimed: "confirmed", "confirmed with exceptions", "refuted" or "not measured"."""
+        if self.claim is None:
+            return {}
+        found: dict[str, str] = {}
+        for clause in self.claim["clauses"]:
+            own = [outcome for outcome in self.outcomes if clause in outcome.clauses and outcome.status in (HOLDS, DOES_NOT)]
+            about = [finding for finding in self.findings if clause in finding.clauses and finding.severity == "error"]
+            broken = any(not finding.waived for finding in about)
+            found[clause] = "refuted" if broken else "not measured" if not own else "confirmed with exceptions" if about else "confirmed"
+        return found
+
+    def unused(self) -> list[str]:
+        """Exceptions of the claim that no finding has: what they are about is repaired, or was not measured."""
+        exceptions = [Waiver(**one) for one in (self.claim or {}).get("exceptions", ())]
+        return [one.reason for one in exceptions if not any(one.covers(finding) for finding in self.findings)]
 
     def summary(self) -> str:
         """One line, as a badge has it."""
@@ -46,18 +79,22 @@ class Report:
         """The capability card."""
         lines = [self.summary(), ""]
         for outcome in self.outcomes:
-            lines.append(f"{outcome.check:4} {outcome.title:58} {outcome.status:15} {outcome.why or words(outcome)}".rstrip())
+            about = "; ".join(dict.fromkeys(part for part in (outcome.why, words(outcome)) if part))
+            lines.append(f"{outcome.check:4} {outcome.title:62} {outcome.status:15} {about}".rstrip())
         for finding in self.findings:
             lines += ["", *finding_lines(finding)]
         for outcome in self.outcomes:
             lines += [f"{outcome.check}: {remark}" for remark in outcome.remarks]
-        lines += ["", ", ".join(f"{name} {value}" for name, value in self.machine.items()) + f"; {self.seconds:.1f} s"]
+        lines += [f"{clause} {CLAUSES[clause]}: claimed, {status}" for clause, status in self.claims().items()] if self.is_part else []
+        lines += [f"no finding for an exception: {reason}" for reason in self.unused()]
+        lines += ["", ", ".join(f"{name} {value}" for name, value in self.machine.items()) + f"; {self.cases} cases in {self.seconds:.1f} s"]
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
         """As text, a line for each check, with the findings' scripts or without; `SCHEMA` describes it, `from_json` reads it."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
-                "measured": self.measured, "seconds": self.seconds, "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
+                "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
+                "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
         if not scripts:
             for finding in (finding for outcome in data["outcomes"] for finding in outcome["findings"]):
                 finding["script"] = ""
@@ -72,7 +109,8 @@ class Report:
             data = json.loads(text)
             if data["version"] != VERSION:
                 raise ArgumentError(f"expected a report of version {VERSION}, got {data['version']!r}")
-            given = {one.name: data[one.name] for one in fields(Report) if one.name != "outcomes"}
+            given = {one.name: data[one.name] for one in fields(Report) if one.name not in ("outcomes", "claim")}
+            given["claim"] = data.get("claim")
             return Report(**given, outcomes=[outcome_of(one) for one in data["outcomes"]])
         except (ValueError, KeyError, TypeError) as error:
             raise ArgumentError(f"expected the JSON of a report, got {type(error).__name__}: {error}") from error
@@ -88,7 +126,10 @@ def words(outcome: Outcome) -> str:
 
 def finding_lines(finding: Finding) -> list[str]:
     """A finding as the card has it."""
-    lines = [f"{finding.check} {finding.severity}: {finding.kind}", f"  expected {finding.expected}", f"  got      {finding.got}"]
+    clauses = f" ({', '.join(finding.clauses)})" if finding.clauses else ""
+    lines = [f"{finding.check} {finding.severity}: {finding.kind}{clauses}", f"  expected {finding.expected}", f"  got      {finding.got}"]
+    if finding.waived:
+        lines.append(f"  waived   {finding.waived}")
     if finding.call:
         lines.append(f"  in       {finding.call}")
     if finding.repair and finding.repair["call"]:
@@ -111,29 +152,34 @@ def compare(old: Report, new: Report) -> list[str]:
     befores = {outcome.check: outcome for outcome in old.outcomes}
     afters = {outcome.check: outcome for outcome in new.outcomes}
     for check in dict.fromkeys([*befores, *afters]):
-        before, after = befores.get(check), afters.get(check)
-        was, now = before.status if before else NOT_RUN, after.status if after else NOT_RUN
+        old_one, new_one = befores.get(check), afters.get(check)
+        was, now = old_one.status if old_one else NOT_RUN, new_one.status if new_one else NOT_RUN
         if was != now:
             lines.append(f"{check}: {was}, now {now}")
-        kinds = [{finding.kind for finding in one.findings} if one else set() for one in (before, after)]
+        kinds = [{finding.kind for finding in one.findings} if one else set() for one in (old_one, new_one)]
         lines += [f"{check}: new finding: {kind}" for kind in sorted(kinds[1] - kinds[0])]
-        lines += [f"{check}: finding gone: {kind}" for kind in sorted(kinds[0] - kinds[1])] if after else []
+        lines += [f"{check}: finding gone: {kind}" for kind in sorted(kinds[0] - kinds[1])] if new_one else []
     return lines
 
 
 def is_worse(old: Report, new: Report) -> bool:
     """True if a check that held does not any more, or there is a new finding."""
+    held = {outcome.check for outcome in old.outcomes if outcome.status == HOLDS}
+    lost = [outcome for outcome in new.outcomes if outcome.check in held and outcome.status == DOES_NOT]
     known = {(finding.check, finding.kind) for finding in old.findings}
-    return any((finding.check, finding.kind) not in known for finding in new.findings)
+    counted = [finding for finding in new.findings if not finding.waived]
+    return (any(not outcome.findings or any(finding in counted for finding in outcome.findings) for outcome in lost)
+            or any((finding.check, finding.kind) not in known for finding in counted))  # fmt: skip
 
 
 _TEXT = {"type": "string"}
 _TEXTS = {"type": "array", "items": _TEXT}
+_NUMBERS = {"type": "object", "additionalProperties": {"type": "integer"}}
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "mlafix.audit report",
     "type": "object",
-    "required": ["version", "backend", "summary", "adapter", "machine", "measured", "seconds", "outcomes"],
+    "required": ["version", "backend", "summary", "adapter", "machine", "measured", "seconds", "cases", "contract", "claim", "claims", "outcomes"],
     "properties": {
         "version": {"const": VERSION},
         "backend": _TEXT,
@@ -142,11 +188,15 @@ SCHEMA: dict[str, Any] = {
         "machine": {"type": "object", "additionalProperties": _TEXT},
         "measured": {"type": "object"},
         "seconds": {"type": "number"},
+        "cases": {"type": "integer"},
+        "contract": _TEXT,
+        "claim": {"anyOf": [{"type": "null"}, {"type": "object", "required": ["clauses", "exceptions"]}]},
+        "claims": {"type": "object", "additionalProperties": _TEXT},
         "outcomes": {
             "type": "array",
             "items": {
                 "type": "object",
-                "required": ["check", "title", "status", "why", "cases", "seconds", "remarks", "findings"],
+                "required": ["check", "title", "status", "why", "cases", "seconds", "remarks", "findings", "total", "varied", "clauses"],
                 "properties": {
                     "check": {"type": "string", "pattern": "^A[0-9]+$"},
                     "title": _TEXT,
@@ -154,6 +204,9 @@ SCHEMA: dict[str, Any] = {
                     "why": _TEXT,
                     "cases": {"type": "integer"},
                     "seconds": {"type": "number"},
+                    "total": {"type": "integer"},
+                    "varied": _NUMBERS,
+                    "clauses": _TEXTS,
                     "remarks": _TEXTS,
                     "findings": {
                         "type": "array",
@@ -161,10 +214,12 @@ SCHEMA: dict[str, Any] = {
                             "type": "object",
                             "required": [one.name for one in fields(Finding)],
                             "properties": {
-                                **{name: _TEXT for name in ("check", "kind", "expected", "got", "call", "script", "script_status")},
+                                **{name: _TEXT for name in ("check", "kind", "expected", "got", "call", "script", "script_status", "waived")},
                                 "severity": {"enum": list(SEVERITIES)},
                                 "case": {"type": "object"},
                                 "reports": _TEXTS,
+                                "clauses": _TEXTS,
+                                "origin": {"type": "object"},
                                 "repair": {
                                     "anyOf": [
                                         {"type": "null"},

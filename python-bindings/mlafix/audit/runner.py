@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -14,8 +15,10 @@ import torch
 from ..errors import ArgumentError
 from . import machine
 from .adapter import as_adapter, place_of
+from .bundle import script
 from .cases import Adapter, Fault
 from .checks import CHECKS
+from .clauses import Claim
 from .findings import DOES_NOT, NOT_RUN, Finding, Outcome, outcome_of, to_dict
 from .processes import INSIDE, Event, server, watched
 from .progress import Progress
@@ -28,10 +31,11 @@ from .worker import Limits, finding_of, packed, unpacked
 # A backend that dies again and again is not asked any more; a hang costs its time limit, more than once.
 MOST_DEATHS, MOST_HANGS = 6, 3
 SHRINK_SECONDS = 2.0  # for the cases of a crash, each in a process
+PATIENCE = 10.0  # seconds that a call which seems to hang gets once more, in a process of its own
 
 
 def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None = None, limits: Limits | None = None, progress: bool | None = None,
-          **fields: Any) -> Report:
+          claim: Claim | None = None, **fields: Any) -> Report:
     """Runs the checks of docs/Audit.md on a backend of attention, of merges or of reduces.
 
     The backend runs in a process of its own, if it is a function that can be imported: a crash, a hang or a broken context
@@ -39,10 +43,13 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
     this process has a CUDA context, this process itself.
 
     Args:
-        backend: a function with one of the signatures of docs/Audit.md, or an Adapter.
+        backend: a function with one of the signatures of docs/Audit.md, a class or an object with `run` (and `plan`, and
+            `store`), or an Adapter.
         checks: numbers, such as ["A1", "A5"]; None is all.
         limits: how long checks and calls may take (`Limits`).
         progress: whether to show a bar on the standard error; None is where that is a terminal.
+        claim: the clauses of docs/Contract.md that the backend claims, and what it excepts with a reason: other findings are
+            shown and do not count. None claims all.
         fields: fields of the adapter, such as dtype="bfloat16" or lse_base="2".
 
     Raises:
@@ -51,6 +58,8 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
     """
     if INSIDE:
         raise ArgumentError('expected the call of audit below "if __name__ == \'__main__\':", got one as the module is imported')
+    if claim and claim.names("C10"):
+        fields = {"batch_invariant": True, **fields}
     adapter = as_adapter(backend, **fields)
     numbers = list(checks or CHECKS)
     if unknown := [number for number in numbers if number not in CHECKS]:
@@ -59,13 +68,37 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
     run = Run(adapter, limits or Limits(), Progress(adapter.name, len(numbers), progress))
     outcomes = run.all_checks(numbers)
     run.progress.close()
-    return Report(adapter.name, describe_adapter(adapter), machine.facts(adapter), outcomes, run.measured, round(time.monotonic() - begin, 2))
+    for finding in (finding for outcome in outcomes for finding in outcome.findings):
+        finding.waived = claim.waives(finding) if claim else ""
+    return Report(adapter.name, describe_adapter(adapter), machine.facts(adapter), outcomes, run.measured, round(time.monotonic() - begin, 2),
+                  claim.to_dict() if claim else None)  # fmt: skip
+
+
+def audit_matrix(backend: Adapter | Callable[..., Any], matrix: Mapping[str, Sequence[Any]], **options: Any) -> list[Report]:
+    """An audit for each combination of values of fields, {"page_size": (16, 64), "dim": (64, 128)} say; the names of the reports tell them.
+
+    A field `ratio` is the number of query heads for each head of keys. `options` are those of `audit`.
+    """
+    reports = []
+    for values in itertools.product(*matrix.values()):
+        chosen = dict(zip(matrix, values))
+        fields = {name: value for name, value in chosen.items() if name != "ratio"}
+        if "ratio" in chosen:
+            adapter = as_adapter(backend, **{name: value for name, value in {**options, **fields}.items() if name in ADAPTER_FIELDS})
+            fields["heads"] = chosen["ratio"] * adapter.kv_heads
+        report = audit(backend, **{**options, **fields})
+        report.backend = f"{report.backend}, {', '.join(f'{name} {value}' for name, value in chosen.items())}"
+        reports.append(report)
+    return reports
 
 
 def describe_adapter(adapter: Adapter) -> dict[str, Any]:
     """The fields of an adapter, without its function."""
     values = {one.name: getattr(adapter, one.name) for one in dataclasses.fields(adapter) if one.name not in ("call", "name")}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+ADAPTER_FIELDS = {one.name for one in dataclasses.fields(Adapter)}
 
 
 class Run:
@@ -77,24 +110,27 @@ class Run:
         self.measured: dict[str, Any] = {}
         self.deaths = self.hangs = 0
         self.is_repairable = True  # until a repair was of no use where the backend dies
+        self.is_confirmed = False  # a call that seemed to hang has had its second chance
 
     def all_checks(self, numbers: Sequence[str]) -> list[Outcome]:
         """Outcomes in the order of `numbers`. After a death the checks behind it go on in another process."""
         outcomes: dict[str, Outcome] = {}
-        left, whole = list(numbers), False
+        left, careful = list(numbers), {}
         while left:
-            at: list[Any] = ["", {}]  # the check, the case, and "shrink" where the case is not one of the check
-            limits = replace(self.limits, shrink=0.0) if whole else self.limits
-            wanted, whole = (left[:1] if whole else left), False
+            at: list[Any] = ["", {}]  # the check, the case, and "shrink" or "repair" where the call is not one of the check
+            limits = replace(self.limits, **careful)
+            wanted, careful = (left[:1] if careful else left), {}
             ended = self.job({"job": "checks", "checks": wanted, "limits": asdict(limits)}, lambda event: self.take(event, outcomes, at))
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            if at[2:]:  # A smaller case than the one with the fault has another, which is fatal.
-                whole = True
+            if at[2:]:  # A smaller case than the one with the fault has another, which is fatal; or the repair is.
+                careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
             if not at[0]:
                 raise ArgumentError(f"{self.adapter.name}: expected a backend that can be imported and called, got: {ended}")
+            if ended.startswith("no answer") and at[1] and self.returns_in_time(at[0], at[1]):
+                continue
             if at[0] in left:
                 outcomes[at[0]] = self.death(at[0], at[1], ended)
                 left.remove(at[0])
@@ -106,6 +142,17 @@ class Run:
             for finding in outcome.findings:
                 finding.script_status = self.script_status(finding)
         return [outcomes[number] for number in numbers if number in outcomes]
+
+    def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
+        """True if a call that seemed to hang returns once it has more time: it compiles, say. All calls have as much from then on."""
+        patience = max(PATIENCE, 2 * self.limits.case)
+        if self.is_confirmed:
+            return False
+        self.is_confirmed = True
+        if self.job({"job": "case", "check": number, "case": case, "limit": patience}, lambda event: None):
+            return False
+        self.limits = replace(self.limits, case=patience)
+        return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
         """The words of an event of the checks."""
@@ -135,11 +182,11 @@ class Run:
     def death(self, number: str, data: dict[str, Any], ended: str) -> Outcome:
         """The outcome of a check in which the backend's process has died or did not answer."""
         check = CHECKS[number]
-        outcome = Outcome(number, check.title, DOES_NOT, ended)
+        outcome = Outcome(number, check.title, DOES_NOT, ended, clauses=list(check.clauses), total=len(check.cases(self.adapter)))
         fault = Fault("hang" if ended.startswith("no answer") else "crash", "a call that returns or raises", ended or "the end of the process")
         self.hangs += fault.kind == "hang"
         if not data:
-            outcome.findings = [Finding(number, fault.kind, "error", fault.expected, fault.got, {})]
+            outcome.findings = [Finding(number, fault.kind, "error", fault.expected, fault.got, {}, clauses=list(check.clauses))]
             return outcome
         case = unpacked(data)
         if fault.kind == "crash" and self.limits.shrink:
@@ -161,11 +208,27 @@ class Run:
         return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
 
     def script_status(self, finding: Finding) -> str:
-        """The outcome of a finding's script in a process of its own."""
+        """The outcome of a finding's script in a process of its own. One that passes is tried again, with the calls before it."""
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
+        status = self.run_script(finding.script)
+        if status != "passes" or finding.kind in ("crash", "hang"):
+            return status
+        check, origin = CHECKS[finding.check], unpacked(finding.origin)
+        adapter = self.adapter if finding.check == "A5" else replace(self.adapter, **self.measured)
+        cases = check.cases(adapter)
+        earlier = cases[: cases.index(origin)] if origin in cases else []
+        for some in dict.fromkeys((tuple(earlier[-1:]), tuple(earlier))):
+            title = f"{finding.check}, {check.title}: {finding.kind}, after {len(some)} earlier calls"
+            text = script(check.faults(adapter), origin, adapter, title, earlier=some)
+            if some and self.run_script(text) == "fails":
+                finding.script = text
+                return f"fails, after {len(some)} earlier call{'s' if len(some) > 1 else ''}"
+        return "passes: the fault needs earlier calls of the process, or does not come each time"
+
+    def run_script(self, text: str) -> str:
         answers: list[Event] = []
-        ended = server().run({"job": "script", "text": finding.script, "path": sys.path, "limit": 3 * self.limits.case + 5}, answers.append)
+        ended = server().run({"job": "script", "text": text, "path": sys.path, "limit": 3 * self.limits.case + 5}, answers.append)
         if ended or not answers:
             return ended or "not run: the script has no end"
         return "fails" if answers[-1]["exit"] == 1 else "passes"

@@ -13,13 +13,15 @@ from .adapter import place_of
 from .attempt import attempt
 from .bundle import Bundle, backend_lines
 from .cases import Adapter, Case, make_values
+from .checks.check import PAGED
 from .checks.lse import check_lse
+from .forms import is_planned
 from .judge import check_call
 from .oracle import reference
 
 # Numbers of the arguments and of what is expected.
 MOST = 1200
-ROWS = {"ragged": ("out", "lse", "lse.T"), "paged": ("out", "lse", "lse.T"),
+ROWS = {"ragged": ("out", "lse", "lse.T"), "paged": ("out", "lse", "lse.T"), "ragged_paged": ("out", "lse", "lse.T"),
         "dense": ("out.flatten(0, 1)", "lse.flatten(0, 1)", "lse.transpose(1, 2).flatten(0, 1)")}  # fmt: skip
 
 
@@ -27,7 +29,8 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
     """The script, or "" where a finding is not one of the rows of one call, or has too many numbers."""
     place = place_of(adapter.call)
     is_plain = isinstance(case, Case) and (case.layout, case.lengths) == ("dense", "dense") and not case.pad_rows and not case.pad_requests
-    if place is None or faults not in (check_call, check_lse) or not is_plain or not kind.removeprefix("lse of ").startswith(("live rows", "rows ")):
+    of_rows = kind.removeprefix("lse of ").startswith(("live rows", "rows ", "a given ")) or kind.endswith(("ignored", "off by one", "swapped"))
+    if place is None or is_planned(adapter.call) or faults not in (check_call, check_lse) or not is_plain or not of_rows:
         return ""
     calls = recorded(faults, case, adapter)
     want = reference(case, adapter, make_values(case, adapter))
@@ -41,7 +44,7 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
         return ""
     bundle = Bundle({})
     backend = backend_lines(place, bundle)
-    names = ["q", "k_cache", "v_cache"] if adapter.form == "paged" else ["q", "k", "v"]
+    names = ["q", "kv_cache"] if adapter.latent else ["q", "k_cache", "v_cache"] if adapter.form in PAGED else ["q", "k", "v"]
     imports = sorted({"import sys", "import torch", *bundle.imports}, key=lambda line: (line.startswith("from"), line))
     future = ["from __future__ import annotations\n"] if bundle.parts else []
     lines = [f'"""{title}\n\nExits with status 1 while it is so. Needs torch and the backend.\n"""\n', *future, *imports, "", *backend]
@@ -49,7 +52,7 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
     lines += ["", *assignments(zip(names, arguments)), *assignments((name, value) for name, value in given.items() if isinstance(value, torch.Tensor))]
     lines += memory_lines(case)
     call = ", ".join([*names, *(f"{name}={name if isinstance(value, torch.Tensor) else repr(value)}" for name, value in given.items())])
-    lines += [wrapped(f"result = backend({call})"), *results(adapter), "", "# In f64, with how far a correct kernel may be from it.",
+    lines += [wrapped(f"result = backend({call})"), *results(adapter, given, kind), "", "# In f64, with how far a correct kernel may be from it.",
               *assignments(expected), "", *verdict(adapter, want.out.shape[0])]  # fmt: skip
     return "\n".join(lines)
 
@@ -102,10 +105,12 @@ def memory_lines(case: Case) -> list[str]:
             "torch.utils.deterministic.fill_uninitialized_memory = True"]  # fmt: skip
 
 
-def results(adapter: Adapter) -> list[str]:
-    if adapter.returns_lse:
-        return ["out, lse = result"]
-    return ["out = result[0] if isinstance(result, (tuple, list)) else result"]
+def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
+    """The lines that name the results. Where the fault is an output that was given, that one has its name already."""
+    wanted = [name for name in (("out", "lse") if adapter.returns_lse else ("out",)) if not (kind.startswith("a given ") and name in given)]
+    if not adapter.returns_lse:
+        return ["out = result[0] if isinstance(result, (tuple, list)) else result"] if wanted else []
+    return ["out, lse = result"] if len(wanted) == 2 else [f"{name} = result[{('out', 'lse').index(name)}]" for name in wanted]
 
 
 def verdict(adapter: Adapter, rows: int) -> list[str]:

@@ -28,9 +28,11 @@ def smaller_cases(case: Case) -> Iterator[Case]:
             yield replace(case, kv_heads=case.heads)
         yield replace(case, heads=case.heads // 2, kv_heads=max(case.kv_heads // 2, 1))
     if case.dim > SMALL_DIM:
-        yield replace(case, dim=SMALL_DIM)
+        value_dim = SMALL_DIM // 2 if 0 < case.value_dim < case.dim else 0
+        yield replace(case, dim=SMALL_DIM, value_dim=value_dim)
     plain = Case()
-    for name in ("causal", "window", "sinks", "magnitude", "shift", "layout", "lengths", "pages", "num_splits", "beyond"):
+    for name in ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "magnitude", "shift", "scale", "peaks", "longer", "layout", "lengths",
+                 "pages", "num_splits", "beyond"):  # fmt: skip
         if getattr(case, name) != getattr(plain, name):
             yield replace(case, **{name: getattr(plain, name)})
     for name in ("pad_rows", "pad_requests"):

@@ -7,14 +7,16 @@ import os
 import signal
 import tempfile
 import time
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import torch
 
-from .cases import Adapter, Fault, Got, StateCase, draw
-from .forms import Memory, filled, poisoned_memory, returned
-from .judge import natural, written_to, wrong_rows
-from .oracle import UNIT, merged
+from .cases import Adapter, Fault, Got, StateCase, draw, make_values
+from .forms import FORMS, Memory, filled, finish, poisoned_memory
+from .judge import natural, unwritten, written_to, wrong_rows
+from .oracle import UNIT, Want, merged
 
 
 def make_states(case: StateCase, adapter: Adapter) -> tuple[torch.Tensor, torch.Tensor]:
@@ -47,9 +49,7 @@ def call_merge(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torc
     given = memory.outputs(tuple(outs[0].shape), tuple(arguments[1].shape))
     if in_place is not None:
         given = {name: tensor for name, tensor in zip(("out", "lse"), arguments[2 * in_place :]) if name in adapter.takes}
-    out, raw = returned(adapter, adapter.call(*arguments, **given))
-    lse = raw if raw is None or adapter.lse_layout == "nh" else raw.T
-    return Got(out.cpu(), None if lse is None else lse.cpu(), raw, memory.touched())
+    return finish(adapter, memory, arguments, given)
 
 
 def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
@@ -73,7 +73,8 @@ def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: tor
     touched = [f"{what} of rank {rank}" for rank, (*_, changed) in enumerate(results) for what in changed]
     every = [result[0] for result in results]
     if every[0].shape[1] == case.heads:  # all ranks have all rows: the same bits
-        touched += ["the ranks' results differ"] if any(not torch.equal(one, every[0]) for one in every if not one.isnan().any()) else []
+        for what, tensors in (("results", every), ("lses", [result[1] for result in results if result[1] is not None])):
+            touched += [f"the ranks' {what} differ"] if any(not torch.equal(one.nan_to_num(0.5), tensors[0].nan_to_num(0.5)) for one in tensors) else []
         return Got(every[0], results[0][1], results[0][1], touched)
     has_lse = results[0][1] is not None
     lse = torch.cat([result[1] for result in results], 1) if has_lse else None
@@ -113,13 +114,31 @@ def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, ou
     rows = memory.rows(tuple(out.shape), out.dtype, 0.0).copy_(out)
     stat = (lse if adapter.lse_layout == "nh" else lse.T).contiguous()
     with poisoned_memory():
-        result, raw = returned(adapter, adapter.call(rows, stat, group=dist.group.WORLD))
-    back = raw if raw is None or adapter.lse_layout == "nh" else raw.T
-    torch.save((result, back, memory.touched()), f"{folder}/{rank}.pt")
+        got = finish(adapter, memory, (rows, stat), {"group": dist.group.WORLD})
+    torch.save((got.out, got.lse, got.touched), f"{folder}/{rank}.pt")
     dist.destroy_process_group()
 
 
 STATE_FORMS = {"merge": call_merge, "reduce": call_reduce}
+
+
+def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
+    """The arguments of a case's call, which is not made. Of a reduce, whose calls other processes make, none."""
+    found: list[Any] = [(), {}]
+
+    def record(*arguments: Any, **given: Any) -> Any:
+        found[:] = [arguments, given]
+        raise StopIteration
+
+    recording = replace(adapter, call=record)
+    try:
+        if isinstance(case, StateCase):
+            STATE_FORMS[adapter.form](case, recording, *make_states(case, adapter))
+        else:
+            FORMS[adapter.form](case, recording, make_values(case, adapter))
+    except (StopIteration, RuntimeError):
+        pass
+    return found[0], found[1]
 
 
 def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, torch.Tensor]:
@@ -131,9 +150,11 @@ def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, to
 
 
 def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """One merge against f64: N1 to N7. An error of an lse is one of the weights; sums and results are rounded."""
+    """One merge against f64: M1 to M7. An error of an lse is one of the weights; sums and results are rounded."""
     got, outs, lses = run_states(case, adapter)
     want, want_lse = merged(outs, lses)
+    if got.lse is None and adapter.returns_lse and case.rows:
+        return [Fault("no lse", "an lse, as the adapter says", "None")]
     if got.out.shape != want.shape:
         return [Fault("shape of out", str(list(want.shape)), str(list(got.out.shape)))]
     live = ~torch.isinf(lses)
@@ -142,6 +163,7 @@ def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
     last = torch.finfo(getattr(torch, adapter.dtype)).eps / 2
     weight_error = (8 + 2 * case.parts) * UNIT + 4 * UNIT * spread + 2 * UNIT * want_lse.nan_to_num(0, 0, 0).abs()
     bound = size * torch.expm1(weight_error)[..., None] * 2 + last * want.abs()
+    lse_bound = weight_error + 4 * UNIT * (1 + want_lse.nan_to_num(0, 0, 0).abs())
     out = got.out.double()
     close = ((out - want).abs() <= bound) | (out == want) | (out.isnan() & want.isnan())
     count, broken = live.sum(0), torch.isnan(lses).any(0)
@@ -153,14 +175,13 @@ def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
     faults = [] if got.lse is not None else [fault for found in of_out.values() for fault in found]
     if got.lse is not None:
         lse = natural(got.lse, adapter)
-        lse_bound = weight_error + 4 * UNIT * (1 + want_lse.nan_to_num(0, 0, 0).abs())
         close = ((lse - want_lse).abs() <= lse_bound) | (lse == want_lse) | (lse.isnan() & want_lse.isnan())
         close &= (lse == want_lse) | ~single
         endless = (lse == math.inf) & (count == 0)
         for name, rows in classes:
             faults += of_out[name] or wrong_states(f"lse of {name}", "lse", rows, lse, want_lse, ~close & ~endless)
             faults += wrong_states(f"lse of {name} is +inf", "lse", rows, lse, want_lse, endless, "warning")
-    return faults + written_to(got)
+    return faults + unwritten(got, Want(want, want_lse, bound, lse_bound, count, count), adapter) + written_to(got)
 
 
 def wrong_states(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor,

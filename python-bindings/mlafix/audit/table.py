@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE
+from .adapter import OPTIONAL
+from .cases import Adapter
+from .checks import CHECKS
+from .checks.check import STATES
+from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, Outcome
 from .report import Report
 
 MARKS = re.compile(r"(<!-- audit: begin -->\n).*?(<!-- audit: end -->)", re.DOTALL)
+ALL = OPTIONAL
+ALL_BUT_LENGTHS = tuple(name for name in OPTIONAL if name != "seq_lens_k")
 CELLS = {HOLDS: "holds", DOES_NOT: "**no**", NOT_APPLICABLE: ""}
 
 
@@ -35,8 +42,17 @@ def place_of(report: Report) -> str:
 
 
 def row(report: Report, checks: Sequence[str]) -> str:
-    statuses = {outcome.check: CELLS.get(outcome.status, outcome.status) for outcome in report.outcomes}
+    statuses = {outcome.check: cell(outcome) for outcome in report.outcomes}
     return f"| {report.backend} | {report.adapter['dtype']} | {' | '.join(statuses.get(check, '') for check in checks)} |"
+
+
+def cell(outcome: Outcome) -> str:
+    """A status. One that is of a part of the cases says so."""
+    if outcome.status == HOLDS and outcome.cases < outcome.total:
+        return f"holds, {outcome.cases} of {outcome.total}"
+    if outcome.findings and all(finding.waived for finding in outcome.findings):
+        return "waived"
+    return CELLS.get(outcome.status, outcome.status)
 
 
 def finding_rows(report: Report) -> list[str]:
@@ -45,11 +61,44 @@ def finding_rows(report: Report) -> list[str]:
     for outcome in report.outcomes:
         for finding in outcome.findings:
             repair = f"`{finding.repair['call']}`: {finding.repair['status']}" if finding.repair and finding.repair["call"] else "none"
-            cells = [report.backend, finding.check, f"{finding.severity}: {finding.kind}", f"`{finding.call}`", finding.expected, finding.got, repair]
+            cells = [report.backend, finding.check, f"{'waived' if finding.waived else finding.severity}: {finding.kind}", f"`{finding.call}`", finding.expected, finding.got, repair]
             rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         if outcome.status == DOES_NOT and not outcome.findings:
             rows.append(f"| {report.backend} | {outcome.check} | {'; '.join(outcome.remarks).replace('|', chr(92) + '|')} | | | | |")
     return rows
+
+
+CASES = re.compile(r"(<!-- audit cases: begin -->\n).*?(<!-- audit cases: end -->)", re.DOTALL)
+
+
+def write_cases() -> str:
+    """The cases of each check by form, and what varies among them, of backends that take all that there is."""
+    adapters = {"ragged": {}, "dense": {}, "paged": {}, "ragged_paged": {}, "merge": {}, "reduce": {"heads": 6}}
+    takes = {"merge": ("out", "lse"), "reduce": ()}
+    made = {form: Adapter(every_store, form, takes=takes.get(form, ALL if form == "dense" else ALL_BUT_LENGTHS), **fields) for form, fields in adapters.items()}
+    lines = [f"| check | what varies | {' | '.join(made)} |", f"|---|---|{'--:|' * len(made)}"]
+    sums = dict.fromkeys(made, 0)
+    for check in CHECKS.values():
+        of_fp8 = check.number in ("A16", "A17")
+        groups = {form: {} if check.lacks(one := replace(adapter, kv_dtype="float8_e4m3fn" if of_fp8 and form not in STATES else "")) else check.groups(one)
+                  for form, adapter in made.items()}  # fmt: skip
+        for what in dict.fromkeys(what for each in groups.values() for what in each):
+            counts = {form: len(each.get(what, ())) for form, each in groups.items()}
+            sums = {form: count + counts[form] for form, count in sums.items()}
+            lines.append(f"| {check.number} | {what} | {' | '.join(str(count or '') for count in counts.values())} |")
+    return "\n".join([*lines, f"| | all | {' | '.join(map(str, sums.values()))} |"])
+
+
+def every_store() -> None:
+    """A backend for the table."""
+
+
+every_store.store = None  # type: ignore[attr-defined]
+
+
+def fill_cases(page: str) -> str:
+    """The page with that table between its marks."""
+    return CASES.sub(lambda match: f"{match[1]}\n{write_cases()}\n\n{match[2]}", page)
 
 
 def fill(page: str, reports: Sequence[Report]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,6 +13,8 @@ from .attempt import attempt, is_broken
 from .bundle import literal, script
 from .cases import Adapter, Case, Fault, StateCase
 from .checks import CHECKS, Check
+from .checks.check import STATES
+from .clauses import clauses_of
 from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome, to_dict
 from .repair import try_repair
 from .reports import reports_of
@@ -25,42 +28,96 @@ Emit = Callable[[dict[str, Any]], None]
 class Limits:
     """How long things may take, in seconds."""
 
-    check: float = 1.0  # a check begins no case after that
-    case: float = 3.0  # a call that takes longer hangs
+    check: float = 6.0  # a check begins no case after that, or after its share of what is left of `total`
+    total: float = 24.0
+    case: float = 3.0  # a call that takes longer hangs, unless one with more time returns
     first: float = 120.0  # the first call, which may compile
     shrink: float = 0.5
+    repair: float = 1.0  # for the cases that go through a repaired backend; 0: repairs are not tried
+
+
+LEAST = 0.5  # seconds that each check has, however long those before it took
 
 
 class BrokenContext(Exception):
     """The device's context is of no more use to this process."""
 
 
+class Clock:
+    """The time that was spent: seconds of CPU, or a third of the seconds on the wall if they are more. A busy machine changes neither by much."""
+
+    def __init__(self) -> None:
+        self.begin = self.now()
+
+    def now(self) -> tuple[float, float]:
+        times = os.times()
+        return times.elapsed, times.user + times.system + times.children_user + times.children_system
+
+    def spent(self) -> float:
+        wall, cpu = (now - then for now, then in zip(self.now(), self.begin))
+        return max(cpu, wall / 3)
+
+
+class Pace:
+    """The time that a case will take, by the one with the most work so far."""
+
+    def __init__(self) -> None:
+        self.work, self.seconds = 1, 0.0
+
+    def expects(self, case: Any) -> float:
+        return self.seconds * work_of(case) / self.work
+
+    def took(self, case: Any, seconds: float) -> None:
+        if work_of(case) >= self.work:
+            self.work, self.seconds = work_of(case), seconds
+
+
+def work_of(case: Any) -> int:
+    """How much a backend has to do: products of a query and a key, or elements of states."""
+    calls = 200 if case.after == "calls" else 1
+    if isinstance(case, StateCase):
+        return calls * max(case.rows, 1) * case.heads * case.dim * case.parts
+    longest = max([*case.kv_lens, 1])
+    return calls * case.heads * case.dim * (sum(q_len * max(kv_len, 0) for q_len, kv_len in zip(case.q_lens, case.kv_lens)) + sum(case.q_lens) + longest)
+
+
+Known = dict[str, list[tuple[str, Any]]]
+"""By kind: the checks that found it, each with its smallest case."""
+
+
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, emit: Emit) -> None:
     """Runs checks and emits an outcome of each. The plain call comes first: without it the others say nothing."""
     emit({"limit": limits.first, "at": ["", {}]})
     measured = measure(adapter)
-    begin = time.monotonic()
+    begin, clock, pace = time.monotonic(), Clock(), Pace()
     measure(adapter)
     # A slow backend, or a busy machine, is no hang.
     limits = replace(limits, case=max(limits.case, min(20 * (time.monotonic() - begin), 30.0)))
     emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
-    known: dict[str, str] = {}
-    for number in numbers:
+    known: Known = {}
+    for position, number in enumerate(numbers):
         emit({"limit": limits.case, "at": [number, {}]})
+        share = max((limits.total - clock.spent()) / (len(numbers) - position), LEAST)
         # A base or a layout that is not the declared one is one finding, of A5, not one of each check.
-        outcome = run_check(CHECKS[number], adapter if number == "A5" else measured, limits, emit, known)
-        known |= {finding.kind: number for finding in outcome.findings}
+        run = CheckRun(CHECKS[number], adapter if number == "A5" else measured, replace(limits, check=min(limits.check, share)), emit, known, pace)
+        outcome = run.outcome()
         emit({"outcome": to_dict(outcome)})
         if any(is_broken(finding.got) for finding in outcome.findings):
             raise BrokenContext
+        if number == "A0" and outcome.why.startswith(DOES_NOT_FIT):
+            for left in numbers[position + 1 :]:
+                emit({"outcome": to_dict(Outcome(left, CHECKS[left].title, NOT_RUN, "A0 does not hold: the adapter does not fit", clauses=list(CHECKS[left].clauses)))})
+            return
+
+
+DOES_NOT_FIT = "the adapter does not fit: "
 
 
 def measure(adapter: Adapter) -> Adapter:
     """The adapter with the base and layout that the lse of a plain call has. This is the first call."""
     check = CHECKS["A5"]
-    if check.lacks(adapter):
-        check = CHECKS["A0"]
-    for fault in attempt(check.faults(adapter), check.cases(adapter)[0], adapter):
+    case = replace(check.cases(adapter)[0], before="none")  # an lse of the declared layout would not fit another one
+    for fault in attempt(check.faults(adapter), case, adapter):
         if fault.kind == "base of the lse":
             return replace(adapter, lse_base="2" if adapter.lse_base == "e" else "e")
         if fault.kind == "layout of the lse":
@@ -68,56 +125,135 @@ def measure(adapter: Adapter) -> Adapter:
     return adapter
 
 
-def run_check(check: Check, adapter: Adapter, limits: Limits, emit: Emit, known: dict[str, str]) -> Outcome:
-    """Every case of a check, as far as time allows; then each kind of fault shrunk, written down and repaired.
+class CheckRun:
+    """One check of one adapter."""
 
-    Kinds that an earlier check has found (`known`, with its number) are named, not described again.
-    """
-    outcome = Outcome(check.number, check.title, HOLDS)
-    if why := check.lacks(adapter):
-        return replace(outcome, status=NOT_APPLICABLE, why=why)
-    if check.needs_gpu and adapter.device == "cpu":
-        return replace(outcome, status=NOT_RUN, why="no GPU")
-    begin = time.monotonic()
-    cases = check.cases(adapter)
-    if not cases:
-        return replace(outcome, status=NOT_APPLICABLE, why="no such call in this form")
-    found: dict[str, tuple[Fault, Any]] = {}
-    refused: list[tuple[Fault, Any]] = []
-    for case in cases:
-        if outcome.cases and time.monotonic() - begin > limits.check:
-            outcome.why = f"{outcome.cases} of {len(cases)} cases in {limits.check:g} s"
-            break
-        emit({"at": [check.number, packed(case)]})
-        outcome.cases += 1
-        faults = attempt(check.faults(adapter), case, adapter)
-        if check.refusable and any(is_refusal(fault) for fault in faults):
-            refused.append((faults[0], case))
-            continue
-        for fault in faults:
-            found.setdefault(fault.kind, (fault, case))
-        if any(is_broken(fault.got) for fault in faults):
-            break
-    outcome.remarks += [f"refuses {literal(case)}: {fault.got}" for fault, case in refused]
-    for fault, case in found.values():
+    def __init__(self, check: Check, adapter: Adapter, limits: Limits, emit: Emit, known: Known, pace: Pace) -> None:
+        self.check, self.adapter, self.limits, self.emit, self.known, self.pace = check, adapter, limits, emit, known, pace
+        self.found: dict[str, tuple[Fault, Any]] = {}
+        self.refused: list[tuple[Fault, Any]] = []
+
+    def outcome(self) -> Outcome:
+        """Every case, as far as time allows; then each kind of fault shrunk, written down and repaired."""
+        check, clock = self.check, Clock()
+        outcome = Outcome(check.number, check.title, HOLDS, clauses=list(check.clauses))
+        if why := check.lacks(self.adapter):
+            return replace(outcome, status=NOT_APPLICABLE, why=why)
+        if check.needs_gpu and self.adapter.device == "cpu":
+            return replace(outcome, status=NOT_RUN, why="no GPU")
+        groups = check.groups(self.adapter)
+        outcome.total = sum(map(len, groups.values()))
+        if not outcome.total:
+            return replace(outcome, status=NOT_APPLICABLE, why="no such call in this form")
+        raised = self.run(groups, outcome, clock)
+        if outcome.cases < outcome.total:
+            outcome.why = f"{outcome.cases} of {outcome.total} cases in {self.limits.check:.3g} s"
+        outcome.remarks += [f"refuses {literal(case)}: {fault.got}" for fault, case in self.refused]
+        for fault, case in self.found.values():
+            self.conclude(fault, case, outcome)
+        if self.found:
+            outcome.status = DOES_NOT
+            if check.number == "A0" and raised == outcome.cases:
+                outcome.why = DOES_NOT_FIT + next(iter(self.found.values()))[0].got
+        elif self.refused and len(self.refused) == outcome.cases:
+            outcome.status, outcome.why = NOT_APPLICABLE, "the backend refuses such calls"
+        outcome.seconds = round(clock.spent(), 3)
+        return outcome
+
+    def run(self, groups: dict[str, list[Any]], outcome: Outcome, clock: Clock) -> int:
+        """Runs the cases for which there is time. Returns how many raised."""
+        raised = 0
+        for what, cases in groups.items():
+            for case in cases:
+                left = self.limits.check - clock.spent()
+                if outcome.cases and (left < 0 or self.pace.expects(case) > left):
+                    continue
+                self.emit({"at": [self.check.number, packed(case)], "limit": max(self.limits.case, 10 * self.pace.expects(case))})
+                outcome.cases += 1
+                outcome.varied[what] = outcome.varied.get(what, 0) + 1
+                begin = clock.spent()
+                faults = self.faults(case)
+                self.pace.took(case, clock.spent() - begin)
+                raised += any(is_refusal(fault) for fault in faults)
+                if self.check.refusable and any(is_refusal(fault) for fault in faults):
+                    self.refused.append((faults[0], case))
+                    continue
+                for fault in faults:
+                    self.found.setdefault(fault.kind, (fault, case))
+                if any(is_broken(fault.got) for fault in faults):
+                    return raised
+        return raised
+
+    def faults(self, case: Any) -> list[Fault]:
+        found = attempt(self.check.faults(self.adapter), case, self.adapter)
+        return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
+
+    def conclude(self, fault: Fault, case: Any, outcome: Outcome) -> None:
+        """A finding, or a remark if an earlier check has one with the same cause."""
         if fault.severity == "note":
             outcome.remarks.append(f"{fault.kind}: {fault.expected}, else {fault.got}")
-        elif earlier := known.get(kind_without_replay(fault)):
+            return
+        known = self.known.setdefault(plain_kind(fault.kind), [])
+        if fault.kind.startswith("replay ") and fault.severity == "warning" and known:  # wrong numbers of a replay may have a cause of their own
+            outcome.remarks.append(f"{fault.kind}, as {known[0][0]}")
+            return
+        origin = case
+        if not is_broken(fault.got) and not covered(case, known):
+            case = shrink(case, self.adapter, lambda smaller: self.still(smaller, fault.kind), self.limits.shrink)
+            fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
+        if earlier := covered(case, known):
             outcome.remarks.append(f"{fault.kind}, as {earlier}")
-        else:
-            outcome.findings.append(describe(check, adapter, fault, case, limits, emit))
-    if found:
-        outcome.status = DOES_NOT
-    elif len(refused) == outcome.cases:
-        outcome.status, outcome.why = NOT_APPLICABLE, "the backend refuses such calls"
-    outcome.seconds = round(time.monotonic() - begin, 3)
-    return outcome
+            return
+        known.append((self.check.number, case))
+        outcome.findings.append(self.describe(fault, case, origin))
+
+    def still(self, smaller: Any, kind: str) -> bool:
+        """True if a smaller case has a fault of the kind, too."""
+        self.emit({"at": [self.check.number, packed(smaller), "shrink"]})
+        return any(one.kind == kind for one in self.faults(smaller))
+
+    def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
+        """A finding with its script, reports and repair."""
+        finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
+        if not is_broken(fault.got) and self.limits.repair:
+            self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # a repair may compile
+            repaired = try_repair(self.check, self.adapter, fault.kind, case, seconds=self.limits.repair)
+            self.emit({"limit": self.limits.case, "at": [self.check.number, packed(case)]})
+            finding.repair = to_dict(repaired) if repaired else None
+        return finding
 
 
-def kind_without_replay(fault: Fault) -> str:
-    """The kind that a plain call would have. Wrong numbers of a replay may have a cause of their own: a stale length."""
-    is_replay = fault.severity == "warning" and fault.kind.startswith("replay ")
-    return fault.kind.partition(": ")[2] if is_replay else fault.kind
+def covered(case: Any, known: list[tuple[str, Any]]) -> str:
+    """The check that has found a fault whose smallest case this one contains, or "": then it has another cause."""
+    return next((number for number, smallest in known if contains(case, smallest)), "")
+
+
+# Where the smallest case of a fault has one of these, the fault needs it.
+NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
+          "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
+
+
+def contains(case: Any, smallest: Any) -> bool:
+    """True if a case has all that the smallest case of a fault needs."""
+    plain = type(smallest)()
+    if type(case) is not type(smallest):
+        return False
+    if any(getattr(smallest, name) != getattr(plain, name) and getattr(case, name) == getattr(plain, name) for name in NEEDED if hasattr(plain, name)):
+        return False
+    if isinstance(case, StateCase):
+        return smallest.rows <= case.rows and smallest.heads <= case.heads
+    ratios = [one.heads // one.kv_heads for one in (case, smallest)]
+    if ratios[1] > 1 and (ratios[0] == 1 or ratios[0] % ratios[1] and ratios[1] not in (2, 4, 8)):
+        return False
+    lengths = [(max(one.q_lens, default=0), max(one.kv_lens, default=0), len(one.q_lens), one.heads) for one in (smallest, case)]
+    ends = [{length for length in one.kv_lens if length <= 0} for one in (smallest, case)]
+    return all(small <= large for small, large in zip(*lengths)) and ends[0] <= ends[1]
+
+
+def plain_kind(kind: str) -> str:
+    """The kind that a plain call would have."""
+    kind = kind.partition(", after a call of other ")[0]
+    return kind.partition(": ")[2] if kind.startswith("replay ") else kind
 
 
 def is_refusal(fault: Fault) -> bool:
@@ -125,32 +261,14 @@ def is_refusal(fault: Fault) -> bool:
     return fault.kind.startswith("raises ") and not is_broken(fault.got)
 
 
-def describe(check: Check, adapter: Adapter, fault: Fault, case: Any, limits: Limits, emit: Emit) -> Finding:
-    """A finding of a fault: its smallest case, script, reports and repair."""
-
-    def still(smaller: Any) -> bool:
-        emit({"at": [check.number, packed(smaller), "shrink"]})
-        return any(one.kind == fault.kind for one in attempt(check.faults(adapter), smaller, adapter))
-
-    if not is_broken(fault.got):
-        case = shrink(case, adapter, still, limits.shrink)
-        fault = next((one for one in attempt(check.faults(adapter), case, adapter) if one.kind == fault.kind), fault)
-    finding = finding_of(check, adapter, fault, case, died=False, seconds=limits.case)
-    if not is_broken(fault.got):
-        emit({"limit": 20.0, "at": [check.number, packed(case)]})  # a repair may compile
-        repaired = try_repair(check, adapter, fault.kind, case)
-        emit({"limit": limits.case, "at": [check.number, packed(case)]})
-        finding.repair = to_dict(repaired) if repaired else None
-    return finding
-
-
-def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bool, seconds: float) -> Finding:
+def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bool, seconds: float, origin: Any = None) -> Finding:
     """A finding with its script; the script has not run yet."""
     title = f"{check.number}, {check.title}: {fault.kind}: expected {fault.expected}, got {fault.got}"
     text = "" if died else short_script(check.faults(adapter), case, adapter, fault.kind, title)
     text = text or script(check.faults(adapter), case, adapter, title, died, seconds)
     return Finding(check.number, fault.kind, fault.severity, fault.expected, fault.got, packed(case), literal(case), text,
-                   reports=reports_of(check.number, fault.kind))  # fmt: skip
+                   reports=reports_of(check.number, fault.kind), clauses=clauses_of(check.clauses, fault.kind, adapter.form in STATES),
+                   origin=packed(origin or case))  # fmt: skip
 
 
 def packed(case: Any) -> dict[str, Any]:

@@ -8,8 +8,12 @@ from typing import Any
 
 from ..cases import Adapter, Case, Fault, StateCase
 
-ATTENTION = ("ragged", "dense", "paged")
+PAGED = ("paged", "ragged_paged")
+ATTENTION = ("ragged", "dense", *PAGED)
 STATES = ("merge", "reduce")
+
+Groups = dict[str, list[Any]]
+"""Cases by what varies among them."""
 
 
 def no_faults(_case: Any, _adapter: Adapter) -> list[Fault]:
@@ -26,48 +30,92 @@ class Check:
 
     number: str
     title: str
-    cases: Callable[[Adapter], list[Any]]
+    clauses: tuple[str, ...]  # of docs/Contract.md
+    varied: Callable[[Adapter], Groups]  # cases, which need not fit the adapter's form
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
     lacks: Callable[[Adapter], str] = never  # why the check is not applicable, or ""
     refusable: bool = False  # a backend may refuse such calls with an exception
+    must_return: bool = False  # an exception is an error: the caller cannot know which calls raise it
     needs_gpu: bool = False
 
     def faults(self, adapter: Adapter) -> Callable[[Any, Adapter], list[Fault]]:
         """The function that runs a case of the adapter's form and says what is wrong."""
         return self.of_states if adapter.form in STATES else self.of_attention
 
+    def groups(self, adapter: Adapter) -> Groups:
+        """The cases that the adapter's form has, by what varies; each once."""
+        seen: set[Any] = set()
+        found: Groups = {}
+        for what, cases in self.varied(adapter).items():
+            fitting = stated(cases, adapter) if adapter.form in STATES else fitted(cases, adapter)
+            if new := [case for case in fitting if case not in seen]:
+                found[what] = new
+                seen.update(new)
+        return found
+
+    def cases(self, adapter: Adapter) -> list[Any]:
+        """All cases, in their order."""
+        return [case for cases in self.groups(adapter).values() for case in cases]
+
 
 def base(adapter: Adapter, **fields: Any) -> Case:
     """A case with the adapter's heads and dims."""
-    return Case(**{"heads": adapter.heads, "kv_heads": adapter.kv_heads, "dim": adapter.dim, **fields})
+    return Case(**{"heads": adapter.heads, "kv_heads": adapter.kv_heads, "dim": adapter.dim, "value_dim": adapter.value_dim, **fields})
 
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
     """The case in the adapter's form, or None where that has no such case."""
-    takes = adapter.takes
-    if case.causal and not adapter.causal or case.window >= 0 and "window" not in takes or case.sinks and "sinks" not in takes:
-        return None
-    if case.before != "none" and not {"out", "lse"} & set(takes):
+    if adapter.values_in_keys:  # The number of latent heads is no choice of the case; values are scaled as keys are.
+        case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
+    if adapter.latent:  # one tensor does not say how many of its elements are values
+        case = replace(case, dim=adapter.dim, value_dim=adapter.value_dim)
+    if adapter.causal == "always" and adapter.form != "paged":
+        case = replace(case, causal=True)
+    if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
         case = replace(case, before="none")
-    if case.num_splits and "num_splits" not in takes:
-        return None
-    if case.layout == "packed" and (case.q_lens != case.kv_lens or adapter.form == "paged" or adapter.values_in_keys):
+    if case.beyond == "inf" and adapter.kv_dtype == "float8_e4m3fn":  # which has none
+        case = replace(case, beyond="nan")
+    if case.heads % case.kv_heads or not has_options(case, adapter) or not has_layout(case, adapter):
         return None
     if adapter.form == "paged":
-        if case.causal or case.window >= 0 or case.pad_rows or 0 in case.q_lens:
-            return None
-        return replace(case, q_lens=(1,) * len(case.q_lens))
-    if case.pages != "straight" or adapter.form == "dense" and (case.pad_rows or case.pad_requests):
-        return None
+        return None if case.causal or case.pad_rows or 0 in case.q_lens else replace(case, q_lens=(1,) * len(case.q_lens))
     if adapter.form == "ragged":
         return None if min(case.kv_lens, default=0) < 0 else case
-    q_lens = (max(case.q_lens, default=0),) * len(case.q_lens)
-    if "seq_lens_k" in takes:
-        return replace(case, q_lens=q_lens)
+    if adapter.form == "ragged_paged":
+        return case
+    if case.pad_rows or case.pad_requests:
+        return None
+    case = replace(case, q_lens=(max(case.q_lens, default=0),) * len(case.q_lens))
+    if "seq_lens_k" in adapter.takes:
+        return case
     if case.beyond != "zero" or case.lengths != "dense" or min(case.kv_lens, default=0) < 0:
         return None
-    return replace(case, q_lens=q_lens, kv_lens=case.kv_lens[:1] * len(case.kv_lens))
+    return replace(case, kv_lens=case.kv_lens[:1] * len(case.kv_lens))
+
+
+def has_options(case: Case, adapter: Adapter) -> bool:
+    """True if the adapter takes what the case gives."""
+    takes = set(adapter.takes)
+    left, right = case.window
+    wanted = {"sinks": case.sinks, "softcap": case.softcap, "alibi_slopes": case.alibi, "num_splits": case.num_splits,
+              "k_scale": case.k_scale != 1, "v_scale": case.v_scale != 1 and not adapter.values_in_keys}  # fmt: skip
+    if not adapter.kv_dtype and (case.k_scale, case.v_scale) != (1, 1):
+        return False
+    if any(needed and name not in takes for name, needed in wanted.items()) or case.causal and not adapter.causal:
+        return False
+    if case.window != (-1, -1) and "window_size" not in takes and not ("window" in takes and left >= 0 and (left == right or case.causal and right >= 0)):
+        return False
+    return not case.longer or bool(takes & {"max_seqlen_q", "max_seqlen_k"})
+
+
+def has_layout(case: Case, adapter: Adapter) -> bool:
+    """True if tensors of the adapter's form can lie as the case has them."""
+    if case.layout == "packed":
+        return case.q_lens == case.kv_lens and adapter.form not in PAGED and case.value_dim in (0, case.dim) and not adapter.values_in_keys and not adapter.kv_dtype
+    if case.layout == "values" and adapter.values_in_keys:
+        return False
+    return case.pages == "straight" or adapter.form in PAGED
 
 
 def fitted(cases: Iterable[Case], adapter: Adapter) -> list[Case]:
@@ -75,9 +123,9 @@ def fitted(cases: Iterable[Case], adapter: Adapter) -> list[Case]:
     return list(dict.fromkeys(case for one in cases if (case := fit(one, adapter)) is not None))
 
 
-def befores(case: Case) -> list[Case]:
+def befores(*cases: Case) -> list[Case]:
     """With outputs that hold NaN, that hold an earlier result, and that the backend allocates."""
-    return [replace(case, before=before) for before in ("nan", "stale", "none")]
+    return [replace(case, before=before) for case in cases for before in ("nan", "stale", "none")]
 
 
 def states(adapter: Adapter, **fields: Any) -> StateCase:
@@ -94,5 +142,7 @@ def stated(cases: Iterable[StateCase], adapter: Adapter) -> list[StateCase]:
             case = replace(case, layout="dense", heads=case.heads + -case.heads % case.parts)
         if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
             case = replace(case, before="none")
+        if case.after and adapter.form == "reduce":  # each call has processes of its own
+            continue
         found.append(case)
     return list(dict.fromkeys(found))

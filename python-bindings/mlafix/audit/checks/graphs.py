@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from ..cases import Adapter, Case, Fault, Got, make_values
-from ..forms import FORMS
+from ..forms import FORMS, invoke, is_planned, made, planned
 from ..judge import compare, pads
 from ..oracle import reference
-from .check import ATTENTION, Check, base, fitted
+from .check import ATTENTION, Check, Groups, base
 
 
 class Recorded:
@@ -21,12 +21,13 @@ class Recorded:
         self.arguments: tuple[torch.Tensor, ...] = ()
         self.given: dict[str, Any] = {}
         self.values = make_values(case, adapter)
+        self.value_dim = case.value_dim or case.dim
         FORMS[adapter.form](case, replace(adapter, call=self.record), self.values)
 
     def record(self, *arguments: torch.Tensor, **given: Any) -> tuple[torch.Tensor, None]:
         self.arguments, self.given = arguments, given
-        q, v = arguments[0], arguments[2]
-        return q.new_zeros((*q.shape[:-1], v.shape[-1])), None
+        q = arguments[0]
+        return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
         """Its contents into the leading corner of the other's tensors. What graphs cannot follow stays: numbers of the host."""
@@ -46,7 +47,7 @@ def contents(case: Case, adapter: Adapter) -> list[Case]:
     if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
         return others
     fewer = replace(case, ids=tuple(range(20, 20 + batch)), kv_lens=tuple(max(length // 3, 1) for length in case.kv_lens))
-    if adapter.form == "ragged":
+    if adapter.form in ("ragged", "ragged_paged"):
         fewer = replace(fewer, q_lens=(1,) * batch, pad_rows=n - batch)
     empty = replace(fewer, kv_lens=(0, *fewer.kv_lens[1:]))
     return [others[0], fewer, empty, others[1]]
@@ -59,12 +60,15 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         for _ in range(2):
-            adapter.call(*static.arguments, **static.given)
+            invoke(adapter, static.arguments, static.given)
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
+    runs, rest = adapter, static.given
+    if is_planned(adapter.call):  # a plan is made outside of the graph, before each replay
+        runs, rest = replace(adapter, call=made(adapter.call).run), planned(adapter, static.arguments, static.given)
     try:
         with torch.cuda.graph(graph):
-            result = adapter.call(*static.arguments, **static.given)
+            result = runs.call(*static.arguments, **rest)
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
     out, lse = result if isinstance(result, tuple) else (result, None)
@@ -72,6 +76,8 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
     for number, content in enumerate(contents(case, adapter)):
         new = Recorded(content, adapter)
         new.copy_into(static)
+        if is_planned(adapter.call):
+            planned(adapter, static.arguments, static.given)
         graph.replay()
         torch.cuda.synchronize()
         want = reference(content, adapter, new.values)
@@ -87,12 +93,12 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
     return list(faults.values())
 
 
-def captured(adapter: Adapter) -> list[Any]:
+def captured(adapter: Adapter) -> Groups:
     """Cases that are as large as any of their replays."""
-    cases = [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9)), base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9), causal=True)]
     if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
-        return fitted([replace(cases[0], kv_lens=(20, 20, 20))], adapter)
-    return fitted(cases, adapter)
+        return {"other values": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 20, 20))]}
+    lengths = {"q_lens": (4, 4, 4), "kv_lens": (20, 40, 9)}
+    return {"other values, fewer tokens and keys": [base(adapter, **lengths), base(adapter, **lengths, causal=True)]}
 
 
 def not_captured(adapter: Adapter) -> str:
@@ -101,4 +107,4 @@ def not_captured(adapter: Adapter) -> str:
     return "" if adapter.graph_safe else "the adapter says that calls are not captured"
 
 
-CHECKS = [Check("A7", "replays of a captured call", captured, replays, lacks=not_captured, needs_gpu=True)]
+CHECKS = [Check("A7", "replays of a captured call", ("C7",), captured, replays, lacks=not_captured, needs_gpu=True)]

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from ..cases import Adapter, Fault
-from .check import ATTENTION, Check, base, fitted
+from ..forms import invoke
+from .check import ATTENTION, Check, Groups, base
 from .graphs import Recorded
 
 SLEEP = 100_000_000  # cycles that the GPU is busy before the call: some 50 ms
@@ -18,7 +19,7 @@ def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
     """Calls once while the GPU is busy: a call that takes as long as that has waited for it."""
     recorded = Recorded(case, adapter)
     for _ in range(2):
-        adapter.call(*recorded.arguments, **recorded.given)
+        invoke(adapter, recorded.arguments, recorded.given)
     torch.cuda.synchronize()
     begin = time.perf_counter()
     torch.cuda._sleep(SLEEP)
@@ -27,7 +28,7 @@ def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
     before = torch.cuda.memory_stats().get("allocation.all.allocated", 0)
     torch.cuda._sleep(SLEEP)
     begin = time.perf_counter()
-    adapter.call(*recorded.arguments, **recorded.given)
+    invoke(adapter, recorded.arguments, recorded.given)
     took = time.perf_counter() - begin
     torch.cuda.synchronize()
     count = torch.cuda.memory_stats().get("allocation.all.allocated", 0) - before
@@ -39,12 +40,12 @@ def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
     return faults
 
 
-def calls(adapter: Adapter) -> list[Any]:
-    return fitted([base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9))], adapter)
+def calls(adapter: Adapter) -> Groups:
+    return {"a call": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9))]}
 
 
 def not_counted(adapter: Adapter) -> str:
     return "" if adapter.form in ATTENTION else "merges are not counted"
 
 
-CHECKS = [Check("A12", "host synchronisations and allocations in a call", calls, host_faults, lacks=not_counted, needs_gpu=True)]
+CHECKS = [Check("A12", "host synchronisations and allocations in a call", ("C12",), calls, host_faults, lacks=not_counted, needs_gpu=True)]

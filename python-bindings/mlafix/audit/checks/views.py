@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..cases import Adapter
 from ..judge import check_call
 from ..state_forms import check_states
-from .check import STATES, Check, base, fitted, stated, states
+from .check import STATES, Check, Groups, base, states
 
 
-def views(adapter: Adapter) -> list[Any]:
+def views(adapter: Adapter) -> Groups:
     if adapter.form in STATES:
-        layouts = ("heads", "in place", "in place 2") if {"out", "lse"} <= set(adapter.takes) else ("heads",)
-        made = [states(adapter, layout=layout, dim=dim) for layout in layouts for dim in (adapter.dim, 192)]
-        return stated([*made, states(adapter, layout=layouts[-1], empty=((0, 1), (1, 2)))], adapter)
-    cases = [base(adapter, layout="heads"), base(adapter, q_lens=(4, 3), kv_lens=(4, 3), layout="packed", causal=True),
-             base(adapter, lengths="strided"), base(adapter, lengths="strided", kv_lens=(9, 20, 33))]
-    return fitted(cases, adapter)
+        in_place = ("in place", "in place 2") if {"out", "lse"} <= set(adapter.takes) else ()
+        dims = (adapter.dim, 192)
+        return {"gaps between heads": [states(adapter, layout="heads", dim=dim) for dim in dims],
+                "outputs that are inputs": [states(adapter, layout=layout, dim=dim, empty=empty) for layout in in_place for dim in dims
+                                            for empty in ((), ((0, 1), (1, 2)))]}  # fmt: skip
+    return {
+        "gaps between heads": [base(adapter, layout="heads"), base(adapter, layout="heads", q_lens=(1, 1, 1), kv_lens=(70, 9, 33))],
+        "strides of v alone": [base(adapter, layout="values")],
+        "slices of one tensor": [base(adapter, q_lens=(4, 3), kv_lens=(4, 3), layout="packed", causal=causal) for causal in (True, False)],
+        "strides of lengths and tables": [base(adapter, lengths="strided"), base(adapter, lengths="strided", kv_lens=(9, 20, 33))],
+    }
 
 
-CHECKS = [Check("A8", "strided and packed tensors, outputs that are inputs", views, check_call, check_states, refusable=True)]
+CHECKS = [Check("A8", "strided and packed tensors, outputs that are inputs", ("C9", "M8"), views, check_call, check_states, refusable=True)]

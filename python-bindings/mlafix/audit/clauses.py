@@ -1,0 +1,117 @@
+"""The clauses of docs/Contract.md, and the JSON in which a backend claims some of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ..errors import ArgumentError
+
+CONTRACT = "1.0"
+"""The version of docs/Contract.md that the checks are of."""
+
+CLAUSES: dict[str, str] = {
+    "C1": "Rows without keys", "C2": "Rows that see no key", "C3": "Padding", "C4": "What is not read", "C5": "The lse", "C6": "The split identity",
+    "C7": "Replays", "C8": "Error", "C9": "Memory", "C10": "One row, one result", "C11": "Ends", "C12": "The host", "C13": "Masks and windows",
+    "C14": "Scores", "C15": "Independent calls", "C16": "Given outputs", "C17": "Quantised caches", "C18": "Hints",
+    "M1": "The identity", "M2": "All sides empty", "M3": "One side live", "M4": "States without weight", "M5": "NaN in a live lse",
+    "M6": "Weights and sums", "M7": "One base", "M8": "Outputs that are inputs", "M9": "A sink counts once",
+}  # fmt: skip
+"""Number and name of each. The anchor of a clause on the page is its number in lower case."""
+
+# Words of a kind of fault, and the clauses that it breaks, in attention and in merges.
+OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("a given ", ("C16",), ("M8",)),
+    (" was written", ("C9",), ("M8",)),
+    ("padded rows", ("C3",), ()),
+    ("of the lse", ("C5",), ("M7",)),
+    ("sinks in the lse", ("C5",), ("M9",)),
+    ("no lse", ("C5",), ("M7",)),
+    ("memory grows", ("C12",), ("C12",)),
+    ("window", ("C13",), ()),
+    ("causal mask is ignored", ("C13",), ()),
+    ("k_scale", ("C17",), ()),
+    ("v_scale", ("C17",), ()),
+    ("ignored", ("C14",), ()),
+    ("bits of a row", ("C10",), ("C10",)),
+    ("rows without keys", ("C1",), ()),
+    ("all masked", ("C2",), ()),
+    ("empty on all sides", (), ("M1", "M2")),
+    ("one live side", (), ("M3",)),
+    ("NaN lse", (), ("M5",)),
+    ("the merge of", ("C6",), ()),
+)
+
+
+def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
+    """The clauses that a kind of fault breaks: those of the kind if it has its own, else those of the check."""
+    kind = kind.partition(", after a call")[0] if "after a call" in kind and "C15" not in check else kind
+    own = [clause for words, attention, states in OF_KIND if words in kind for clause in (states if merges else attention)][:2]
+    mine = [clause for clause in check if (clause[0] == "M") == merges] or list(check)
+    return list(dict.fromkeys([*(["C15"] if "C15" in check else []), *own])) if own else mine
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A known finding: it is shown with its reason, and does not count."""
+
+    reason: str
+    check: str = ""  # "" is any
+    clause: str = ""
+    kind: str = ""  # a part of the finding's kind
+    case: dict[str, Any] = field(default_factory=dict)  # fields of the finding's case
+
+    def covers(self, finding: Any) -> bool:
+        """True of a finding that it is about."""
+        return (self.check in ("", finding.check) and (not self.clause or self.clause in finding.clauses) and self.kind in finding.kind
+                and all(finding.case.get(name) == value for name, value in self.case.items()))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The clauses that a backend claims, and what it excepts."""
+
+    clauses: tuple[str, ...] = tuple(CLAUSES)
+    exceptions: tuple[Waiver, ...] = ()
+    contract: str = CONTRACT
+    backend: str = ""
+
+    def names(self, clause: str) -> bool:
+        """True if the backend claims the clause, and not only by claiming all."""
+        return clause in self.clauses and set(self.clauses) != set(CLAUSES)
+
+    def waives(self, finding: Any) -> str:
+        """Why a finding does not count, or ""."""
+        reasons = [one.reason for one in self.exceptions if one.covers(finding)]
+        if not reasons and finding.clauses and not set(finding.clauses) & set(self.clauses):
+            reasons = ["not claimed"]
+        return reasons[0] if reasons else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(text: str) -> Claim:
+        """The claim that a file has: {"contract": "1.0", "clauses": ["C1", …], "exceptions": [{"check", "clause", "kind", "case", "reason"}]}.
+
+        Without "clauses" it claims all: a file of known findings alone. Raises ArgumentError.
+        """
+        try:
+            data = json.loads(text)
+            if unknown := sorted(set(data) - {one.name for one in fields(Claim)}):
+                raise ArgumentError(f"claim: expected clauses, exceptions, contract, backend, got {unknown[0]!r}")
+            if data.get("contract", CONTRACT) != CONTRACT:
+                raise ArgumentError(f"claim: expected version {CONTRACT} of the contract, got {data['contract']!r}")
+            if unknown := [clause for clause in data.get("clauses", ()) if clause not in CLAUSES]:
+                raise ArgumentError(f"claim: expected clauses of docs/Contract.md, got {unknown[0]!r}")
+            exceptions = tuple(Waiver(**one) for one in data.get("exceptions", ()))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ArgumentError(f"claim: expected clauses and exceptions with a reason, in JSON, got {error}") from error
+        for one in exceptions:
+            if not one.reason or not (one.check or one.clause or one.kind):
+                raise ArgumentError("claim: expected an exception with a reason, and with a check, a clause or a kind")
+        return Claim(tuple(data.get("clauses", CLAUSES)), exceptions, CONTRACT, str(data.get("backend", "")))
+
+
+__all__ = ["CLAUSES", "CONTRACT", "Claim", "Waiver", "clauses_of"]
