@@ -9,12 +9,12 @@
 
 #include "lib/Analysis/Aliasing.h"
 
+#include "mlir/IR/OperationSupport.h"
+
 using namespace mlir;
 using namespace mlafix;
 
-/// True if all rows have the value. So deep that the casts and the splat of a
-/// constant count.
-static bool isUniform(Value value, unsigned depth = 4) {
+bool mlafix::isUniform(Value value, unsigned depth) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return bool(getKernelArgument(value));
@@ -27,13 +27,45 @@ static bool isUniform(Value value, unsigned depth = 4) {
          });
 }
 
-Value mlafix::getUniformValue(Operation *op) {
+/// The number, row or state that a store writes, if it is uniform; else null.
+/// Of a row whose elements are one number, that number.
+static Value getUniformValue(Operation *op) {
   Value value;
   if (auto store = dyn_cast<StoreOp>(op))
     value = store.getValue();
-  else if (auto state = cast<StoreStateOp>(op); !state.getScale())
+  else if (auto state = dyn_cast<StoreStateOp>(op); state && !state.getScale())
     value = state.getState();
-  return value && isUniform(value) ? value : Value();
+  if (!value || !isUniform(value))
+    return {};
+  while (auto splat = value.getDefiningOp<SplatOp>())
+    value = splat.getScalar();
+  return value;
+}
+
+bool mlafix::isSameNumber(Value x, Value y, unsigned depth) {
+  if (x == y)
+    return true;
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  return a && b && depth > 0 && isPure(a) && a->getNumRegions() == 0 &&
+         cast<OpResult>(x).getResultNumber() ==
+             cast<OpResult>(y).getResultNumber() &&
+         OperationEquivalence::isEquivalentTo(
+             a, b,
+             [&](Value x, Value y) {
+               return success(isSameNumber(x, y, depth - 1));
+             },
+             /*markEquivalent=*/nullptr, OperationEquivalence::IgnoreLocations);
+}
+
+bool mlafix::writeOneNumber(const MemoryAccess &a, const MemoryAccess &b) {
+  Value x = getUniformValue(a.op), y = getUniformValue(b.op);
+  if (!x || !y || !isSameNumber(x, y))
+    return false;
+  // Elements of other rows, as those of a running sum, differ by their place.
+  bool isNumber = !isRowTile(x.getType()) && !isa<StateType>(x.getType());
+  return isNumber ||
+         (a.isRow == b.isRow && a.slice == b.slice &&
+          bool(a.group) == bool(b.group) && bool(a.member) == bool(b.member));
 }
 
 AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
@@ -84,12 +116,10 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
   auto writer = writers.find(place);
   bool isOwn = writer != writers.end() && ArrayRef(writer->second.row) == row;
   if (access.isWrite) {
-    Value value = getUniformValue(access.op);
-    bool isSame =
-        writer != writers.end() && value && writer->second.value == value;
-    if (writer != writers.end() && !isOwn && !isSame)
+    if (writer != writers.end() && !isOwn &&
+        !writeOneNumber(writer->second.access, access))
       report(Question::OneWriter, argument, access.op, row, element);
-    writers[place] = {SmallVector<int64_t>(row), value};
+    writers.insert_or_assign(place, Writer{SmallVector<int64_t>(row), access});
     return;
   }
   if (kernel.getArgAccess(argument) == "write" && !isOwn)

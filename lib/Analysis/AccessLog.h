@@ -47,7 +47,7 @@ private:
 
   struct Writer {
     llvm::SmallVector<int64_t> row;
-    mlir::Value value; // see getUniformValue
+    MemoryAccess access;
   };
   struct Reader {
     llvm::SmallVector<int64_t> row;
@@ -68,11 +68,16 @@ private:
   static constexpr int64_t kMaxElements = 100000;
 };
 
-/// The value that a store writes, if no row, no iteration and nothing in memory
-/// decides that: a constant, an identity, a scalar argument, a cast or a splat
-/// of these. Null elsewhere. Rows that write one such value may write one
-/// element.
-mlir::Value getUniformValue(mlir::Operation *store);
+/// True if all rows have the value, and nothing in memory decides it. So deep
+/// that the casts and the splat of a constant count.
+bool isUniform(mlir::Value value, unsigned depth = 4);
+/// True if both are one value, or the results of equal ops without effects on
+/// such values.
+bool isSameNumber(mlir::Value x, mlir::Value y, unsigned depth = 4);
+/// True if two stores to one argument write one number to every element that
+/// both write, and no row, no iteration and nothing in memory decides which: a
+/// constant, an identity, a scalar argument, or what is computed of these.
+bool writeOneNumber(const MemoryAccess &a, const MemoryAccess &b);
 
 } // namespace mlafix
 

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/JoinStores.h"
 #include "lib/Analysis/Prover.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -116,11 +117,7 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
 /// The launch gives the argument, and has been checked.
 void Prover::assumeLaunch(LinearSystem &system, unsigned argument) {
   system.restrict(model.getLaunchCheck());
-  if (!kernel.isArgOptional(argument))
-    return;
-  Linear isAbsent = Linear::of(model.getPresent(argument));
-  isAbsent.constant = -1;
-  system.restrict(Condition::of(isAbsent, /*isEquality=*/true));
+  system.restrict(model.isGiven(argument));
 }
 
 /// Gives all that the launch decides of an access a column, so that it is one
@@ -206,10 +203,12 @@ Answer Prover::coverRows(unsigned argument,
                   elements.findPoint(*missed));
 }
 
-/// True if `other` is in a loop that `store` is not in.
-static bool hasOtherLoops(const RowAccess &other, ArrayRef<Var> loops) {
-  return llvm::any_of(other.loops,
-                      [&](Var var) { return !llvm::is_contained(loops, var); });
+/// True if `store` is in a loop of the source that is not among `loops`.
+static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
+                          ArrayRef<Var> loops) {
+  return llvm::any_of(store.loops, [&](Var var) {
+    return !model[var].isOfAccess && !llvm::is_contained(loops, var);
+  });
 }
 
 /// Those points of `cases`, whose columns begin with `element`, at which none
@@ -227,7 +226,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        });
     // Unknowns of another iteration say nothing about this one.
     addLaunch(cases, *store);
-    if (hasOtherLoops(*store, loops)) {
+    if (hasOtherLoops(model, *store, loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
         return model[var].isUncertain;
       });
@@ -239,7 +238,9 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
     usable.push_back(store);
     // Every unknown that decides, with its range and definition.
     for (const Linear &index : store->indices)
-      (void)cases.getForm(index);
+      if (std::optional<Var> var = index.getVar();
+          !var || !model[*var].isOfAccess)
+        (void)cases.getForm(index);
     for (const Conjunct &conjunct : store->condition.disjuncts)
       for (const Constraint &constraint : conjunct)
         (void)cases.getForm(constraint.linear);
@@ -297,9 +298,10 @@ Answer Prover::coverCases(unsigned argument,
 }
 
 Answer Prover::proveCoverage(unsigned argument) {
-  SmallVector<const RowAccess *> stores = accessesOf(argument, true);
-  if (isPlainCover(stores))
+  if (isPlainCover(accessesOf(argument, true)))
     return {Question::Coverage, argument};
+  std::vector<RowAccess> joined = joinStores(model, accessesOf(argument, true));
+  SmallVector<const RowAccess *> stores = pointersTo(joined);
   Answer answer = coverRows(argument, stores);
   bool isUncertain = llvm::any_of(stores, [&](const RowAccess *store) {
     return model.isUncertain(store->condition);

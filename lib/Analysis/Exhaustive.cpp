@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/Exhaustive.h"
-#include "lib/Analysis/RowModel.h"
+
+#include "dialect/KnownNumbers.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
@@ -66,11 +67,11 @@ private:
 
 size_t SmallLaunches::addNamed(StringRef name) {
   auto [it, isNew] = named.insert({name, choices.size()});
-  // Names in upper case are bound, to 1 at least.
+  KnownNumber size = getKnownSize(kernel, name);
   if (isNew)
     choices.push_back({Choice::Size,
-                       llvm::isUpper(name[0]) ? 1 : 0,
-                       std::min(most, kernel.getMostOf(name).value_or(most)),
+                       size.least,
+                       std::min(most, size.most.value_or(most)),
                        {},
                        "",
                        name});
@@ -100,7 +101,8 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
     auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
     if (dim + 1 == type.getRank()) {
       int64_t sliced = countSliced(kernel, argument);
-      if (llvm::isUpper(name[0])) // what binds it is compared with them
+      if (!getKnownSize(kernel, name)
+               .isOfLaunch()) // the verifier compares them
         choice.low = std::max(choice.low, sliced);
       choice.high = std::max(choice.high, sliced);
     }
@@ -128,11 +130,10 @@ void SmallLaunches::collect() {
       Choice scalar = {Choice::Scalar, -1, most + 1, {{i, 0}}, "", ""};
       if (type.isInteger(1))
         scalar.low = 0, scalar.high = 1;
-      if (auto bound = kernel.getArgAttrOfType<StringAttr>(i, kAtMostAttr)) {
-        scalar.atMost = bound.getValue(), scalar.low = 0;
-        if (std::optional<int64_t> size = getFixedSize(kernel, scalar.atMost))
-          scalar.high = std::min(scalar.high, *size);
-      }
+      KnownNumber known = getKnownScalar(kernel, i);
+      scalar.atMost = known.atMost;
+      scalar.low = std::max(scalar.low, known.least);
+      scalar.high = std::min(scalar.high, known.most.value_or(scalar.high));
       choices.push_back(scalar);
       continue;
     }

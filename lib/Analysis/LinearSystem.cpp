@@ -63,7 +63,11 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   // Definitions imply the ranges of what they define. Sizes have no end here,
   // so that an element has one where a row or a quotient has one, unless it
   // keeps sums from wrapping around.
-  if (variable.kind == Variable::Grid || variable.kind == Variable::Derived) {
+  bool isDefined = variable.kind == Variable::Loop
+                       ? !variable.definition.isAlways()
+                       : variable.kind == Variable::Grid ||
+                             variable.kind == Variable::Derived;
+  if (isDefined) {
     restrict(variable.definition, instance);
     return column;
   }

@@ -7,9 +7,12 @@
 
 #include "lib/Analysis/Prover.h"
 
+#include "dialect/KnownNumbers.h"
 #include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Analysis/Counterexample.h"
+#include "lib/Analysis/JoinStores.h"
+#include "lib/Analysis/SplitIndices.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -54,12 +57,17 @@ static bool isOfSegment(const RowAccess &access) {
 
 void Prover::assumeAccess(LinearSystem &system, const RowAccess &access,
                           unsigned instance) {
+  assumeAccess(system, access, access.condition, instance);
+}
+
+void Prover::assumeAccess(LinearSystem &system, const RowAccess &access,
+                          const Condition &condition, unsigned instance) {
   ArrayRef<Var> grid = model.getGridIndices();
   for (Var var : isOfSegment(access) ? grid.take_front(1) : grid)
     (void)system.getColumn(var, instance);
   for (Var var : access.loops)
     (void)system.getColumn(var, instance);
-  system.restrict(access.condition, instance);
+  system.restrict(condition, instance);
   if (instance == 0)
     system.restrict(model.getLaunchCheck());
 }
@@ -95,7 +103,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
     if (!isBelow)
       wrong.add(outside.getForm(size), -1);
     outside.restrict(wrong);
-    assumeAccess(outside, access, 0);
+    assumeAccess(outside, access, access.executes, 0);
     std::optional<bool> none = isEmpty(outside);
     if (none == true)
       continue;
@@ -116,23 +124,17 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   return answer;
 }
 
-/// True if the slice of a row is of elements that it has: the verifier compares
-/// it with a size that is known, as a name in upper case is where the kernel is
-/// compiled.
-static bool isOfKnownRow(const MemoryAccess &access) {
-  int64_t rank = cast<MemRefType>(access.memref.getType()).getRank();
-  DimAttr dim = getArgumentDim(access.memref, rank - 1);
-  return dim.isBound() || llvm::isUpper(dim.getName().front());
-}
-
 Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // A member is of all groups there are.
-  bool isInside = access.access.slice
-                      ? isOfKnownRow(access.access)
-                      : access.access.member && !access.access.group;
+  // The verifier compares a slice with a size that is compiled for. A member is
+  // of all groups there are.
+  unsigned last = access.access.indices.size();
+  bool isInside =
+      access.access.slice
+          ? !getKnownSize(kernel, answer.argument, last).isOfLaunch()
+          : access.access.member && !access.access.group;
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
-    if (isInside && dim == access.access.indices.size())
+    if (isInside && dim == last)
       continue;
     Answer one = askIndex(access, dim);
     bool isTrusted =
@@ -169,21 +171,57 @@ bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
   });
 }
 
+static bool isSplit(ArrayRef<SplitIndex> splits, unsigned position) {
+  return llvm::any_of(
+      splits, [&](const SplitIndex &split) { return split.has(position); });
+}
+
+/// In place of a quotient and its remainder, the dividends are equal.
+void Prover::restrictElement(LinearSystem &pair, const RowAccess &a,
+                             const RowAccess &b) {
+  SmallVector<SplitIndex, 1> equal;
+  for (const SplitIndex &x : findSplitIndices(model, a.access))
+    for (const SplitIndex &y : findSplitIndices(model, b.access))
+      if (haveEqualDividends(x, y)) {
+        pair.restrict(
+            pair.getForm(x.dividend, 0).add(pair.getForm(y.dividend, 1), -1),
+            /*isEquality=*/true);
+        equal.push_back(x);
+      }
+  size_t shared = std::min(a.indices.size(), b.indices.size());
+  for (size_t position = 0; position < shared; ++position)
+    if (!isSplit(equal, position))
+      pair.restrict(pair.getForm(a.indices[position], 0)
+                        .add(pair.getForm(b.indices[position], 1), -1),
+                    /*isEquality=*/true);
+}
+
+void Prover::restrictSigns(LinearSystem &pair, const RowAccess &a) {
+  SmallVector<SplitIndex, 1> splits = findSplitIndices(model, a.access);
+  for (const SplitIndex &split : splits)
+    if (split.keepsSign)
+      pair.restrict(pair.getForm(split.dividend, 0));
+  for (auto [position, index] : llvm::enumerate(a.indices))
+    if (!isSplit(splits, position))
+      pair.restrict(pair.getForm(index, 0));
+}
+
 /// Row 0 of `a` and row 1 of `b` at one element.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
   LinearSystem pair(model);
-  for (auto [x, y] : llvm::zip(a.indices, b.indices))
-    pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
-                  /*isEquality=*/true);
+  restrictElement(pair, a, b);
   assumeAccess(pair, a, 0);
   assumeAccess(pair, b, 1);
   return pair;
 }
 
 void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
+  restrictSigns(pair, a);
+  SmallVector<SplitIndex, 1> splits = findSplitIndices(model, a.access);
   for (auto [dim, index] : llvm::enumerate(a.indices)) {
+    if (isSplit(splits, dim))
+      continue;
     Form form = pair.getForm(index, 0);
-    pair.restrict(form);
     Form room = pair.getForm(model.getSize(a.access.getArgNumber(), dim));
     room.constant -= 1;
     pair.restrict(room.add(form, -1));
@@ -287,8 +325,7 @@ Answer Prover::proveOneWriter(unsigned argument) {
   SmallVector<const RowAccess *> stores = accessesOf(argument, true);
   for (auto [i, a] : llvm::enumerate(stores))
     for (const RowAccess *b : ArrayRef(stores).drop_front(i))
-      if (Value value = getUniformValue(a->access.op);
-          !value || value != getUniformValue(b->access.op))
+      if (!writeOneNumber(a->access, b->access))
         answer = worse(answer, meet(Question::OneWriter, argument, *a, *b));
   return answer;
 }
@@ -331,12 +368,13 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
                   [&](const RowAccess *store) {
                     return isBefore(store->access.op, load->access.op);
                   });
+    std::vector<RowAccess> joined = joinStores(model, earlier);
     SmallVector<Form> element;
     LinearSystem cases = makeElements(model, kernel, argument, element);
     assumeAccess(cases, *load, 0);
     placeElement(cases, *load, element);
     std::optional<PresburgerSet> missed =
-        subtractStores(cases, element, load->loops, earlier);
+        subtractStores(cases, element, load->loops, pointersTo(joined));
     if (!missed)
       return makeUnknown(Question::WrittenFirst, argument, load,
                          "too many cases to look at");
@@ -510,6 +548,8 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
   };
   for (const Linear &index : access.indices)
     add(index);
+  for (const SplitIndex &index : findSplitIndices(model, access.access))
+    add(index.dividend);
   SmallVector<Var, 2> entries;
   for (size_t i = 0; i < used.size(); ++i) {
     const Variable &variable = model[used[i]];
@@ -590,9 +630,7 @@ std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
     return describePromises(promises);
   if (kernel.getBody().getOps<DistinctOp>().empty())
     return std::nullopt;
-  // Elsewhere nothing is accessed: bounds guards see to it.
-  for (const Linear &index : a.indices)
-    pair.restrict(pair.getForm(index, 0));
+  restrictSigns(pair, a);
   for (Var x : findEntries(a, /*isPromised=*/true))
     for (Var y : findEntries(b, /*isPromised=*/true))
       if (areApart(pair, x, y)) {

@@ -70,16 +70,24 @@ private:
                       const RowAccess &b, const LinearSystem &pair);
   /// True if there is no point; none where that, or all so far, is too much.
   std::optional<bool> isEmpty(const LinearSystem &system);
-  /// Restricts the pair to elements that there are: elsewhere nothing is
-  /// accessed, bounds guards see to it.
-  void restrictInside(LinearSystem &pair, const RowAccess &a);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b);
+  /// Restricts the pair to one element.
+  void restrictElement(LinearSystem &pair, const RowAccess &a,
+                       const RowAccess &b);
+  /// Restricts the pair to indices of at least 0: elsewhere nothing is
+  /// accessed, bounds guards see to it.
+  void restrictSigns(LinearSystem &pair, const RowAccess &a);
+  /// Restricts the pair to elements that there are, likewise.
+  void restrictInside(LinearSystem &pair, const RowAccess &a);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b,
                         unsigned position, bool isAscending, bool isPromised);
 
-  /// Adds what holds where the access happens in row `instance`.
+  /// Adds what holds in row `instance` where the access reads or writes.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     unsigned instance);
+  /// The same under another condition of the access.
+  void assumeAccess(LinearSystem &system, const RowAccess &access,
+                    const Condition &condition, unsigned instance);
   Answer askBounds(const RowAccess &access);
   /// The same of one of its indices.
   Answer askIndex(const RowAccess &access, unsigned dim);

@@ -58,9 +58,11 @@ private:
   Result division(Operation *op, bool isRemainder);
   Result ceilDivision(Operation *op);
   Result floored(arith::SelectOp op);
+  Result iterations(arith::SelectOp op);
   Result shift(Operation *op);
   Result mask(arith::AndIOp op);
   Result extremum(Operation *op, bool isMaximum, bool isUnsigned);
+  Result extremum(const Linear &x, const Linear &y, bool isMaximum);
   Result extend(Operation *op, bool isUnsigned);
 
   RowModel &model;
@@ -260,6 +262,40 @@ std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   return isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
 }
 
+/// How often a loop runs that steps by a constant, as mlafix-define-edge-cases
+/// counts it: floor((upper - lower - 1) / step) + 1 where lower < upper, else
+/// 0.
+std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
+  auto test = op.getCondition().getDefiningOp<arith::CmpIOp>();
+  auto count = op.getTrueValue().getDefiningOp<arith::AddIOp>();
+  if (!test || !count || getInteger(op.getFalseValue()) != 0 ||
+      getInteger(count.getRhs()) != 1)
+    return std::nullopt;
+  Value lower = test.getLhs(), upper = test.getRhs(), further = count.getLhs();
+  if (test.getPredicate() == arith::CmpIPredicate::sgt)
+    std::swap(lower, upper);
+  else if (test.getPredicate() != arith::CmpIPredicate::slt)
+    return std::nullopt;
+  if (auto least = further.getDefiningOp<arith::MinUIOp>();
+      least && getInteger(least.getRhs()) == kMaxI64 - 1)
+    further = least.getLhs();
+  if (auto cast = further.getDefiningOp<arith::IndexCastUIOp>())
+    further = cast.getIn();
+  auto division = further.getDefiningOp<arith::DivUIOp>();
+  std::optional<int64_t> step =
+      division ? getInteger(division.getRhs()) : std::nullopt;
+  Result room = add(model.getValue(upper), model.getValue(lower), -1);
+  Result distance = plus(room, -1);
+  // Neither the distance nor the limit of the count wraps around.
+  if (!step || *step < 2 || !distance ||
+      !(model.getValue(division.getLhs()) == *distance))
+    return std::nullopt;
+  Result floor = plus(quotient(*distance, *step), 1);
+  if (!floor || isNegativeFree(*room))
+    return floor;
+  return extremum(*floor, Linear(), /*isMaximum=*/true);
+}
+
 /// ceil(x / c) = floor((x + c - 1) / c).
 std::optional<Linear> ValueBuilder::ceilDivision(Operation *op) {
   Linear x = operand(op, 0), y = operand(op, 1);
@@ -297,6 +333,11 @@ std::optional<Linear> ValueBuilder::extremum(Operation *op, bool isMaximum,
   Linear x = operand(op, 0), y = operand(op, 1);
   if (isUnsigned && !(isNegativeFree(x) && isNegativeFree(y)))
     return std::nullopt;
+  return extremum(x, y, isMaximum);
+}
+
+std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
+                                             bool isMaximum) {
   Interval a = model.getRange(x), b = model.getRange(y);
   Interval range =
       isMaximum ? Interval{std::max(a.low, b.low), std::max(a.high, b.high)}
@@ -372,6 +413,8 @@ std::optional<Linear> ValueBuilder::build(Operation *op) {
       .Case<arith::SelectOp>([&](auto op) -> Result {
         if (Result floor = floored(op))
           return floor;
+        if (Result count = iterations(op))
+          return count;
         return model.buildChoice(value, op.getCondition(), op.getTrueValue(),
                                  op.getFalseValue());
       })

@@ -7,11 +7,11 @@
 
 #include "lib/Analysis/RowModel.h"
 
+#include "dialect/KnownNumbers.h"
 #include "lib/Analysis/Aliasing.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <limits>
@@ -95,34 +95,22 @@ Var RowModel::addDerived(Value value, Interval range,
   return var;
 }
 
-Var RowModel::addSize(const Twine &name, bool isBound, int64_t most) {
+Var RowModel::addSize(const Twine &name, int64_t least, int64_t most) {
   Variable size;
   size.kind = Variable::Size;
   size.name = name.str();
-  size.range = {isBound ? 1 : 0, most};
+  size.range = {least, most};
   size.isLaunch = true;
   return addVariable(std::move(size));
-}
-
-std::optional<int64_t> mlafix::getFixedSize(KernelOp kernel, StringRef name) {
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
-    for (int64_t dim = 0; type && dim < type.getRank(); ++dim)
-      if (!type.isDynamicDim(dim) &&
-          cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue() == name)
-        return type.getDimSize(dim);
-  }
-  return std::nullopt;
 }
 
 Var RowModel::getNamedSize(StringRef name) {
   auto it = namedSizes.find(name);
   if (it != namedSizes.end())
     return it->second;
-  // mlafix-specialize binds such a name, and those of a product, to 1 at least.
-  bool isBound = llvm::isUpper(name.front()) || name.front() == '(';
+  KnownNumber size = getKnownSize(kernel, name);
   return namedSizes[name] =
-             addSize(name, isBound, kernel.getMostOf(name).value_or(kMaxSize));
+             addSize(name, size.least, size.most.value_or(kMaxSize));
 }
 
 Var RowModel::getPresent(unsigned argument) {
@@ -300,27 +288,36 @@ void RowModel::addSegments(RaggedForallOp grid) {
   rowIndices.push_back(row);
 }
 
+Condition RowModel::isGiven(unsigned argument) {
+  if (!kernel.isArgOptional(argument))
+    return Condition::always();
+  Linear absent = Linear::of(getPresent(argument));
+  absent.constant = -1;
+  return Condition::of(absent, /*isEquality=*/true);
+}
+
 void RowModel::addAccess(const MemoryAccess &access) {
-  RowAccess row = {access, {}, Condition::always(), {}, Condition::always(),
+  RowAccess row = {access,
+                   {},
+                   Condition::always(),
+                   Condition::always(),
+                   {},
+                   Condition::always(),
                    {}};
   for (Value index : access.indices)
     row.indices.push_back(getValue(index));
   addPart(row);
-  auto restrict = [&](const Condition &condition) {
-    if (std::optional<Condition> all = both(row.condition, condition)) {
-      row.condition = std::move(*all);
-      return;
-    }
-    // Too many cases: whether it happens is an unknown.
-    row.condition = Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
-                                  /*isEquality=*/true);
+  auto narrow = [&](const Condition &from, const Condition &condition) {
+    if (std::optional<Condition> all = both(from, condition))
+      return *all;
+    // There are too many cases: an unknown decides.
+    return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
+                         /*isEquality=*/true);
   };
-  unsigned argument = access.getArgNumber();
-  if (kernel.isArgOptional(argument)) {
-    Linear absent = Linear::of(getPresent(argument));
-    absent.constant = -1;
-    restrict(Condition::of(absent, /*isEquality=*/true));
-  }
+  auto restrict = [&](const Condition &condition) {
+    row.executes = narrow(row.executes, condition);
+  };
+  restrict(isGiven(access.getArgNumber()));
   if (access.predicate)
     restrict(getCondition(access.predicate));
   for (Operation *op = access.op, *parent = op->getParentOp();
@@ -329,19 +326,24 @@ void RowModel::addAccess(const MemoryAccess &access) {
     if (auto branch = dyn_cast<scf::IfOp>(parent)) {
       bool isThen = op->getParentRegion() == &branch.getThenRegion();
       restrict(getCondition(branch.getCondition(), isThen));
-    } else if (auto loop = dyn_cast<scf::ForOp>(parent)) {
-      Linear index = getValue(loop.getInductionVar());
-      for (auto [var, coefficient] : index.terms)
-        if (variables[var].kind == Variable::Loop)
-          row.loops.insert(row.loops.begin(), var);
-    } else {
-      // How often it runs, nothing here tells.
-      Linear runs = Linear::of(addUnknown(
-          parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
-      runs.constant = -1;
-      restrict(Condition::of(runs, /*isEquality=*/true));
+      continue;
     }
+    bool isKnown = false;
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      for (auto [var, coefficient] : getValue(loop.getInductionVar()).terms)
+        if (variables[var].kind == Variable::Loop) {
+          row.loops.insert(row.loops.begin(), var);
+          isKnown = true;
+        }
+    if (isKnown)
+      continue;
+    // How often it runs, nothing here tells.
+    Linear runs = Linear::of(addUnknown(
+        parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
+    runs.constant = -1;
+    restrict(Condition::of(runs, /*isEquality=*/true));
   }
+  row.condition = narrow(row.executes, hasSlice(access));
   accesses.push_back(std::move(row));
 }
 
@@ -467,21 +469,20 @@ Linear RowModel::buildArgument(BlockArgument argument) {
     return Linear::of(it->second);
   if (BlockArgument scalar = getKernelArgument(argument)) {
     unsigned index = scalar.getArgNumber();
-    auto bound = kernel.getArgAttrOfType<StringAttr>(index, kAtMostAttr);
+    KnownNumber known = getKnownScalar(kernel, index);
+    bool isBounded = known.most || !known.atMost.empty();
     Linear size;
-    if (bound) {
-      std::optional<int64_t> fixed = getFixedSize(kernel, bound.getValue());
-      size = fixed ? Linear::of(*fixed)
-                   : Linear::of(getNamedSize(bound.getValue()));
-    }
+    if (isBounded)
+      size = known.most ? Linear::of(*known.most)
+                        : Linear::of(getNamedSize(known.atMost));
     auto define = [&](Var var) -> std::optional<Condition> {
-      if (!bound)
+      if (!isBounded)
         return Condition::always();
       return Condition::of(*add(size, Linear::of(var), -1));
     };
     Interval range = getIntegerRange(argument.getType());
-    if (bound)
-      range = {0, std::min(range.high, getRange(size).high)};
+    if (isBounded)
+      range = {known.least, std::min(range.high, getRange(size).high)};
     Var var = addDerived(argument, range, define);
     variables[var].kind = Variable::Scalar;
     variables[var].name = kernel.getArgName(index).str();

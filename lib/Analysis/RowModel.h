@@ -73,6 +73,9 @@ struct Variable {
   bool isLaunch = false;
   /// True if it is an unknown or depends on one.
   bool isUncertain = false;
+  /// Of a loop: true if it runs over the elements of a slice, or over groups,
+  /// within one access: all of them have one condition.
+  bool isOfAccess = false;
 };
 
 /// A comparison of floats by what it says of their relation, a variable that
@@ -88,8 +91,12 @@ struct RowAccess {
   MemoryAccess access;
   /// As many as `access` has, and those of a part (RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
-  /// When it happens, in an iteration of `loops`: predicate, branches, and that
-  /// the argument is there.
+  /// The condition under which the op executes in an iteration of `loops`: its
+  /// predicate, the enclosing branches, and the presence of an optional
+  /// argument.
+  Condition executes;
+  /// The condition under which it accesses memory: it executes, and the row has
+  /// all elements of its slice. Bounds are proved from `executes` alone.
   Condition condition;
   llvm::SmallVector<Var, 2> loops; // from the outermost
   /// The assumptions that precede it in the row's program, and their text in
@@ -97,10 +104,6 @@ struct RowAccess {
   Condition assumed = Condition::always();
   llvm::SmallVector<llvm::StringRef, 1> promises;
 };
-
-/// The size that every argument's dim called `name` has; none where a launch
-/// chooses it.
-std::optional<int64_t> getFixedSize(KernelOp kernel, llvm::StringRef name);
 
 class RowModel {
 public:
@@ -139,6 +142,11 @@ public:
   Var getPresent(unsigned argument);
   Linear getValue(mlir::Value value);
   Condition getCondition(mlir::Value value, bool holds = true);
+  /// The condition that a launch gives the argument.
+  Condition isGiven(unsigned argument);
+  /// The condition that a row has all elements of the slice, if the access is
+  /// of one and a launch decides how long rows are.
+  Condition hasSlice(const MemoryAccess &access);
   /// Of two floats that are not the same value; none for other booleans.
   std::optional<FloatComparison> getFloatComparison(mlir::Value value);
 
@@ -156,7 +164,7 @@ private:
   friend class ValueBuilder;
 
   Var addVariable(Variable variable);
-  Var addSize(const llvm::Twine &name, bool isBound, int64_t most);
+  Var addSize(const llvm::Twine &name, int64_t least, int64_t most);
   /// Of a name, or of a product as arguments have it, "(G K)", of whose factors
   /// nothing is known.
   Var getNamedSize(llvm::StringRef name);

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/KnownNumbers.h"
 #include "lib/Analysis/RowModel.h"
 
 using namespace mlir;
@@ -43,7 +44,7 @@ Linear RowModel::getSize(unsigned argument, unsigned dim) {
   if (it != otherSizes.end())
     return Linear::of(it->second);
   Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
-                    /*isBound=*/false, kMaxSize);
+                    /*least=*/0, kMaxSize);
   otherSizes[{argument, dim}] = var;
   return Linear::of(var);
 }
@@ -65,6 +66,7 @@ Var RowModel::getGroupIndex(DimAttr product, unsigned argument) {
       });
   variables[var].kind = Variable::Loop;
   variables[var].isLaunch = false;
+  variables[var].isOfAccess = true;
   variables[var].name = "group";
   return groupIndices[product] = var;
 }
@@ -85,8 +87,17 @@ Var RowModel::getSliceIndex(RowSlice slice) {
       });
   variables[var].kind = Variable::Loop;
   variables[var].isLaunch = false;
+  variables[var].isOfAccess = true;
   variables[var].name = "element";
   return sliceIndices[{slice.begin, slice.end}] = var;
+}
+
+Condition RowModel::hasSlice(const MemoryAccess &access) {
+  unsigned argument = access.getArgNumber(), last = access.indices.size();
+  if (!access.slice || !getKnownSize(kernel, argument, last).isOfLaunch())
+    return Condition::always();
+  return Condition::of(
+      *add(getSize(argument, last), Linear::of(access.slice->end), -1));
 }
 
 void RowModel::addPart(RowAccess &row) {

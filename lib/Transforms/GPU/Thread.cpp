@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/Thread.h"
+
+#include "dialect/KnownNumbers.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
@@ -13,7 +15,6 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -100,9 +101,8 @@ Value GridRows::buildReciprocal(unsigned extent) {
   if (!argument || !dim.getConstantIndex())
     return {};
   auto kernel = forall->getParentOfType<KernelOp>();
-  ArrayAttr names = kernel.getArgDims(argument.getArgNumber());
-  auto name = cast<StringAttr>(names[*dim.getConstantIndex()]).getValue();
-  if (name.empty() || !llvm::isUpper(name.front()))
+  if (!getKnownSize(kernel, argument.getArgNumber(), *dim.getConstantIndex())
+           .isOpenName())
     return {};
   return SizeReciprocalOp::create(b, forall.getLoc(), b.getI64Type(),
                                   dim.getSource(), *dim.getConstantIndex());

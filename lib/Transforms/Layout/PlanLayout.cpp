@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "dialect/KnownNumbers.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/Layout/BoundedRows.h"
@@ -39,14 +40,6 @@ using namespace mlafix;
 //===----------------------------------------------------------------------===//
 // Code versions
 //===----------------------------------------------------------------------===//
-
-/// True if dim `dim` of an argument has the name of one to compile for, and is
-/// left to the launch all the same.
-static bool isOpenDim(KernelOp kernel, unsigned arg, unsigned dim) {
-  auto name = cast<StringAttr>(kernel.getArgDims(arg)[dim]).getValue();
-  return cast<MemRefType>(kernel.getArgumentTypes()[arg]).isDynamicDim(dim) &&
-         !name.empty() && llvm::isUpper(name.front());
-}
 
 /// The type of a tensor whose rows follow each other without gaps, where its
 /// sizes say how far apart they then are: outside of a dim of unknown size,
@@ -123,7 +116,7 @@ static void makeDense(KernelOp version, const RowShape &shape) {
     for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
          ++dim)
       if (ShapedType::isDynamic(wanted[dim]) &&
-          isOpenDim(version, index, dim + 1) &&
+          getKnownSize(version, index, dim + 1).isOpenName() &&
           !ShapedType::isDynamic(wanted[dim + 1]))
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Packed,
                                         /*args=*/{static_cast<int64_t>(index)},
