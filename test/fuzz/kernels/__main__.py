@@ -35,7 +35,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=120, help="seconds for one kernel")
     parser.add_argument("--shrink", action="store_true", help="make failing kernels small: one of each kind")
     parser.add_argument("--save", type=Path, help="a folder for failing kernels")
-    parser.add_argument("--plant", help="spoil one operation of each kernel's source: which (see plant.py)")
+    parser.add_argument("--plant", help="spoil one operation of each kernel's source: which (see plant.py); with --power several, between commas")
+    parser.add_argument("--power", type=int, help="plant each kind of fault in so many kernels: a table of those that are seen")
     parser.add_argument("--list", action="store_true", help="print the source of --seed or --case, and run nothing")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -89,6 +90,20 @@ def _many(options: argparse.Namespace) -> int:
     return 1 if report.failures else 0
 
 
+def _power(options: argparse.Namespace) -> int:
+    import plant
+    from power import measure
+
+    begin = time.monotonic()
+
+    def late() -> bool:
+        return options.seconds is not None and time.monotonic() - begin > options.seconds
+
+    kinds = options.plant.split(",") if options.plant else plant.KINDS
+    print(measure(options.power, kinds, options.jobs, options.device, late, options.limit).table())
+    return 0
+
+
 def _cover(seeds: Sequence[int]) -> list[int]:
     """The seeds, in order, whose kernels have a word that those before have not."""
     from generate import generate
@@ -132,6 +147,8 @@ def main() -> int:
         from shrink import replay
 
         return replay(options)
+    if options.power:
+        return _power(options)
     if options.seed is None and options.seeds is None:
         print("expected --seed, --seeds or --case, got none", file=sys.stderr)
         return 2

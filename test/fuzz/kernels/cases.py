@@ -10,8 +10,8 @@ from typing import Any
 import syntax
 from syntax import Case, Node, Type, lit, name
 
-_NAMES = {name_: getattr(syntax, name_) for name_ in ("Assign", "Call", "Case", "Each", "Exchange", "For", "Grid", "If", "Inline", "Kernel",
-                                                     "Layout", "Node", "Scalar", "Store", "StoreState", "Tensor", "Type")}  # fmt: skip
+_NAMES = {name_: getattr(syntax, name_) for name_ in ("Assign", "Call", "Case", "Each", "Assume", "Distinct", "Exchange", "For", "Grid", "If", "Inline", "Kernel",
+                                                     "Layout", "Node", "Print", "Scalar", "Store", "StoreState", "Tensor", "Type")}  # fmt: skip
 _TYPES = {getattr(syntax, name_): name_ for name_ in ("F32", "I32", "I64", "INDEX", "BOOL")}
 _WIDTH = 120
 

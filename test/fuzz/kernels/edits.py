@@ -8,6 +8,7 @@ from typing import Any
 
 from syntax import (
     Assign,
+    Assume,
     Call,
     Case,
     Each,
@@ -16,6 +17,7 @@ from syntax import (
     Kernel,
     Layout,
     Node,
+    Print,
     Store,
     StoreState,
     Type,
@@ -34,7 +36,7 @@ Edit = Callable[[Case], bool]
 
 
 def _all_blocks(kernel: Kernel) -> list[list[Any]]:
-    found = [kernel.body, *(inline.body for inline in kernel.inlines)]
+    found = [kernel.body, *(inline.body for inline in kernel.inlines), kernel.promises]
     for block in found:  # grows while it is walked
         for statement in block:
             found.extend(blocks(statement))
@@ -63,8 +65,10 @@ def _statement_slots(s: Any) -> list[tuple[Any, Any]]:
         return [(s, "value"), *([(s, "where")] if s.where else [])]
     if isinstance(s, StoreState):
         return [(s, "state"), *([(s, "where")] if s.where else []), *([(s, "scale")] if s.scale else [])]
-    if isinstance(s, If):
+    if isinstance(s, (If, Assume)):
         return [(s, "condition")]
+    if isinstance(s, Print):
+        return [(s.values, i) for i in range(len(s.values))]
     if isinstance(s, For):
         return [(s, "lower"), (s, "upper")]
     return []
@@ -232,6 +236,8 @@ def _edits_of_call(i: int, call: Call, kernel: Kernel) -> Iterator[Edit]:
         if dtype not in ("f32", "i64"):
             yield change(dtypes={**call.dtypes, variable: "i64" if dtype == "i32" else "f32"})
     for tensor, kind in call.kinds.items():
+        if kind == "distinct":
+            continue
         for simpler in ("one", "whole") if kind not in ("counts", "any", "zero") else ("zero",):
             if kind != simpler and kind not in ("one", "zero"):
                 yield change(kinds={**call.kinds, tensor: simpler})
@@ -283,6 +289,7 @@ def tidy(case: Case) -> None:
     dims = {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
     dims |= {n.attrs["dim"] for n in nodes if n.op == "shape" and "dim" in n.attrs}
     dims |= {n.type.dim for n in nodes if n.op in ("identity", "sink", "splat", "make_state")}
+    kernel.promises = [p for p in kernel.promises if isinstance(p, Assume) or p.table in names]
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
     products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}
     dims |= products | {factors(product)[0] for product in products}  # a call finds the other factor

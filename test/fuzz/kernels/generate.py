@@ -6,14 +6,18 @@ import random
 from typing import Any
 
 from generate_calls import LONG, calls
-from generate_statements import Statements
+from generate_reach import Reach
 from syntax import (
     BOOL,
     F32,
     I32,
+    I64,
     INDEX,
     Assign,
+    Assume,
+    Call,
     Case,
+    Distinct,
     Exchange,
     For,
     Grid,
@@ -23,7 +27,9 @@ from syntax import (
     Store,
     StoreState,
     Tensor,
+    Type,
     all_statements,
+    factors,
     is_bounded,
     lit,
     name,
@@ -35,10 +41,11 @@ _SIZES = {1: 2, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 2
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
 # The last ones are longer than a lane keeps, which is done to few rows (_sizes of generate_calls.py).
 _LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 65544: 1, 128256: 1, 151936: 0.5, 262145: 0.5}
-_LARGE_RATE = 0.015
+_LARGE_RATE = 0.03
+_IN_MEMORY = [65536, 65537, 65537, 100000, 131072, 131072]  # bounds of dims whose rows are no values but memory, however short they are
 
 
-class Generator(Statements):
+class Generator(Reach):
     """Draws one kernel."""
 
     def __init__(self, seed: int) -> None:
@@ -63,12 +70,22 @@ class Generator(Statements):
             self.inline_functions.append(self.inline(number))
         large = any(size > 300 for size in self.fixed_sizes.values())
         sends = self.sends() if not large and not self.segment_index and self.chance(0.05) else []
-        body = sends + self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
+        seen = {v: of for v, of in self.variables.items() if v.startswith("v")}
+        in_memory = [dim for dim in self.row_dims if not factors(dim) and parse_dim(dim)[1] is None and self.most(dim) >= LONG]
+        body = self.reuse(1, self.pick(in_memory)) if in_memory and self.chance(0.7) else []
+        body += self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
         for _ in range(self.weighted({1: 5, 2: 3, 3: 1})):
             body.append(self.write(self.weighted({"Out": 4, "InOut": 1.5}) if not self.partial else "InOut", BOOL if self.chance(0.6) else None))
+        body = sends + self.reach(body, seen, large)
         kernel = Kernel(self.tensors, self.scalars, self.grid(), body, self.inline_functions)
+        called = {node.attrs["function"] for node in kernel.nodes() if node.op == "call"}
+        kernel.inlines = [function for function in kernel.inlines if function.name in called]
+        kernel.promises = [Distinct(table) for table in self.distinct]
         self.finish(kernel)
-        return Case(kernel, calls(kernel, self.rng, self.fixed_sizes, self.pairs))
+        made = calls(kernel, self.rng, self.fixed_sizes, self.pairs)
+        for _ in range(self.weighted({0: 5, 1: 2, 2: 1})):
+            self.promise(kernel, made)
+        return Case(kernel, made)
 
     def choose_dims(self) -> None:
         sizes = _LARGE if self.chance(_LARGE_RATE) else _SIZES
@@ -79,10 +96,11 @@ class Generator(Statements):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
-        if self.chance(0.3):
+        if self.chance(0.35):
             self.choose_product()
-        if self.chance(0.12):
-            self.row_dims.append(f"r<={self.pick([1, 2, 7, 8, 32, 33, 40, 100, 128, 300, 600, 2500])}")
+        if self.chance(0.2):
+            bound = self.pick([1, 2, 7, 8, 32, 33, 40, 100, 128, 300, 600, 2500, *_IN_MEMORY])
+            self.row_dims.append(f"r<={bound}")
         self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
         self.fixed_sizes["K"] = self.rng.randint(1, 9)
         self.fixed_sizes["H"] = self.rng.randint(1, 6)
@@ -139,12 +157,22 @@ class Generator(Statements):
                 outer = self.variables, self.within, self.row_dims
                 self.variables, self.within, self.in_where = {"b": INDEX}, {"b": {"b"}}, True
                 self.row_dims = []
-                where = self.expression(BOOL, 2)
+                where = self.chosen() if self.chance(0.85) else self.expression(BOOL, 2)
                 self.variables, self.within, self.row_dims = outer
                 self.in_where = False
                 # An inline function knows no tensors but those that it is given.
                 inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
+
+    def chosen(self) -> Node:
+        """A predicate of segments that holds for some."""
+        if self.chance(0.4):
+            odd = Node("binary", INDEX, [name("b", INDEX), lit(1, INDEX)], {"name": "and"})
+            return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": [self.pick(["eq", "ne", "le"])]})
+        tensor = self.add_tensor(self.pick(["i32", "i64", "f32"]), ["b"])
+        of = F32 if tensor.dtype == "f32" else I32 if tensor.dtype == "i32" else I64
+        return Node("compare", BOOL, [Node("load", of, [name("b", INDEX)], {"tensor": tensor.name}), lit(1.0 if of == F32 else self.rng.randint(-1, 5), of)],
+                    {"ops": [self.pick(["lt", "le", "gt"])]})  # fmt: skip
 
     # -- Ranks that store to each other -----------------------------------------------------------------------------------
 
@@ -169,6 +197,28 @@ class Generator(Statements):
         seen = Node("load", type, [lit(0, INDEX), name(half, INDEX), lit(self.rng.randrange(3), INDEX), *own], {"tensor": self.sent})
         self.variables[got] = type
         return [Assign([half], [Node("turn", INDEX)]), For(to, lit(0, INDEX), ranks, 1, [send], 1), Exchange(), Assign([got], [seen])]
+
+    # -- Promises ----------------------------------------------------------------------------------------------------
+
+    def promise(self, kernel: Kernel, made: list[Call]) -> None:
+        """A promise before the grid that holds for all calls."""
+        given = {d for t in kernel.tensors if not t.optional for d in t.dims if not factors(d) and "=" not in d and d[0].islower() and d != "b1"}
+        bound = {dim for call in made for dim in call.bound}
+        found = [(Node("shape", INDEX, [], {"dim": parse_dim(d)[0]}), [call.sizes[parse_dim(d)[0]] for call in made]) for d in sorted(given) if parse_dim(d)[0] not in bound]
+        found += [(name(s.name, Type("scalar", s.dtype)), [int(call.scalars[s.name]) for call in made])
+                  for s in kernel.scalars if s.dtype in ("index", "i32", "i64") and not s.from_tensor]  # fmt: skip
+        if not found:
+            return
+        value, numbers = self.pick(found)
+        least, most = min(numbers), max(numbers)
+        how = self.weighted({"least": 2, "most": 2, "remainder": 1})
+        if how == "remainder" and least % 2 == most % 2 and all(n % 2 == least % 2 for n in numbers):
+            value, op, end = Node("binary", value.type, [value, lit(2, value.type)], {"name": "mod"}), "eq", least % 2
+        elif how == "most":
+            op, end = self.pick([("le", most), ("lt", most + 1)]) if most < 2**31 - 1 else ("le", most)
+        else:
+            op, end = self.pick([("ge", least), ("gt", least - 1)]) if least > -(2**31) else ("ge", least)
+        kernel.promises.append(Assume(Node("compare", BOOL, [value, lit(end, value.type)], {"ops": [op]})))
 
     # -- What all of it needs ----------------------------------------------------------------------------------------
 

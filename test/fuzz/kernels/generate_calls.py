@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from contents import segments
 from rows import accesses, written
 from syntax import (
     FLOATS,
@@ -13,6 +14,7 @@ from syntax import (
     MOST_LISTED,
     STORED,
     Call,
+    Distinct,
     Each,
     Kernel,
     Layout,
@@ -32,6 +34,8 @@ FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
 _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
 
 
+_CALLS = 4
+_TRIES = 8
 # Elements of a row of which a call has few.
 LONG = 60000
 
@@ -45,31 +49,51 @@ def _sliced(kernel: Kernel, dim: str) -> int:
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
-    """Two calls that one compiled kernel serves: an ordinary one, and one with other sizes and layouts."""
+    """Calls that one compiled kernel serves: an ordinary one, and others with other sizes and layouts. Few have no rows."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
-    absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.5]
+    absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.3]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
+    held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # other ones would be another code
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
-    moved = _moved_rows(kernel)
-    for number in range(2):
-        call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), turn=turn)
-        if made and bound:
-            call.sizes = dict(made[0].sizes)
+    for number in range(_CALLS):
+        for _ in range(_TRIES):
+            call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
+            if made and bound:
+                call.sizes = dict(made[0].sizes)
+            call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
+            if _has_rows(kernel, call) or rng.random() < 0.1:
+                break
         call.bound = [dim for dim in call.bound if call.sizes.get(dim, 0) >= _sliced(kernel, dim)]
-        call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
-        call.held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
-        if number or rng.random() < 0.3:
-            call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu" and not (t.of_ranks and t.access == "InOut")}
-        if rng.random() < 0.5:
-            found = _aliases(kernel, call, rng)
-            call.aliases = {w: r for w, r in found.items() if r not in call.layouts or not call.layouts[r].broadcast}
-        call.kinds = {t.name: _kind(t, rng) for t in kernel.tensors}
-        for out, lse in pairs:
-            call.kinds[lse] = "lse"
+        _arrange(kernel, call, rng, bool(number), pairs)
         made.append(call)
     return made
+
+
+def _has_rows(kernel: Kernel, call: Call) -> bool:
+    """True if the grid has rows, whatever a predicate of segments says."""
+    extents = [extent if isinstance(extent, int) else call.scalars[extent[1]] if isinstance(extent, tuple) else call.sizes.get(extent, 1)
+               for extent in (kernel.grid.extents[1:] if kernel.grid.segments else kernel.grid.extents)]  # fmt: skip
+    if not kernel.grid.segments:
+        return all(extent > 0 for extent in extents)
+    starts = [int(start) for start in segments(call)]
+    return all(extent > 0 for extent in extents) and any(0 <= start < end <= extents[0] for start, end in zip(starts, starts[1:]))
+
+
+def _arrange(kernel: Kernel, call: Call, rng: random.Random, is_other: bool, pairs: list[tuple[str, str]]) -> None:
+    """Says how a call passes its arguments, and what they hold."""
+    distinct = {promise.table for promise in kernel.promises if isinstance(promise, Distinct)}
+    call.kinds = {t.name: "distinct" if t.name in distinct else _kind(t, rng) for t in kernel.tensors}
+    call.kinds |= {lse: "lse" for _, lse in pairs}
+    if is_other or rng.random() < 0.3:
+        moved = _moved_rows(kernel)
+        call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu" and not (t.of_ranks and t.access == "InOut")}
+    for table in distinct & set(call.layouts):
+        call.layouts[table].broadcast = []
+    if rng.random() < 0.5:
+        found = _aliases(kernel, call, rng)
+        call.aliases = {w: r for w, r in found.items() if r not in call.layouts or not call.layouts[r].broadcast}
 
 
 def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[str, int]:
@@ -80,8 +104,9 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     while sizes["n"] * sizes["c"] * sizes["H"] > 30:
         sizes["n"], sizes["c"] = max(sizes["n"] // 2, 1), max(sizes["c"] - 1, 1)
     sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
-    sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
+    sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.2, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
+    sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     for bound in {bound_of(dim) for tensor in kernel.tensors for dim in tensor.dims if is_bounded(dim)}:
         # Around the bounds of code versions for shorter rows, too; longer rows take their time.
@@ -99,7 +124,7 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
 def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
     if scalar.name.startswith("count_"):
         dim = {"t": "n", "h": "H", "j": "c"}[scalar.name[-1]]
-        return rng.randint(0, call.sizes.get(dim, 3))
+        return rng.randint(0, call.sizes.get(dim, 3)) if rng.random() < 0.5 else call.sizes.get(dim, 3)
     if scalar.at_most:
         return rng.randint(0, call.sizes[scalar.at_most])
     if scalar.dtype == "bool":
@@ -108,7 +133,7 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
         special = [float("nan"), float("inf"), float("-inf"), -0.0, 1e30, 2.0**-149]
         return rng.choice(special) if rng.random() < 0.12 else rng.choice([rng.uniform(-4, 4), 1.0, 0.0, 2.0, -3.0])
     top = 2**31 - 1 if scalar.dtype == "i32" or scalar.from_tensor else 2**63 - 1
-    return rng.choice([top, -top - 1, top // 3]) if rng.random() < 0.08 else rng.randint(-5, 9)
+    return rng.choice([top, -top - 1, top // 3]) if rng.random() < 0.08 else rng.randint(-5, 9) if rng.random() < 0.5 else rng.randint(0, 3)
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
@@ -172,7 +197,7 @@ def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     found: dict[str, str] = {}
     for w in kernel.tensors:
         for r in kernel.tensors:
-            if (w.name in stored and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
+            if (w.name in stored and r.access == "In" and not r.listed and call.kinds.get(r.name) != "distinct" and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
                     and w.dims == r.dims and w.tiles == r.tiles and r.name in spelled and spelled[w.name] == spelled[r.name]
                     and len(spelled[w.name]) == 1 and "?" not in min(spelled[w.name])
                     and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip

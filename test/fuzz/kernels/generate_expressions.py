@@ -36,10 +36,10 @@ class Expressions(Loads):
             return lit(rng.random() < 0.5, type)
         if type.dtype == "f32":
             if self.chance(0.04):
-                spelled, value = self.pick([("HALF", 0.5), ("math.pi", math.pi), ("math.inf", math.inf)])
+                spelled, value = self.pick([("HALF", 0.5), ("math.pi", math.pi), *([("math.inf", math.inf)] if self.chance(0.3) else [])])
                 return lit(value, type, spelled)
-            value = self.weighted({rng.uniform(-8, 8): 4, float(rng.randint(-4, 4)): 4, self.pick([0.0, -0.0]): 1, 1.0: 1, 0.5: 1, 1e30: 0.15,
-                                   -3e38: 0.15, 1e-40: 0.15, math.inf: 0.25, -math.inf: 0.25, math.nan: 0.2, 2.0**-126: 0.1, 1e-3: 0.3})  # fmt: skip
+            value = self.weighted({rng.uniform(-8, 8): 4, float(rng.randint(-4, 4)): 4, self.pick([0.0, -0.0]): 1, 1.0: 1, 0.5: 1, 1e30: 0.08,
+                                   -3e38: 0.08, 1e-40: 0.08, math.inf: 0.1, -math.inf: 0.1, math.nan: 0.06, 2.0**-126: 0.08, 1e-3: 0.3})  # fmt: skip
             return lit(float(np.float32(value)), type)
         if type.dtype == "i32" and self.chance(0.04):
             return lit(5, type, "LIMIT")
@@ -61,7 +61,7 @@ class Expressions(Loads):
             return known or self.splat(type) if self.pure else self.load(type, 0)
         if type.dtype in ("i8", "u8", "M"):
             return self.load(type, 0)
-        if self.chance(0.3) or self.pure:
+        if self.chance(0.3 if type != BOOL else 0.02) or self.pure:
             return known if known is not None and self.chance(0.5) else self.literal(type)
         if self.chance(0.25) and not self.in_where or type.dtype == "index":
             return self.argument(type)
@@ -95,7 +95,7 @@ class Expressions(Loads):
             return self.state(type, depth)
         if depth <= 0 or self.chance(0.15):
             return self.leaf(type)
-        if self.inline_functions and not self.pure and self.chance(0.08):
+        if self.inline_functions and not self.pure and self.chance(0.15):
             call = self.inline_call(type, depth)
             if call is not None:
                 return call
@@ -135,6 +135,8 @@ class Expressions(Loads):
             found = self.leaf_name(type)
             if found is not None:
                 return found
+            if type.kind == "scalar" and not self.pure and type.dtype not in ("index", "bool") and self.chance(0.7):
+                return self.load(type, 0)
             return Node("convert", type, [node]) if type.kind == "scalar" else node
         return node
 
@@ -153,13 +155,13 @@ class Expressions(Loads):
 
     def make_float(self, type: Type, depth: int) -> Node:
         options = {"add": 3, "sub": 3, "mul": 3, "div": 1.2, "min": 1, "max": 1, "neg": 0.8, "abs": 0.6, "fma": 0.8, "copysign": 0.4,
-                   "function": 1.6, "choice": 1.2, "convert": 0.8, "load": 2.0}  # fmt: skip
+                   "function": 3.0, "choice": 1.2, "convert": 0.8, "load": 2.0}  # fmt: skip
         if type.kind == "row":
             options["splat"] = 0.5
         elif self.row_dims and not self.pure and not self.in_where:
-            options |= {"reduce": 2.0, "lse_of": 0.2, "top": 0.3}
+            options |= {"reduce": 2.5, "lse_of": 0.4, "top": 0.4}
         if type.kind == "row" and not self.pure and not self.in_where:
-            options |= {"scan": 0.8} | ({} if is_bounded(type.dim) else {"payload": 0.3}) | ({"swap": 0.8} if self.blocks(type.dim) else {})
+            options |= {"scan": 0.8} | ({} if is_bounded(type.dim) else {"payload": 0.6}) | ({"swap": 0.8} if self.blocks(type.dim) else {})
         options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
@@ -183,7 +185,7 @@ class Expressions(Loads):
         if how == "reduce":
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
         if how == "along":
-            if self.chance(0.15):
+            if self.chance(0.3):
                 return self.top(type, "f32", 0, depth)
             return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
         if how == "top":
@@ -239,9 +241,9 @@ class Expressions(Loads):
         if type in (I32, I64) and self.row_dims and not self.pure and not self.in_where:
             options["reduce"] = 0.8
         if type == I32 and self.row_dims and not self.pure and not self.in_where:
-            options |= {"index": 0.6, "top": 0.4}
+            options |= {"index": 1.2, "top": 0.5}
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
-            options["iota"] = 0.8
+            options["iota"] = 1.2
             options |= {} if self.in_where else {"scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
             options |= self.of_groups(type, 1.5)
         how = self.weighted(options)
@@ -258,7 +260,7 @@ class Expressions(Loads):
             of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
             return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
         if how == "along":
-            if self.chance(0.15):
+            if self.chance(0.3):
                 return self.top(type, "i32", self.rng.randrange(2), depth)
             if self.chance(0.5):
                 return self.reduce_groups(type, self.pick(["f32", "i32"]), ["argmax", "argmin"], depth)
@@ -303,7 +305,7 @@ class Expressions(Loads):
         if not self.pure and any(t.optional for t in self.tensors):
             options["present"] = 1
         if type.kind == "scalar" and self.row_dims and not self.pure and not self.in_where:
-            options["reduce"] = 0.5
+            options["reduce"] = 1.0
         options |= self.of_groups(type, 1.0)
         how = self.weighted(options)
         if how == "reduce":

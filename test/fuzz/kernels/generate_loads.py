@@ -66,6 +66,8 @@ class Loads:
         self.indexing = 0  # indices that the one at hand is inside of
         self.writes: dict[str, list[Node]] = {}  # written tensors: the indices of their elements that this row owns
         self.pairs: list[tuple[str, str]] = []  # payloads and lses
+        self.single: set[str] = set()  # inputs that no other statement reads
+        self.distinct: list[str] = []  # tables of distinct entries
         self.pure = False  # inside an inline function: no tensors, no grid
         self.in_where = False  # in a grid's predicate: scalars only
         self.inline_functions: list[Any] = []
@@ -165,7 +167,7 @@ class Loads:
         """A tensor that is read; `has_halves`: whether two of its elements may share a byte."""
         has_halves &= bool(row_dim)
         usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
-                  and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu"]  # fmt: skip
+                  and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu" and t.name not in self.single]  # fmt: skip
         if self.in_where:  # there may be no rows, though there are segments
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
@@ -307,7 +309,7 @@ class Loads:
         nodes, guard = (list(self.writes[own.name]), None) if own else self.place(tensor, True, depth)
         size = math.prod(int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(type.dim) or [type.dim])
         size = bound_of(type.dim) if is_bounded(type.dim) else size
-        first = self.pick([0, size // 2, max(size - 8, 0), self.rng.randint(0, size)])
+        first = self.pick([0, 0, min(1, size), size // 2, max(size - 8, 0), self.rng.randint(0, size)])
         attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
         if self.chance(0.5):
             attrs["slice"] = self.slice(self.most(tensor.dims[-1]))

@@ -17,17 +17,20 @@ from syntax import (
     INDEX,
     TILED,
     Assign,
+    Assume,
     Each,
     For,
     If,
     Inline,
     Node,
+    Print,
     Statement,
     Store,
     StoreState,
     Tensor,
     Type,
     factors,
+    is_bounded,
     lit,
     name,
     parse_dim,
@@ -54,7 +57,7 @@ class Statements(Expressions):
     def statements(self, count: int, nesting: int) -> list[Statement]:
         made: list[Statement] = []
         for _ in range(count):
-            options = {"new": 4.0, "change": 1.5, "write": 0.6}
+            options = {"new": 4.0, "change": 1.5, "write": 0.6, "reuse": 0.3, "scatter": 0.25, "print": 0.25, "promise": 0.1}
             if nesting > 0:
                 options |= {"if": 1.6, "loop": 1.8, "each": 0.5}
             found = getattr(self, f"state_{self.weighted(options)}")(nesting - 1)
@@ -252,10 +255,111 @@ class Statements(Expressions):
             scale = self.full(F32, 1) if self.chance(0.6) else lit(self.pick([1.0, 2.0, 0.5, 0.1, -3.0, 1e-30]), F32)
         return StoreState(state, out, list(out_nodes), lse, list(lse_nodes), where, scale)
 
+    # -- Promises, prints --------------------------------------------------------------------------------------------
+
+    def state_scatter(self, nesting: int) -> list[Statement]:
+        """A store to the row, or the element, that a table of distinct entries names."""
+        places = [(index, dim) for index, dim in self.own if "=" not in dim]
+        if not places or self.distinct or self.segment_index:
+            return self.state_write(nesting)
+        index, dim = self.pick(places)
+        table = self.add_tensor(self.pick(["i32", "i32", "i64"]), [dim], "In", prefix="table")
+        self.single.add(table.name)
+        self.distinct.append(table.name)
+        row_dim = self.pick([*self.state_dims, "", ""])
+        dtype = self.pick(["f32", "T", "bf16", "f16"]) if row_dim else self.pick(["f32", "i32", "i64", "bool"])
+        entry = Node("load", I32 if table.dtype == "i32" else I64, [name(index, INDEX)], {"tensor": table.name})
+        at = [(entry, "slots") if node.attrs["name"] == index else (node, of) for node, of in self.own_dims()]
+        target = self.add_tensor(dtype, [*(of for _, of in at), *([row_dim] if row_dim else [])], "InOut")
+        type = row(row_dim) if row_dim else Type("scalar", self.element(target))
+        return [Store(target.name, [node for node, _ in at], self.full(type, 2), self.lively() if self.chance(0.4) else None)]
+
+    def state_print(self, nesting: int) -> list[Statement]:
+        """In debug mode alone."""
+        types = [self.pick([F32, I32, I64, INDEX, BOOL]) for _ in range(self.rng.randint(1, 2))]
+        return [Print(self.pick(["at", "it is", "x ="]), [self.full(type, 1) for type in types])]
+
+    def state_promise(self, nesting: int) -> list[Statement]:
+        """One that holds: what is known of the grid's indices."""
+        index, dim = self.pick(self.own)
+        size = lit(parse_dim(dim)[1], INDEX) if "=" in dim else Node("shape", INDEX, [], {"dim": dim})
+        ops = self.pick([["le", "lt"], ["le", "le"]])
+        return [Assume(Node("compare", BOOL, [lit(0, INDEX), name(index, INDEX), size], {"ops": ops}))]
+
+    # -- Rows that are used after their memory was written ------------------------------------------------------------
+
+    def state_reuse(self, nesting: int) -> list[Statement]:
+        return self.reuse(nesting)
+
+    def reuse(self, nesting: int, dim: str | None = None) -> list[Statement]:
+        """A row or an element is read, its memory is written, and what was read is used: a name has the value of its assignment. The memory
+        is a tensor that is updated, or an input for which a call may pass the output."""
+        if dim is None:
+            dim = self.pick([*self.row_dims, *(d for d in self.row_dims if is_bounded(d) or self.fixed_sizes.get(d, 0) > 300), *([""] if nesting > 0 else [])])
+        type = row(dim) if dim else self.pick([F32, I32])
+        dtype = "i32" if type == I32 else self.pick(["T", *self.float_dtypes, "f32"])
+        target, nodes = self.output(dtype, dim, "InOut", False)
+        origin = target
+        if self.chance(0.4):
+            twin = self.tensor_of(target)
+            origin = self.add_tensor(dtype, list(twin.dims), "In").name
+            self.single.add(origin)
+            twin.tiles = 0
+        old = self.fresh("v")
+        made: list[Statement] = [Assign([old], [self.reread(origin, nodes, type)])]
+        self.variables[old] = type
+        new: list[Statement] = [Store(target, list(nodes), self.rewritten(origin, nodes, old, type), self.expression(BOOL, 1) if self.chance(0.2) else None)]
+        how = self.weighted({"plain": 1, "if": 2.5, "else": 1, "loop": 1.5})
+        if how == "if":
+            new = [If(self.lively(), new, [Store(target, list(nodes), self.rewritten(origin, nodes, old, type))] if self.chance(0.4) else [])]
+        elif how == "else":
+            new = [If(self.lively(), [Assign([old], [self.full(type, 1)])] if self.chance(0.5) else [Store(target, list(nodes), self.full(type, 1))], new)]
+        elif how == "loop":
+            index = self.fresh("r")
+            new = [For(index, lit(0, INDEX), self.limited(self.full(INDEX, 1), INDEX), 1, new, 1)]
+        if self.chance(0.3):  # one more time
+            again = self.fresh("v")
+            new.append(Assign([again], [self.reread(target, nodes, type)]))
+            self.variables[again] = type
+        return made + new
+
+    def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
+        """What lies there; or a row of it that is spread, or shifted, over the same dim."""
+        plain = Node("load", type, list(nodes), {"tensor": tensor})
+        if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
+            return plain
+        size = self.most(type.dim)
+        into = {"into": parse_dim(type.dim)[0], "first": self.pick([0, 1, 1, min(5, size), size // 2]), "each": self.pick([1, 1, 2])}
+        return Node("load", type, list(nodes), {"tensor": tensor, **into})
+
+    def rewritten(self, tensor: str, nodes: list[Node], old: str, type: Type) -> Node:
+        """What the memory holds next."""
+        how = self.weighted({"old": 3, "again": 1, "other": 1})
+        if how == "other":
+            return self.full(type, 1)
+        value = name(old, type) if how == "old" else self.reread(tensor, nodes, type)
+        return Node("binary", type, [value, self.operand(type, 0) if self.chance(0.4) else lit(2.0 if type.dtype == "f32" else 3, type.scalar())], {"name": self.pick(["add", "mul", "sub"])})
+
+    def lively(self) -> Node:
+        """A condition that holds for some rows."""
+        if self.chance(0.25):
+            return self.expression(BOOL, 2)
+        if self.chance(0.3) and self.own:
+            index = name(self.own[0][0], INDEX)
+            odd = Node("binary", INDEX, [index, lit(self.pick([1, 1, 2]), INDEX)], {"name": "and"})
+            return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": [self.pick(["eq", "ne"])]})
+        type = self.pick([F32, I32])
+        own = [dim for _, dim in self.own]
+        usable = [t for t in self.tensors if t.access == "In" and t.dims == own and t.dtype in ("f32", "bf16", "T", "i32") and not t.optional and not t.listed and t.name not in self.single]
+        tensor = self.pick(usable) if usable and self.chance(0.7) else self.add_tensor("i32" if type == I32 else self.pick(["f32", "T", "bf16"]), own)
+        type = I32 if tensor.dtype == "i32" else F32
+        value = Node("load", type, [name(index, INDEX) for index, _ in self.own], {"tensor": tensor.name})
+        return Node("compare", BOOL, [value, lit(0.0 if type == F32 else self.rng.randint(0, 3), type)], {"ops": [self.pick(["lt", "gt", "ge"])]})
+
     # -- Branches and loops ------------------------------------------------------------------------------------------
 
     def state_if(self, nesting: int) -> list[Statement]:
-        condition = self.expression(BOOL, 2)
+        condition = self.lively()
         if self.chance(0.05):
             value = self.chance(0.5)
             condition = lit(value, BOOL, "YES" if value else "NO")
@@ -264,7 +368,7 @@ class Statements(Expressions):
         if self.chance(0.5):
             orelse = self.block(self.rng.randint(1, 2), nesting)
         elif self.chance(0.4):
-            orelse = [If(self.expression(BOOL, 2), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
+            orelse = [If(self.lively(), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
         if orelse and condition.op != "lit" and self.chance(0.4):  # a name that every way assigns
             type, variable = self.value_type(), self.fresh("v")
             then.append(Assign([variable], [self.full(type, 1)]))
@@ -314,6 +418,8 @@ class Statements(Expressions):
             top = 2**31 - 1 if type == I32 else 2**63 - 1
             return lit(top - self.rng.randint(1, 5), type), lit(top - self.rng.randint(0, 1), type), step, 3
         upper = self.count(type)
+        if step > 1 and self.chance(0.6):  # several iterations
+            upper = lit(self.rng.randint(1, 5) * step + self.rng.randint(0, step), type)
         lower = lit(0, type) if spelled == 1 else self.count(type)
         if self.chance(0.08):
             step, spelled = self.weighted({1: 1, 2: 2, 3: 1}), 3
@@ -330,7 +436,7 @@ class Statements(Expressions):
             size: Node = Node("shape", INDEX, [], {"dim": dim})
             step = self.weighted({1: 6, 2: 1})
             lower, upper, spelled = lit(0, INDEX), size, 1 if step == 1 else 3
-            if self.chance(0.3):
+            if self.chance(0.2):
                 upper = Node("binary", INDEX, [size, self.count(INDEX)], {"name": "min"})
             within = {dim}
         else:

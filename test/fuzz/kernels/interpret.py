@@ -6,6 +6,7 @@ loop is not known are given up: what they may write may hold anything.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import integers
@@ -14,18 +15,30 @@ import states
 from formats import WIDTHS
 from integers import Bools, Ints
 from interpret_expressions import Expressions, Invalid, Value
-from syntax import PART_INDICES, Assign, Each, For, If, Store, StoreState, all_statements
+from syntax import PART_INDICES, Assign, Each, For, If, Print, Store, StoreState, all_statements
 
 MOST_ITERATIONS = 4096
+
+
+@dataclasses.dataclass
+class Text:
+    """One execution of a print: the text, its values, and the rows that surely and perhaps print it."""
+
+    text: str
+    values: list[Value]
+    surely: np.ndarray
+    perhaps: np.ndarray
 
 
 class Interpreter(Expressions):
     """Runs a call."""
 
     def run(self) -> None:
+        self.printed: list[Text] = []
         with np.errstate(all="ignore"):
             indices, surely = self._grid()
             self._begin(len(surely), surely)
+            self.indices = indices
             if self.rows == 0:
                 return
             self.env = dict(zip(self.kernel.grid.indices, (Ints(index) for index in indices)))
@@ -113,6 +126,13 @@ class Interpreter(Expressions):
                     self.assign(f"{name}[{position}]", element)
             else:
                 self.assign(name, value)
+
+    def do_Assume(self, statement: Any) -> None:
+        """It holds."""
+
+    def do_Print(self, statement: Print) -> None:
+        values = [self.eval(node) for node in statement.values]
+        self.printed.append(Text(statement.text, values, self.must & ~self.dead, self.may.copy()))
 
     def do_Exchange(self, statement: Any) -> None:
         """The rows that other ranks have stored are the tensor's contents already."""

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 from edits import get, put, slots
 from render import source
-from syntax import BOOL, Case, For, If, Kernel, Node, Store, StoreState, all_statements, lit
+from syntax import (
+    BOOL,
+    F32,
+    INDEX,
+    Assume,
+    Case,
+    Distinct,
+    Exchange,
+    For,
+    If,
+    Kernel,
+    Node,
+    Print,
+    Store,
+    StoreState,
+    all_statements,
+    lit,
+    name,
+    row,
+)
 
 _SWAPS = {
-    "add": "sub", "sub": "add", "mul": "add", "div": "mul", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
-    "or": "and", "xor": "or", "min": "max", "max": "min", "neg": "abs", "abs": "neg", "exp": "exp2", "exp2": "exp", "log": "log2",
+    "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
+    "or": "and", "xor": "or", "min": "max", "max": "min", "neg": "abs", "exp": "exp2", "exp2": "exp", "log": "log2",
     "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "tanh": "exp", "floor": "ceil", "ceil": "floor", "sin": "cos",
     "cos": "sin", "erf": "floor", "round": "trunc", "trunc": "round", "bf16": "f16", "f16": "bf16", "f8e4m3fn": "f8e5m2", "f8e5m2": "f8e4m3fn", "f8e8m0": "bf16",
 }  # fmt: skip
@@ -26,9 +47,9 @@ def _rename(node: Node) -> Node:
 
 
 def _more(node: Node) -> Node:
-    """One more."""
+    """Another number: one more, or of a float its distance to 1, which is another one of huge numbers, too."""
     one = lit(1.0 if node.type.dtype == "f32" else 1, node.type.scalar())
-    return Node("binary", node.type, [node, one], {"name": "add"})
+    return Node("binary", node.type, [one, node], {"name": "sub"}) if node.type.dtype == "f32" else Node("binary", node.type, [node, one], {"name": "add"})
 
 
 def _other_reduction(node: Node) -> Node:
@@ -41,8 +62,20 @@ def _swap_last(node: Node) -> Node:
     return node
 
 
-def _without_last(node: Node) -> Node:
-    del node.args[-1]
+def _other_sign(node: Node) -> Node:
+    node.args[1] = Node("unary", node.args[1].type, [node.args[1]], {"name": "neg"})
+    return node
+
+
+def _other_last(node: Node) -> Node:
+    node.args[-1] = _more(node.args[-1])
+    return node
+
+
+def _without_one(node: Node) -> Node:
+    """Without its last operand that may hold something."""
+    at = max((i for i, argument in enumerate(node.args) if argument.op != "identity"), default=0)
+    del node.args[at]
     return node
 
 
@@ -69,82 +102,220 @@ def _never(node: Node) -> Node:
     return Node("mask", node.type, [node, lit(False, BOOL)])
 
 
+def _full(node: Node) -> Node:
+    """A state that is not empty."""
+    return Node("make_state", node.type, [Node("splat", row(node.type.dim), [lit(1.0, F32)]), lit(0.0, F32)])
+
+
+def _unmasked(node: Node) -> Node:
+    node.args[1] = _negated(node.args[1])
+    return node
+
+
+def _twice(node: Node) -> Node:
+    """The state with twice its weight."""
+    return Node("merge", node.type, [node, node])
+
+
+def _other_element(node: Node) -> Node:
+    """Another one of what top_k finds, or the same index for its value."""
+    count, which, at = node.attrs["top"]
+    node.attrs["top"] = (count, which, (at + 1) % count)
+    return node if count > 1 else _more(node)
+
+
+def _elsewhere(node: Node) -> Node:
+    """Where it is not, or with another value there."""
+    node.args[-1] = (_more if node.attrs.get("other") else _negated)(node.args[-1])
+    return node
+
+
+def _shifted(node: Node) -> Node:
+    node.attrs["first"] += 1 if node.attrs["first"] == 0 else -1
+    return node
+
+
 _NUMBER = ("f32", "i32", "i64", "index")
+
+
+def _is(op: str, name: str = "") -> Callable[[Node], bool]:
+    """Nodes of an operation, and of the function or the kind of that name."""
+    return lambda node: node.op == op and (not name or name in (node.attrs.get("name"), node.attrs.get("kind")))
+
+
+def _names(node: Node, what: str) -> bool:
+    """True if a node asks for the number of tensors: of ranks, or of a list."""
+    is_asked = node.op == "shape" and node.attrs.get("tensor", "").startswith(("parts", "sent"))
+    return is_asked and (what == "ranks") == node.attrs["tensor"].startswith(("parts_of_rank", "sent"))
+
+
 # Kinds of fault: which node has it, and what becomes of that node.
 NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{name: ((lambda node, name=name: node.op in ("binary", "unary") and node.attrs["name"] == name), _rename) for name in _SWAPS},
-    "not": (lambda node: node.op == "unary" and node.attrs["name"] == "not", lambda node: node.args[0]),
-    "copysign": (lambda node: node.op == "binary" and node.attrs["name"] == "copysign", _swap_last),
-    "fma": (lambda node: node.op == "fma", _swap_last),
-    "compare": (lambda node: node.op == "compare", _compared),
-    "logic": (lambda node: node.op == "logic", _other_logic),
+    "not": (_is("unary", "not"), lambda node: node.args[0]),
+    "abs": (_is("unary", "abs"), lambda node: Node("unary", node.type, [node], {"name": "neg"})),
+    "copysign": (_is("binary", "copysign"), _other_sign),
+    "fma": (_is("fma"), _other_last),
+    "compare": (_is("compare"), _compared),
+    "logic": (_is("logic"), _other_logic),
     "ifexp": (lambda node: node.op == "ifexp" and node.args[2].op not in ("load", "load_state"), _swap_last),
-    "where": (lambda node: node.op == "where", _swap_last),
-    "reduce": (lambda node: node.op == "reduce", _other_reduction),
-    "scan": (lambda node: node.op == "scan", _other_reduction),
-    "top": (lambda node: node.op == "top", _more),
-    "swap": (lambda node: node.op == "swap", lambda node: node.args[0]),
-    "iota": (lambda node: node.op == "iota", _more),
-    "convert": (lambda node: node.op == "convert" and node.type.dtype in _NUMBER, _more),
+    "where": (_is("where"), _swap_last),
+    **{f"reduce-{kind}": (_is("reduce", kind), _other_reduction) for kind in ("add", "max", "min", "argmax", "argmin", "any", "all")},
+    **{f"scan-{kind}": (_is("scan", kind), _other_reduction) for kind in ("add", "max", "min")},
+    "top": (_is("top"), _other_element),
+    "swap": (_is("swap"), lambda node: node.args[0]),
+    "iota": (_is("iota"), _more),
+    **{f"convert-{dtype}": ((lambda node, dtype=dtype: node.op == "convert" and node.type.dtype == dtype), _more) for dtype in _NUMBER},
+    "convert-bool": (lambda node: node.op == "convert" and node.type.dtype == "bool", _negated),
     "load": (lambda node: node.op == "load" and node.type.dtype in _NUMBER, _more),
     "load-bool": (lambda node: node.op == "load" and node.type.dtype == "bool", _negated),
-    "shape": (lambda node: node.op == "shape", _more),
+    "load-where": (lambda node: node.op == "load" and bool(node.attrs.get("where")) and node.type.dtype in _NUMBER, _elsewhere),
+    "load-into": (lambda node: node.op == "load" and "into" in node.attrs, _shifted),
+    "shape": (lambda node: node.op == "shape" and not _names(node, "ranks") and not _names(node, "len"), _more),
+    "len": (lambda node: _names(node, "len"), _more),
+    "ranks": (lambda node: _names(node, "ranks"), _more),
+    "turn": (_is("turn"), lambda node: Node("binary", node.type, [lit(1, node.type), node], {"name": "sub"})),
     "splat": (lambda node: node.op == "splat" and node.type.dtype in _NUMBER, _more),
-    "present": (lambda node: node.op == "present", _negated),
+    "present": (_is("present"), _negated),
     "call": (lambda node: node.op == "call" and node.type.dtype in _NUMBER, _more),
-    "merge": (lambda node: node.op == "merge" and len(node.args) > 1, _without_last),
-    "mask": (lambda node: node.op == "mask", lambda node: node.args[0]),
-    "make_state": (lambda node: node.op == "make_state" and node.args[1].op != "lit", _lighter),
-    "sink": (lambda node: node.op == "sink" and node.args[0].op != "lit", lambda node: Node("sink", node.type, [_more(node.args[0])], node.attrs)),
-    "load_state": (lambda node: node.op == "load_state", _never),
+    "merge": (lambda node: node.op == "merge" and sum(argument.op != "identity" for argument in node.args) > 1, _without_one),
+    "mask": (_is("mask"), _unmasked),
+    "identity": (_is("identity"), _full),
+    "make_state": (_is("make_state"), _lighter),
+    "rebase": (lambda node: node.op == "rebase" and not node.type.sink, _twice),
+    "payload": (_is("payload"), _more),
+    "lse_of": (_is("lse_of"), _more),
+    "sink": (lambda node: node.op == "sink", lambda node: Node("sink", node.type, [_more(node.args[0])], node.attrs)),
+    "load_state": (_is("load_state"), _never),
 }
 
 
-def _drop_where(s: Any) -> bool:
-    s.where = None
-    return True
+def _stored_elsewhere(s: Any) -> None:
+    s.where = _negated(s.where)
 
 
-def _scaled(s: Any) -> bool:
-    s.scale = _more(s.scale)
-    return True
+def _more_stored(s: Any) -> None:
+    s.value = _more(s.value) if s.value.type.dtype != "bool" else _negated(s.value)
 
 
-def _longer(s: Any) -> bool:
-    s.step += 1
-    return True
+def _scaled(s: Any) -> None:
+    s.scale = lit(3.0, F32) if s.scale is None else _more(s.scale)
 
 
-def _otherwise(s: Any) -> bool:
+def _longer(s: Any) -> None:
+    """Other iterations: without the last one, or at larger steps."""
+    if s.step == 1:
+        s.upper = Node("binary", s.upper.type, [s.upper, lit(1, s.upper.type)], {"name": "sub"})
+    s.step += s.step > 1
+    s.spelled = max(s.spelled, 2 + (s.step > 1))
+
+
+def _otherwise(s: Any) -> None:
     s.condition = _negated(s.condition)
-    return True
 
 
-STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]] = {
-    "store-where": (lambda s: isinstance(s, (Store, StoreState)) and s.where is not None, _drop_where),
-    "store-scale": (lambda s: isinstance(s, StoreState) and s.scale is not None and s.scale.op != "lit", _scaled),
-    "for-step": (lambda s: isinstance(s, For) and s.spelled == 3, _longer),
+def _printed(s: Any) -> None:
+    s.values[0] = _negated(s.values[0]) if s.values[0].type.dtype == "bool" else _more(s.values[0])
+
+
+STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], None]]] = {
+    "store": (lambda s: isinstance(s, Store) and s.value.type.dtype in (*_NUMBER, "bool"), _more_stored),
+    "store-where": (lambda s: isinstance(s, (Store, StoreState)) and s.where is not None, _stored_elsewhere),
+    "store_state": (lambda s: isinstance(s, StoreState) and bool(s.out), _scaled),
+    "for": (lambda s: isinstance(s, For), _longer),
     "if": (lambda s: isinstance(s, If) and s.condition.op != "lit", _otherwise),
+    "print": (lambda s: isinstance(s, Print), _printed),
 }
-KINDS = [*NODES, *STATEMENTS]
+
+
+def _one_row_less(kernel: Kernel) -> None:
+    """The first row along the last index does nothing."""
+    index = name(kernel.grid.indices[-1], INDEX)
+    kernel.body = [If(Node("compare", BOOL, [index, lit(0, INDEX)], {"ops": ["ne"]}), kernel.body, [])]
+
+
+def _other_segments(kernel: Kernel) -> None:
+    """Those that are chosen are left out; where all are, every second one is."""
+    odd = Node("binary", INDEX, [name(kernel.grid.indices[0], INDEX), lit(1, INDEX)], {"name": "and"})
+    where = kernel.grid.where
+    kernel.grid.where = Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": ["ne"]}) if where is None else _negated(where)
+
+
+def _promises(kernel: Kernel, kind: type) -> list[Any]:
+    return [promise for promise in kernel.promises if isinstance(promise, kind)]
+
+
+# Faults of a whole kernel: whether it has what they spoil, and what they make of it.
+KERNELS: dict[str, tuple[Callable[[Kernel], bool], Callable[[Kernel], None]]] = {
+    "grid": (lambda kernel: not kernel.grid.segments and not kernel.exchanges, _one_row_less),
+    "segments": (lambda kernel: kernel.grid.segments, _other_segments),
+    "exchange": (lambda kernel: kernel.exchanges, lambda kernel: kernel.body.__setitem__(slice(None), [s for s in kernel.body if not isinstance(s, Exchange)])),
+    "assume": (lambda kernel: bool(_promises(kernel, Assume)), lambda kernel: _otherwise(_promises(kernel, Assume)[0])),
+    "distinct": (lambda kernel: bool(_promises(kernel, Distinct)), lambda kernel: kernel.promises.remove(_promises(kernel, Distinct)[0])),
+}
+KINDS = [*NODES, *STATEMENTS, *KERNELS]
+_LEAVING = ("grid", "for")  # faults that leave elements of outputs: no kernel may, unless it updates them
+# Faults that the compiler or the launch has to refuse. Others are seen in what a kernel computes.
+REFUSED = ("exchange", "assume", "distinct")
+
+# The kinds of fault of each function in the index of docs/Python.md whose name is no kind.
+_OF_WORD = {
+    "max": ("max", "reduce-max"), "min": ("min", "reduce-min"), "sum": ("reduce-add",), "cumsum": ("scan-add",), "cummax": ("scan-max",),
+    "cummin": ("scan-min",), "top_k": ("top",), "load": ("load", "load-bool", "load-where", "load-into"), "store": ("store", "store-where"),
+    "range": ("for",), "bool_": ("convert-bool",), "x is None": ("present",),
+    **{kind: (f"reduce-{kind}",) for kind in ("any", "all", "argmax", "argmin")}, **{kind: (f"convert-{kind}",) for kind in _NUMBER},
+}  # fmt: skip
+
+
+def kinds_of(word: str) -> tuple[str, ...]:
+    """The kinds of fault of a word of the language; none if it has no planting."""
+    return _OF_WORD.get(word) or ((word,) if word in KINDS else ())
+
+
+def index(page: str) -> list[str]:
+    """The words of the index of docs/Python.md, whose text is `page`: of its table of functions, the names in the first column."""
+    begin = page.index("| function | dtypes")
+    rows = page[begin : page.index("\n\n", begin)].splitlines()[2:]
+    cells = [re.findall(r"`([^`]*)`", line.split(" | ")[0]) for line in rows]
+    found = [re.match(r"\w+", text).group() if "(" in text else text for texts in cells for text in texts]  # type: ignore[union-attr]
+    return list(dict.fromkeys(found))
 
 
 def plant(case: Case, kind: str, seed: int) -> str | None:
     """The source with a fault, if the kernel has such an operation."""
-    if not _has(case.kernel, kind):  # sooner than what copies it
+    spoiled = spoil(case.kernel, kind, seed)
+    return None if spoiled is None else source(spoiled)
+
+
+def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
+    """The kernel with a fault, if it has such an operation."""
+    if not has(kernel, kind):  # sooner than what copies it
         return None
-    rng, spoiled = random.Random(seed), copy.deepcopy(case.kernel)
+    rng, spoiled = random.Random(seed), copy.deepcopy(kernel)
+    for tensor in spoiled.tensors if kind in _LEAVING else []:
+        tensor.access = "InOut" if tensor.access == "Out" else tensor.access
+    if kind in KERNELS:
+        KERNELS[kind][1](spoiled)
+        return spoiled
     if kind in STATEMENTS:
         has, change = STATEMENTS[kind]
         change(rng.choice([s for s in all_statements(spoiled.body) if has(s)]))
-        return source(spoiled)
+        return spoiled
     has_node, replace = NODES[kind]
-    place = rng.choice([place for place in slots(spoiled) if has_node(get(*place))])
+    place = rng.choice([place for place in _slots(spoiled) if has_node(get(*place))])
     put(*place, replace(get(*place)))
-    return source(spoiled)
+    return spoiled
 
 
-def _has(kernel: Kernel, kind: str) -> bool:
+def has(kernel: Kernel, kind: str) -> bool:
+    """True if a kernel has what such a fault spoils."""
+    if kind in KERNELS:
+        return KERNELS[kind][0](kernel)
     if kind in STATEMENTS:
         return any(STATEMENTS[kind][0](statement) for statement in all_statements(kernel.body))
-    return any(NODES[kind][0](get(*place)) for place in slots(kernel))
+    return any(NODES[kind][0](get(*place)) for place in _slots(kernel))
+
+
+def _slots(kernel: Kernel) -> list[tuple[Any, Any]]:
+    """The places of expressions, without promises: a launch refuses another one."""
+    return slots(dataclasses.replace(kernel, promises=[]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import MOST_LISTED, Assign, Each, Exchange, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
+from syntax import MOST_LISTED, Assign, Assume, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -337,6 +337,18 @@ def _do_Exchange(s: Exchange) -> list[str]:
     return ["exchange()"]
 
 
+def _do_Assume(s: Assume) -> list[str]:
+    return [f"assume({_alone(s.condition)})"]
+
+
+def _do_Distinct(s: Distinct) -> list[str]:
+    return [f"distinct({s.table})"]
+
+
+def _do_Print(s: Print) -> list[str]:
+    return [f'print("{s.text}", {", ".join(expression(value) for value in s.values)})']
+
+
 def statement(s: Statement) -> list[str]:
     return globals()[f"_do_{type(s).__name__}"](s)
 
@@ -402,6 +414,7 @@ def source(kernel: Kernel, name: str = "k") -> str:
         bound = f'.at_most("{scalar.at_most}")' if scalar.at_most else ""
         arguments.append(f"{scalar.name}: {_conversion(scalar.dtype)}{bound}{'.or_tensor' if scalar.from_tensor else ''}")
     lines += ["@mlafix.kernel", f"def {name}(", *(f"    {argument}," for argument in arguments), "):"]
+    lines += [f"    {line}" for promise in kernel.promises for line in statement(promise)]
     lines += [f"    {_grid(kernel)}", *(f"    {line}" for line in _indented(kernel.body))]
     return HEADER + "\n".join(lines) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syntax import PART_INDICES, Case, Each, Kernel, Node, Store, StoreState, all_statements
+from syntax import PART_INDICES, Case, Distinct, Each, Kernel, Node, Store, StoreState, all_statements
 
 
 def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
@@ -50,15 +50,22 @@ def may_race(case: Case) -> bool:
                     if node.op == "tensor":
                         found.setdefault(node.attrs["name"], []).extend(found.get(short, []))
     own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # a segment's rows are its own
+    tables = {promise.table for promise in kernel.promises if isinstance(promise, Distinct)}
     for tensor in written(kernel):
         same = {tensor} | {call.aliases[tensor] for call in case.calls if tensor in call.aliases}
         lists = [nodes for name in same for nodes in found.get(name, [])]
-        if any(not _shared_places(index, lists) for index in own):
+        if any(not _shared_places(index, lists, tables) for index in own):
             return True
     return False
 
 
-def _shared_places(index: str, lists: list[list[Node]]) -> set[int]:
-    """Where all of these lists have an index of the grid."""
-    places = [{i for i, node in enumerate(nodes) if node.op == "name" and node.attrs["name"] == index} for nodes in lists]
-    return set.intersection(*places)
+def _shared_places(index: str, lists: list[list[Node]], tables: set[str]) -> set[int]:
+    """Where all of these lists have an index of the grid, or all have its entry of one table of distinct entries."""
+
+    def text(node: Node) -> str:
+        if node.op == "load" and node.attrs["tensor"] in tables and [n.attrs.get("name") for n in node.args] == [index]:
+            return str(node.attrs["tensor"])
+        return "" if node.op != "name" or node.attrs["name"] != index else index
+
+    places = [{(i, text(node)) for i, node in enumerate(nodes) if text(node)} for nodes in lists]
+    return {i for i, _ in set.intersection(*places)}

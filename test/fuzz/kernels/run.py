@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import linecache
 import re
 import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import mlafix
 import numpy as np
 import peers
+import prints
 from arena import Arena, View, arguments
 from contents import contents
 from interpret import Interpreter, Invalid
@@ -28,6 +31,8 @@ import refused  # noqa: E402
 _MOST_SHOWN = 4
 # For kernels that no CPU runs.
 _ANY_GPU = "sm_90"
+# Warnings that no kernel here may get: rows keep apart.
+_RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 
 
 @dataclasses.dataclass
@@ -138,15 +143,15 @@ def load(text: str, folder: Path) -> mlafix.Kernel:
 
 def without_ranks(text: str, turn: int) -> str:
     """The same kernel of one tensor in the place of those that ranks store to: what a CPU runs."""
-    text = text.replace("        exchange()\n", "").replace("= turn()", f"= index({turn})")
+    text = text.replace("        exchange()\n", "").replace("turn()", f"index({turn})")
     text = re.sub(r"Peers\[InOut\[(\w+), \"", r'InOut[\1, "ranks ', text)
     text = re.sub(r'(InOut\[\w+, "ranks [^"]*"\])\]', r"\1", text)
     text = re.sub(r"(sent\w*\[\w+)\]\[", r"\1, ", text)
     return re.sub(r"ranks\((sent\w*)\)", r"\1.shape[0]", text)
 
 
-def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> dict[str, Cells]:
-    """The cells of each tensor after the call. Raises Invalid."""
+def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
+    """The cells of each tensor after the call, and who knows what its rows print. Raises Invalid."""
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
@@ -154,8 +159,9 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
             cells[name] = Cells(view.elements, made[name], moved=dtype == "M", of_variable=dtype in kernel.variables)
     for written, read in call.aliases.items():
         cells[written] = cells[read]
-    Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).run()
-    return cells
+    interpreter = Interpreter(kernel, call, cells, {**kernel.bases, **call.bases})
+    interpreter.run()
+    return cells, interpreter
 
 
 def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np.ndarray) -> str:
@@ -203,12 +209,18 @@ class Runner:
     """
 
     def __init__(self, where: str, text_rate: int, folder: Path, target: str = "") -> None:
+        self.watches = where in ("cpu", "torch")
         self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
 
     def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
         """The outcome; `text` is what to compile, if not what the case says."""
-        with np.errstate(all="ignore"):
-            return self._run(case, text, number)
+        with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            outcome = self._run(case, text, number)
+        races = [str(one.message) for one in given if issubclass(one.category, mlafix.CompileWarning) and _RACES.search(str(one.message))]
+        if outcome.kind == "ok" and races:
+            outcome.kind, outcome.message = "error", f"CompileWarning: {races[0]}"
+        return outcome
 
     def _run(self, case: Case, text: str, number: int) -> Outcome:
         outcome = Outcome("ok")
@@ -257,11 +269,12 @@ class Runner:
         fixed = {**known(kernel, call.bases), **{dim: call.sizes[dim] for dim in call.bound if dim in call.sizes}}
         arena = Arena(made, call, self.device.may_reverse)
         data = contents(made, call)
-        cells = expected(made, call, data, arena)
+        cells, interpreter = expected(made, call, data, arena)
         before = arena.fill(data, call.seed)
         begin = time.perf_counter()
         try:
-            after = self._launch(kernel.specialize(**fixed) if fixed else kernel, made, call, arena, before)
+            fixed_kernel = kernel.specialize(**fixed) if fixed else kernel
+            after = self._launch(fixed_kernel, made, call, arena, before)
         except mlafix.ArgumentError:
             if not call.aliases:
                 raise
@@ -276,11 +289,21 @@ class Runner:
                 outcome.vague += int((found.touched & found.unknown).sum())
             outcome.written += int(found.touched.sum())
         wrong = compare(cells, arena, before, after)
+        if not wrong and interpreter.printed and self.watches and not any(tensor.of_ranks for tensor in made.tensors):
+            wrong = self._watch(fixed_kernel, made, call, arena, before, interpreter)
         if not wrong and twin is not None:
             again = self._launch(twin.specialize(**fixed) if fixed else twin, made, call, arena, before)
             if not np.array_equal(again, after):
                 wrong = "the kernel's text in MLIR's syntax gives other bytes"
         return wrong
+
+    def _watch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray, interpreter: Interpreter) -> str:
+        """The fault in what debug mode prints, and in what it finds of rows; accesses out of bounds are drawn on purpose."""
+        self.device.begin(before)
+        with contextlib.redirect_stdout(None):
+            report = kernel.debug(*arguments(arena, made, call, self.device.view, lambda tensor, array: list(array)))
+        faults = [str(fault) for fault in report.faults if fault.question != "bounds"]
+        return faults[0] if faults else prints.compare(interpreter, report)
 
     def _launch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray) -> np.ndarray:
         self.device.begin(before)

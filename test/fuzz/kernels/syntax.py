@@ -162,6 +162,28 @@ class Exchange:
     """``exchange()``: the ranks wait for what they store to each other."""
 
 
+@dataclasses.dataclass
+class Assume:
+    """``assume(condition)``: before the grid a launch checks it, in the grid it is believed."""
+
+    condition: Node
+
+
+@dataclasses.dataclass
+class Distinct:
+    """``distinct(table)``, before the grid."""
+
+    table: str
+
+
+@dataclasses.dataclass
+class Print:
+    """``print("text", a, b)``: of numbers, in debug mode."""
+
+    text: str
+    values: list[Node]
+
+
 Statement = Any
 
 
@@ -185,8 +207,12 @@ def expressions(statement: Statement) -> list[Node]:
         return [statement.condition]
     if isinstance(statement, For):
         return [statement.lower, statement.upper]
-    if isinstance(statement, Exchange):
+    if isinstance(statement, (Exchange, Distinct)):
         return []
+    if isinstance(statement, Assume):
+        return [statement.condition]
+    if isinstance(statement, Print):
+        return list(statement.values)
     return [node for item in statement.items for node in item]
 
 
@@ -272,6 +298,7 @@ class Kernel:
     inlines: list[Inline] = dataclasses.field(default_factory=list)
     variables: dict[str, str] = dataclasses.field(default_factory=dict)  # dtype variables: name to default ("" for none)
     bases: dict[str, str] = dataclasses.field(default_factory=dict)  # bases: name to default
+    promises: list[Assume | Distinct] = dataclasses.field(default_factory=list)  # before the grid
 
     @property
     def exchanges(self) -> bool:
@@ -282,7 +309,7 @@ class Kernel:
 
     def nodes(self, read: bool = False) -> Iterator[Node]:
         """Every expression of the kernel."""
-        bodies = [self.body, *(inline.body for inline in self.inlines)]
+        bodies = [self.body, *(inline.body for inline in self.inlines), self.promises]
         for body in bodies:
             for statement in all_statements(body, read):
                 for node in expressions(statement):

@@ -38,6 +38,8 @@ def _has_values(kernel: Kernel) -> bool:
     where = kernel.grid.where
     if where is not None and not _uses(where) <= scalars | {kernel.grid.indices[0]}:
         return False
+    if any(not _uses(node) <= scalars for promise in kernel.promises for node in expressions(promise)):
+        return False
     return _after(kernel.body, scalars | set(kernel.grid.indices)) is not None
 
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from syntax import FP4, STORED, Assign, Case, Each, Exchange, For, If, Store, StoreState, all_statements, factors, is_bounded
+from syntax import FP4, STORED, Assign, Assume, Case, Each, Exchange, For, If, Print, Store, StoreState, all_statements, bound_of, factors, is_bounded
 
 from mlafix.dsl.functions import NAMES
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
-    "for-index for-nested each-tensors each-values aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
+    "for-index for-nested each-tensors each-values assume assume-in-grid distinct print aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle-128x4 swizzle-8x4 "
     "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-any reduce-all reduce-along top top-along scan-add scan-max scan-min scan-along swap load-into load-slice load-group load-member load-part store-group store-member store-part store-slice payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
-    "optional absent alias stride-0 reversed padded transposed offset fixed-dim bounded-dim dtype-variable bound-dim dim-zero In Out InOut List Peers "
+    "optional absent alias stride-0 reversed padded transposed offset fixed-dim bounded-dim row-in-memory dtype-variable bound-dim dim-zero In Out InOut List Peers "
     + " ".join((*NAMES, *(f"dtype-{d}" for d in (*STORED, FP4))))
 ).split()
+
+
+IN_REGISTERS = 65536  # elements: longer rows, and rows along larger bounds, are read from memory whenever they are used
 
 
 def words(case: Case) -> set[str]:
@@ -35,6 +38,8 @@ def words(case: Case) -> set[str]:
         found |= {f"swizzle-{tensor.tiles}x4"} if tensor.tiles else set()
         found |= {"fixed-dim" if not is_bounded(dim) else "bounded-dim" for dim in tensor.dims if "=" in dim}
         found |= {"product" for dim in tensor.dims if factors(dim)}
+    found |= {"assume" if isinstance(promise, Assume) else "distinct" for promise in kernel.promises}
+    found |= {"row-in-memory" for dim in {dim for tensor in kernel.tensors for dim in tensor.dims} if is_bounded(dim) and bound_of(dim) > IN_REGISTERS}
     _statements(kernel, found)
     for node in kernel.nodes():
         _node(node, kernel, found)
@@ -59,6 +64,8 @@ def _statements(kernel, found: set[str]) -> None:
         elif isinstance(s, Assign):
             found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
             found |= {"list-element"} if any("[" in name for name in s.names) else set()
+        elif isinstance(s, (Assume, Print)):
+            found.add("print" if isinstance(s, Print) else "assume-in-grid")
         elif isinstance(s, Exchange):
             found.add("exchange")
         elif isinstance(s, Store):

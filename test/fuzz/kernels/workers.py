@@ -50,7 +50,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
 
         planted = plant(case, job["plant"], job["seed"])
         if planted is None:
-            return {"kind": "absent", "seed": job["seed"]}
+            return {"kind": "absent", "seed": job["seed"], "plant": job["plant"]}
         text = planted
     try:
         answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
@@ -58,7 +58,7 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
         answer = {**dataclasses.asdict(Outcome("invalid")), "message": traceback.format_exc(limit=-3)}
     if "case" not in job:
         answer["words"] = sorted(words(case))
-    return {**answer, "seed": job.get("seed", -1), "total": time.perf_counter() - begin}
+    return {**answer, "seed": job.get("seed", -1), "plant": job.get("plant", ""), "total": time.perf_counter() - begin}
 
 
 class Worker:
@@ -191,4 +191,4 @@ def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[
     worker.start()
     selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
     message = f"exit status {code}: {words}" if kind == "crash" else f"no answer in time: {words}"
-    return {"kind": kind, "message": message, "seed": job.get("seed", -1), "seconds": 0.0, "total": 0.0, "refused": 0, "vague": 0, "written": 0}
+    return {"kind": kind, "message": message, "seed": job.get("seed", -1), "plant": job.get("plant", ""), "seconds": 0.0, "total": 0.0, "refused": 0, "vague": 0, "written": 0}

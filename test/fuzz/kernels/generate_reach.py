@@ -1,0 +1,269 @@
+"""Every value reaches an output: what a kernel would lose is stored, in the block that computes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generate_loads import may_be_constant
+from generate_statements import Statements
+from syntax import BOOL, I32, I64, INDEX, Assign, Each, For, If, Node, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
+
+# How much an operation hides of its operands: 0 is nothing, 1 nearly all.
+_HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.6, "div": 0.6, "copysign": 1,
+          "add": 0.1, "sub": 0.1, "xor": 0, "neg": 0, "not": 0, "abs": 0.6}  # fmt: skip
+_HIDES_OF = {"fma": 0.5, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0, "swap": 0, "payload": 1, "lse_of": 1, "merge": 0.8,
+             "mask": 1, "make_state": 0.8, "sink": 1, "call": 1, "load": 0.8, "load_state": 0.8, "rebase": 0.3, "list": 0}  # fmt: skip
+_KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i64", "index"), ("bool", "i32"), ("bool", "i64"), ("bool", "f32")}
+_STORES = 120
+_TOGETHER = 5  # integers in one
+_STORES_OF_LONG = 6
+
+
+def hides(node: Node) -> float:
+    """How much of its operands a value does not show."""
+    if node.op in ("binary", "unary"):
+        return _HIDES.get(node.attrs["name"], 0.8)
+    if node.op in ("reduce", "scan"):
+        return 0.3 if node.attrs["kind"] == "add" else 1
+    if node.op == "convert":
+        return 0 if (node.args[0].type.dtype, node.type.dtype) in _KEPT else 1
+    return _HIDES_OF.get(node.op, 0)
+
+
+def _reads(nodes: list[Node]) -> set[str]:
+    return {n.attrs["name"] for node in nodes for n in node.walk() if n.op == "name"}
+
+
+def _has(node: Node, *ops: str) -> bool:
+    return any(n.op in ops for n in node.walk())
+
+
+def targets(statement: Assign) -> dict[str, Type]:
+    """The names that an assignment gives values, with their types: of a list, those of its elements."""
+    found: dict[str, Type] = {}
+    for variable, value in zip(statement.names, statement.values):
+        if value.op == "list":
+            elements = value.args * value.attrs.get("over", 1)
+            found |= {f"{variable}[{i}]": element.type for i, element in enumerate(elements)}
+        else:
+            found[variable] = value.type
+    return found
+
+
+class Reach(Statements):
+    """Adds stores to a body that is drawn."""
+
+    def reach(self, body: list[Statement], seen: dict[str, Type], is_long: bool) -> list[Statement]:
+        """The body with stores of what operations hide, and of what no statement reads. Some kernels have few: the compiler sees other code
+        where a value is used twice.
+
+        Args:
+            seen: names that have values before it.
+            is_long: whether rows are long, and stores take their time.
+        """
+        self.thoroughness = self.weighted({1.0: 0.9, 0.5: 0.05, 0.0: 0.05})
+        self.stores_left = _STORES_OF_LONG if is_long else _STORES
+        self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}  # tensors of values by type; indices, place of the slot
+        self.types = dict(seen)
+        self.stored: set[str] = set()  # names whose values are in an output
+        read = _reads([node for s in all_statements(body) for node in expressions(s)])
+        made, unread = self._block(body, set(seen), False)
+        made += self._leave(unread | {v for v in seen if v not in read})
+        for tensors, _, places, counts in self.kept.values():
+            for text, place in zip(tensors, places):
+                dims = self.tensor_of(text).dims
+                dims[place] = f"{dims[place].partition('=')[0]}={counts[0]}"
+        return made
+
+    # -- Blocks ------------------------------------------------------------------------------------------------------
+
+    def _block(self, body: list[Statement], known: set[str], is_loop: bool) -> tuple[list[Statement], set[str]]:
+        """A block with its stores, and the names that have values which nothing reads when it ends."""
+        made: list[Statement] = []
+        unread: set[str] = set()
+        for statement in body:
+            before = self._hoist(statement, is_loop)
+            read = _reads([node for s in [*before, statement] for node in expressions(s)])
+            unread -= read
+            if isinstance(statement, Assign):
+                new = targets(statement)
+                lost = set() if statement.aug else (set(new) & unread) - read
+                before += self._leave(lost, is_loop)
+                if not statement.aug:
+                    self.types.update(new)
+                changed = set(statement.names) if statement.aug else set(new)
+                unread |= changed
+                known = known | changed
+                self.stored -= changed
+                made += [*before, statement]
+                continue
+            made += [*before, statement]
+            if isinstance(statement, If):
+                statement.then, then = self._inner(statement.then, known, is_loop)
+                statement.orelse, orelse = self._inner(statement.orelse, known, is_loop, len(statement.orelse) == 1 and isinstance(statement.orelse[0], If))
+                both = {v for v in then & orelse if v not in known}
+                unread |= (then | orelse) & known | both
+                known = known | both
+            elif isinstance(statement, (For, Each)):
+                if isinstance(statement, For) and self.chance(0.8 * self.thoroughness):  # which iterations there are
+                    statement.body += self._keep(name(statement.name, statement.lower.type), True, 1.0)
+                statement.body, inner = self._inner(statement.body, known, isinstance(statement, For))
+                unread |= inner & known
+        return made, unread
+
+    def _inner(self, body: list[Statement], known: set[str], is_loop: bool, is_elif: bool = False) -> tuple[list[Statement], set[str]]:
+        """A block inside. Its own names end with it, but for those that the other branch may assign, too."""
+        stored = set(self.stored)
+        if is_elif and self.chance(0.4):
+            (inner,) = body
+            inner.then, then = self._inner(inner.then, known, is_loop)
+            inner.orelse, orelse = self._inner(inner.orelse, known, is_loop, len(inner.orelse) == 1 and isinstance(inner.orelse[0], If))
+            self.stored = stored & self.stored
+            return body, then | orelse
+        made, unread = self._block(body, known, is_loop)
+        made += self._leave({v for v in unread if v not in known}, is_loop)
+        self.stored = stored & self.stored
+        return made, unread
+
+    def _leave(self, names: set[str], is_loop: bool = False) -> list[Statement]:
+        """Stores of the values of names."""
+        made: list[Statement] = []
+        self.integers = []
+        for v in sorted(names - self.stored):
+            if v in self.types and self.chance(0.95 if self.thoroughness else 0.7):
+                made += self._keep(name(v, self.types[v]), is_loop)
+                self.stored.add(v)
+        return made + self._together(is_loop)
+
+    # -- Operands ----------------------------------------------------------------------------------------------------
+
+    def _hoist(self, statement: Statement, is_loop: bool) -> list[Statement]:
+        """Gives names to operands that are hidden, and stores them. The statement has the names in their place."""
+        made: list[Statement] = []
+        named: dict[int, Node] = {}
+
+        def visit(node: Node, hidden: float, is_guarded: bool) -> Node:
+            if id(node) in named:
+                return named[id(node)]
+            for i, argument in enumerate(node.args):
+                guarded = is_guarded or (node.op == "ifexp" and i > 0) or (node.op == "logic" and i > 0)
+                node.args[i] = visit(argument, hides(node), guarded)
+            result = node
+            if self.chance(hidden * 0.95 * self.thoroughness) and not (is_guarded and _has(node, "load", "load_state") and self.chance(0.3)):
+                result = self._named(node, made, is_loop)
+            named[id(node)] = result
+            return result
+
+        self.integers = []
+        for holder, key, hidden in self._roots(statement):
+            node = holder[key] if isinstance(holder, list) else getattr(holder, key)
+            changed = visit(node, hidden, False)
+            if isinstance(holder, list):
+                holder[key] = changed
+            else:
+                setattr(holder, key, changed)
+        return made + self._together(is_loop)
+
+    def _roots(self, s: Statement) -> list[tuple[Any, Any, float]]:
+        """The expressions of a statement, and how much it hides of each."""
+        if isinstance(s, Assign):
+            return [(s.values, i, 0.0) for i in range(len(s.values))]
+        if isinstance(s, Store):
+            dtype = self.tensor_of(s.tensor).dtype
+            shown = dtype in ("f32", "i32", "i64", "bool", "M") and dtype != "u8"
+            return [(s, "value", 0.0 if shown else 0.5), *([(s, "where", 0.5)] if s.where else [])]
+        if isinstance(s, StoreState):
+            shown = s.out and s.lse and self.tensor_of(s.out).dtype == "f32"
+            return [(s, "state", 0.1 if shown else 0.7), *([(s, "where", 0.5)] if s.where else []), *([(s, "scale", 0.7)] if s.scale else [])]
+        if isinstance(s, If):
+            return [(s, "condition", 0.6)]
+        if isinstance(s, For):
+            return [(s, "lower", 0.7), (s, "upper", 0.7)]
+        if isinstance(s, Each) and s.items and s.items[0][0].op != "tensor":
+            return [(item, i, 0.5) for item in s.items for i in range(len(item))]
+        return []
+
+    def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
+        """A name for a value, which is stored."""
+        type = node.type
+        is_known = node.op == "lit" or type.kind in ("sink", "list") or type.dtype in ("i8", "u8", "M") or all(n.op in ("lit", "convert") for n in node.walk())
+        if is_known or self.stores_left <= 0:
+            return node
+        if node.op == "name":
+            text = str(node.attrs["name"])
+            if text in self.types and text not in self.stored:
+                made += self._keep(node, is_loop)
+                self.stored.add(text)
+            return node
+        variable = self.fresh("v" if may_be_constant(node) else "u")
+        made.append(Assign([variable], [node]))
+        self.types[variable] = type
+        self.stored.add(variable)
+        value = name(variable, type)
+        made += self._keep(value, is_loop)
+        return value
+
+    # -- Outputs -----------------------------------------------------------------------------------------------------
+
+    def _keep(self, value: Node, is_loop: bool, sum_rate: float = 0.0) -> list[Statement]:
+        """Stores a value in a place of its own, at times added to what is there: in a loop, what an iteration before has stored counts, too."""
+        type = value.type
+        if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0:
+            return []
+        if type in (I32, I64, INDEX, BOOL) and not sum_rate and self.chance(0.7):
+            self.integers.append(value)
+            return []
+        self.stores_left -= 1
+        if type.kind == "state":
+            (out, lse), (nodes, lse_nodes) = self._slot(Type("state", "", type.dim))
+            return [StoreState(value, out, nodes, lse, lse_nodes)]
+        if type == BOOL and self.chance(0.5):  # among the integers
+            value = Node("convert", Type("scalar", "i32"), [value])
+        if type == INDEX:
+            value = Node("convert", Type("scalar", "i64"), [value])
+        (target,), (nodes,) = self._slot(value.type)
+        if value.type.dtype != "bool" and self.chance(sum_rate or (0.35 if is_loop else 0.08)):
+            value = Node("binary", value.type, [Node("load", value.type, list(nodes), {"tensor": target}), value], {"name": "add"})
+        return [Store(target, nodes, value)]
+
+    def _together(self, is_loop: bool) -> list[Statement]:
+        """One store of several integers and booleans: each changes the sum."""
+        made: list[Statement] = []
+        while self.integers:
+            some, self.integers = self.integers[:_TOGETHER], self.integers[_TOGETHER:]
+            total = None
+            for value in some:
+                wide = value if value.type == I64 else Node("convert", I64, [value])
+                if total is None:
+                    total = wide
+                else:
+                    scaled = Node("binary", I64, [wide, lit(self.pick([3, 5, 7, 37, 1023]), I64)], {"name": "mul"})
+                    total = Node("binary", I64, [total, scaled], {"name": self.pick(["add", "sub", "xor"])})
+            made += self._keep(total, is_loop, 0.35 if is_loop else 0.01)
+        return made
+
+    def _slot(self, type: Type) -> tuple[list[str], list[list[Node]]]:
+        """The tensors for values of a type, and the indices of the next place in them."""
+        if type not in self.kept:
+            self.kept[type] = self._outputs(type)
+        tensors, indices, places, count = self.kept[type]
+        slot = lit(count[0], INDEX)
+        count[0] += 1
+        return list(tensors), [[*nodes[:place], slot, *nodes[place:]] for nodes, place in zip(indices, places)]
+
+    def _outputs(self, type: Type) -> tuple[list[str], list[Any], list[int], list[int]]:
+        made: list[Tensor] = []
+        indices, places = [], []
+        for part in (["out", "lse"] if type.kind == "state" else ["out"]):
+            row_dim = type.dim if part == "out" and type.kind != "scalar" else ""
+            dtype = "f32" if part == "lse" or type.kind == "state" else type.dtype
+            if dtype == "f32" and part == "out" and self.chance(0.15):
+                dtype = self.pick(["T", "bf16", "f16"])
+            own = self.own_dims()
+            place = self.rng.randint(0, len(own))
+            dims = [dim for _, dim in own]
+            dims.insert(place, self.fresh("s") + "=1")
+            made.append(self.add_tensor(dtype, [*dims, row_dim] if row_dim else dims, "InOut"))
+            indices.append([node for node, _ in own])
+            places.append(place)
+        return [tensor.name for tensor in made], indices, places, [0]

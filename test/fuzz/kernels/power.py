@@ -1,0 +1,82 @@
+"""The share of planted faults that random kernels show, for each word of the language."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import plant
+import workers
+from generate import generate
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "Python.md"
+FIRST = 100000  # the first seed: no other test draws from there
+
+
+def is_seen(answer: dict[str, Any]) -> bool:
+    """True if a kernel with a fault is told from the one without."""
+    return answer["kind"] in ("wrong", "crash") or (answer["kind"] == "error" and answer["plant"] in plant.REFUSED)
+
+
+def is_valid(answer: dict[str, Any]) -> bool:
+    """True if the fault is one: with another one the kernel does not compile."""
+    return answer["kind"] in ("ok", "wrong", "crash", "hang") or answer["plant"] in plant.REFUSED
+
+
+class Power:
+    """Plants each kind of fault in so many kernels.
+
+    Args:
+        each: kernels for each kind.
+        kinds: of fault.
+    """
+
+    def __init__(self, each: int, kinds: list[str], first: int = FIRST) -> None:
+        self.each, self.kinds, self.first = each, kinds, first
+        self.given: collections.Counter[str] = collections.Counter()
+        self.valid: collections.Counter[str] = collections.Counter()
+        self.seen: collections.Counter[str] = collections.Counter()
+
+    def jobs(self) -> Iterator[dict[str, Any]]:
+        for seed in itertools.count(self.first):
+            wanting = [kind for kind in self.kinds if self.given[kind] < self.each]
+            if not wanting:
+                return
+            case = generate(seed)
+            for kind in wanting:
+                if plant.has(case.kernel, kind):
+                    self.given[kind] += 1
+                    yield {"seed": seed, "plant": kind}
+
+    def add(self, answer: dict[str, Any]) -> None:
+        self.valid[answer["plant"]] += is_valid(answer)
+        self.seen[answer["plant"]] += is_seen(answer)
+
+    def share(self, kinds: tuple[str, ...]) -> tuple[int, int]:
+        """How many faults of these kinds were seen, and planted."""
+        return sum(self.seen[kind] for kind in kinds), sum(self.valid[kind] for kind in kinds)
+
+    def table(self) -> str:
+        """In Markdown: the words of the index, then what has no line there."""
+        words = plant.index(PAGE.read_text(encoding="utf-8"))
+        listed = {kind for word in words for kind in plant.kinds_of(word)}
+        rows = [(word, plant.kinds_of(word)) for word in words] + [(kind, (kind,)) for kind in self.kinds if kind not in listed]
+        cells = [(f"`{word}`", *self.share(kinds)) for word, kinds in rows if set(kinds) & set(self.kinds)]
+        texts = [f"{word} | {seen} of {planted}" for word, seen, planted in cells]
+        texts += [" | "] * (-len(texts) % 4)
+        height = len(texts) // 4
+        lines = [f"| {' | '.join(texts[i + height * column] for column in range(4))} |" for i in range(height)]
+        seen, planted = self.share(tuple(self.kinds))
+        return "\n".join(["| word | seen | word | seen | word | seen | word | seen |", "|---|---|---|---|---|---|---|---|", *lines,
+                          "", f"In all {seen} of {planted}, {100 * seen / max(planted, 1):.0f} %."])  # fmt: skip
+
+
+def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit: float) -> Power:
+    """Kernels with faults, run."""
+    power = Power(each, kinds)
+    for answer in workers.run(power.jobs(), jobs, where, 0, late, limit):
+        power.add(answer)
+    return power
