@@ -44,12 +44,23 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 
 
+def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
+    """Those of a check that are about merges, or about attention."""
+    return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
+
+
+# Which rows are wrong says what is broken only where a check varies nothing else.
+OF_ROWS = ("rows without keys", "all masked")
+OF_ROWS_IN = ("C1", "C2", "C5", "C8")
+
+
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
     """The clauses that a kind of fault breaks: those of the kind if it has its own, else those of the check."""
-    kind = kind.partition(", after a call")[0] if "after a call" in kind and "C15" not in check else kind
-    own = [clause for words, attention, states in OF_KIND if words in kind for clause in (states if merges else attention)][:2]
-    mine = [clause for clause in check if (clause[0] == "M") == merges] or list(check)
-    return list(dict.fromkeys([*(["C15"] if "C15" in check else []), *own])) if own else mine
+    named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0]]
+    own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
+    if "after a call" in kind:
+        return ["C15"]
+    return list(dict.fromkeys(own[:2])) or clauses_in(check, merges)
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,8 @@ class Claim:
         return reasons[0] if reasons else ""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON has it."""
+        return dict(json.loads(json.dumps(asdict(self))))
 
     @staticmethod
     def from_json(text: str) -> Claim:

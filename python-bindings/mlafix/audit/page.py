@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -17,7 +18,7 @@ MARKS = {HOLDS: "holds", DOES_NOT: "no", NOT_RUN: "–", NOT_APPLICABLE: ""}
 LOCAL = """
 pre { background: var(--panel); border: 1px solid var(--rule); padding: 8px; overflow: auto; font-size: 12px; }
 .grid { overflow-x: auto; } .grid table { font-size: 13px; width: 100%; } .grid th, .grid td { padding: 2px 6px 2px 0; }
-.grid thead th { vertical-align: bottom; line-height: 1.2; } .grid thead small { display: block; font-weight: 400; color: var(--soft); max-width: 9ch; hyphens: auto; }
+.grid thead th { vertical-align: bottom; line-height: 1.2; } .grid thead small { display: block; font-weight: 400; color: var(--soft); max-width: 11ch; }
 .grid td:first-child { min-width: 20ch; } .warn { color: var(--part); }
 """
 
@@ -44,33 +45,38 @@ def overview(reports: Sequence[Report]) -> str:
 
 def overview_row(report: Report, checks: Sequence[str], number: int) -> str:
     outcomes = {outcome.check: outcome for outcome in report.outcomes}
-    cells = "".join(mark(outcomes[check]) if check in outcomes else "<td></td>" for check in checks)
+    known = {outcome.check for outcome in report.outcomes if outcome.findings and all(finding.waived for finding in outcome.findings)}
+    cells = "".join(mark(outcomes[check], known) if check in outcomes else "<td></td>" for check in checks)
     waived = sum(bool(finding.waived) for finding in report.findings)
     return f'<tr><td><a href="#r{number}">{escape(report.backend)}</a></td>{cells}<td>{report.cases}</td><td>{waived or ""}</td></tr>'
 
 
-def mark(outcome: Outcome) -> str:
-    """The cell of a check: its status in a word, and how many findings it has."""
+def mark(outcome: Outcome, known: set[str]) -> str:
+    """The cell of a check: its status in a word, and how many findings it has. The findings of checks in `known` are waived."""
     counted = [finding for finding in outcome.findings if not finding.waived]
-    text = MARKS[outcome.status]
+    text, color = MARKS[outcome.status], severity(outcome)
     if outcome.status == DOES_NOT:
-        text = "waived" if outcome.findings and not counted else f"no {len(counted)}" if counted else "note" if is_note(outcome) else "no"
+        earlier = causes(outcome)
+        is_waived = not counted and bool(outcome.findings or earlier) and earlier <= known
+        text = "waived" if is_waived else f"no {len(counted)}" if counted else "no" if earlier else "note"
+        color = "part" if is_waived else color
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         text = "part"
-    return f'<td class="{severity(outcome)}" title="{escape(outcome.words)}">{text}</td>'
+    return f'<td class="{color}" title="{escape(outcome.words)}">{text}</td>'
 
 
-def is_note(outcome: Outcome) -> bool:
-    """True if a check does not hold by remarks alone that are no findings of another one."""
-    return not outcome.findings and not any(", as A" in remark for remark in outcome.remarks)
+def causes(outcome: Outcome) -> set[str]:
+    """The checks that have found what this one has remarks about."""
+    return {match[1] for remark in outcome.remarks if (match := re.search(r", as (A[0-9]+)$", remark))}
 
 
 def severity(outcome: Outcome) -> str:
     """The class of a status: only errors that count are red."""
+    if outcome.status == HOLDS and outcome.cases < outcome.total:
+        return "part"
     if outcome.status != DOES_NOT:
-        return CLASSES.get(outcome.status, "soft") if outcome.cases >= outcome.total or outcome.status != HOLDS else "part"
-    errors = [finding for finding in outcome.findings if finding.severity == "error" and not finding.waived]
-    return "no" if errors or any(", as A" in remark for remark in outcome.remarks) else "part"
+        return CLASSES.get(outcome.status, "soft")
+    return "no" if causes(outcome) or any(finding.severity == "error" and not finding.waived for finding in outcome.findings) else "part"
 
 
 def clause_name(check: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,7 +14,7 @@ from .bundle import literal, script
 from .cases import Adapter, Case, Fault, StateCase
 from .checks import CHECKS, Check
 from .checks.check import STATES
-from .clauses import clauses_of
+from .clauses import clauses_in, clauses_of
 from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome, to_dict
 from .repair import try_repair
 from .reports import reports_of
@@ -50,8 +50,8 @@ class Clock:
         self.begin = self.now()
 
     def now(self) -> tuple[float, float]:
-        times = os.times()
-        return times.elapsed, times.user + times.system + times.children_user + times.children_system
+        used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return time.monotonic(), sum(one.ru_utime + one.ru_stime for one in used)
 
     def spent(self) -> float:
         wall, cpu = (now - then for now, then in zip(self.now(), self.begin))
@@ -136,7 +136,7 @@ class CheckRun:
     def outcome(self) -> Outcome:
         """Every case, as far as time allows; then each kind of fault shrunk, written down and repaired."""
         check, clock = self.check, Clock()
-        outcome = Outcome(check.number, check.title, HOLDS, clauses=list(check.clauses))
+        outcome = Outcome(check.number, check.title, HOLDS, clauses=clauses_in(check.clauses, self.adapter.form in STATES))
         if why := check.lacks(self.adapter):
             return replace(outcome, status=NOT_APPLICABLE, why=why)
         if check.needs_gpu and self.adapter.device == "cpu":
@@ -166,7 +166,7 @@ class CheckRun:
         for what, cases in groups.items():
             for case in cases:
                 left = self.limits.check - clock.spent()
-                if outcome.cases and (left < 0 or self.pace.expects(case) > left):
+                if outcome.cases and (left <= 0 or self.pace.expects(case) > left):
                     continue
                 self.emit({"at": [self.check.number, packed(case)], "limit": max(self.limits.case, 10 * self.pace.expects(case))})
                 outcome.cases += 1

@@ -1,0 +1,114 @@
+"""Backends that are slow, compile, keep state, return little or are methods: right ones, and some with faults that only show there."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import torch
+from audit_backends import dense, ragged, reduce
+from audit_faults import stale_rows
+
+Call = tuple[torch.Tensor, torch.Tensor]
+
+
+def slow_and_stale(*tensors: torch.Tensor, **given: Any) -> Call:
+    """An interpreter, say, whose rows without keys are stale."""
+    time.sleep(0.3)
+    return stale_rows(*tensors, **given)
+
+
+SEEN: set[Any] = set()
+
+
+def compiles(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
+    """Right. Each number of heads is compiled when it comes for the first time; the usual one is there."""
+    if q.shape[1] not in SEEN:
+        SEEN.add(q.shape[1])
+        time.sleep(1.5 if q.shape[1] != 4 else 0.0)
+    return ragged(q, *tensors, **given)
+
+
+def without_lse(*tensors: torch.Tensor, **given: Any) -> torch.Tensor:
+    """Right, and says nothing of an lse."""
+    return ragged(*tensors, **given)[0]
+
+
+def without_lse_and_sinks(*tensors: torch.Tensor, sinks: Any = None, **given: Any) -> torch.Tensor:
+    return ragged(*tensors, **given)[0]
+
+
+def another_keyword(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
+                    softmax_scale: float) -> Call:
+    return ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=softmax_scale)
+
+
+def heads_first_in_out(*tensors: torch.Tensor, lse: Any = None, **given: Any) -> Call:
+    """An lse of [H, n], which the adapter does not say; one that is given must be so, too."""
+    out, stats = ragged(*tensors, **given)
+    if lse is not None and lse.shape != stats.T.shape:
+        raise ValueError(f"lse: expected {list(stats.T.shape)}, got {list(lse.shape)}")
+    return out, stats.T.contiguous() if lse is None else lse.copy_(stats.T)
+
+
+def two_faults(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
+    """Reads behind the keys, and reads lengths as if they were contiguous: wrong live rows, both."""
+    offsets = cu_seqlens_k.as_strided(cu_seqlens_k.shape, (1,)).clamp(max=k.shape[0])
+    out, lse = ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=offsets.cummax(0).values, **given)
+    if int(cu_seqlens_k[-1]) < v.shape[0]:
+        out += (0.0 * v[int(cu_seqlens_k[-1]) :].sum()).to(out.dtype)
+    return out, lse
+
+
+def plan_of_the_first(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, **given: Any) -> Call:
+    """Plans are kept by shapes (pytorch/torchtitan#3709)."""
+    plan = PLANS.setdefault((q.shape, k.shape, cu_seqlens_q.shape), (cu_seqlens_q.clone(), cu_seqlens_k.clone()))
+    return ragged(q, k, v, cu_seqlens_q=plan[0], cu_seqlens_k=plan[1], **given)
+
+
+PLANS: dict[Any, Any] = {}
+
+
+def fails_after_small(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
+    """A buffer that is made by the first call is too small for later ones, whose last rows are dropped."""
+    most = ROWS.setdefault(given["causal"], max(q.shape[0], 8))
+    out, lse = ragged(q, *tensors, **given)
+    out[most:], lse[most:] = 0, -math.inf
+    return out, lse
+
+
+ROWS: dict[bool, int] = {}
+
+
+def leaks(*tensors: torch.Tensor, **given: Any) -> Call:
+    KEPT.append(ragged(*tensors, **given)[0].clone())
+    return ragged(*tensors, **given)
+
+
+KEPT: list[torch.Tensor] = []
+
+
+def ignores_out(*tensors: torch.Tensor, out: Any = None, lse: Any = None, **given: Any) -> Call:
+    return ragged(*tensors, **given)
+
+
+def lse_of_other_ranks(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Call:
+    """Rank 0 alone has the lse of the whole."""
+    merged, total = reduce(out, lse, group=group)
+    return merged, total if torch.distributed.get_rank(group) == 0 else lse
+
+
+def causal_decode(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, **given: Any) -> Call:
+    """One query sees the first key alone: torch's is_causal."""
+    if causal and q.shape[1] == 1:
+        return dense(q, k[:, :1], v[:, :1], causal=False, **{**given, "seq_lens_k": given["seq_lens_k"].clamp(max=1)})
+    return dense(q, k, v, causal=causal, **given)
+
+
+class Layer:
+    """Engines keep their backends in classes."""
+
+    def attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
+                  scale: float) -> Call:
+        return ragged(q, k, v, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale)
