@@ -24,6 +24,7 @@ SUITES = (
     Suite("vllm", "vllm", ("tests/distributed/test_dcp_a2a.py",),
           faults=(("test_dominant_rank", "the test compares the result [B, H, D] with an array [H, D]"),)),
     Suite("vllm", "vllm", ("tests/kernels/attention/test_pack_unpack_triton.py",)),
+    Suite("vllm", "vllm", ("tests/v1/attention/test_dcp_a2a_pack_mask.py",)),
     Suite("sglang", "sglang", ("sgl-kernel/tests/test_merge_state.py",)),
     Suite("sglang", "sglang", ("python/sglang/kernels/aot/tests/test_merge_state_v2.py", "sgl-kernel/tests/test_merge_state_v2.py")),
     Suite("sglang", "sglang", ("test/registered/kernels/test_fixup_zero_kv.py", "test/registered/kernels/test_fixup_zero_kv_rows.py",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,34 @@ def test_combine():
     out, lse = _lse_weighted_combine(torch.ones(2, 1, 1, 4), torch.zeros(2, 1, 1), return_lse=True, is_lse_base_on_e=False)
     assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
 """
+
+# As the engines' tests import what their releases have, beside the packages of the wheels.
+OF_RELEASES = {
+    "vllm": ("tests/v1/attention/test_dcp_a2a_pack_mask.py", """
+import torch
+from vllm.platforms import current_platform
+from vllm.v1.attention.ops.dcp import _lse_weighted_combine_cpu, mask_dcp_empty_shards_
+from vllm.v1.attention.ops.triton_merge_attn_states import merge_attn_states
+
+def test_masks():
+    assert not current_platform.is_xpu() and current_platform.device_type == "cuda" and merge_attn_states.__module__.endswith("triton_merge_attn_states")
+    lse = torch.zeros(3, 2, device="cuda")
+    mask_dcp_empty_shards_(lse, torch.zeros(0, dtype=torch.int32, device="cuda"), torch.zeros(1, dtype=torch.int32, device="cuda"))
+    assert torch.isneginf(lse).all() and _lse_weighted_combine_cpu(torch.ones(2, 1, 1, 4), torch.zeros(2, 1, 1)).shape == (1, 1, 4)
+"""),
+    "sglang": ("test/registered/kernels/test_dcp_lse_combine.py", """
+from sglang.kernels.ops.attention.dcp_kernels import _lse_pack_dim, dcp_pack_a2a_send
+from sglang.srt.layers.dcp import dcp_a2a_lse_reduce
+import torch
+
+def test_packs():
+    assert _lse_pack_dim(torch.bfloat16) == 2 and dcp_a2a_lse_reduce.__module__ == "sglang.srt.layers.dcp.comm"
+    rows, lses = torch.ones(2, 4, 8, device="cuda"), torch.zeros(2, 4, device="cuda")
+    out, out_lse = torch.empty(2, 2, 2, 8, device="cuda"), torch.empty(2, 2, 2, device="cuda")
+    dcp_pack_a2a_send(rows, lses, dst_o=out, dst_lse=out_lse)
+    assert (out == 1).all() and (out_lse == 0).all()
+"""),
+}
 
 HELIX = """
 import unittest
@@ -122,6 +152,18 @@ def test_a_part_of_two_engines_cases_whose_failures_are_the_engines_own(tmp_path
     told = peers("--from", tmp_path / "one.json", "--from", tmp_path / "two.json", "--from", tmp_path / "one.json").stdout
     assert [line.partition(",")[0] for line in told.splitlines() if line.startswith("On ")] == ["On the CPU", "On a GPU"]
     assert told.count("| tensorrt-llm | made here |") == 3
+
+
+@pytest.mark.parametrize("engine", OF_RELEASES)
+def test_releases_are_loaded_as_their_wheels_have_them(engine: str, tmp_path: Path) -> None:
+    """vLLM 0.33.0 and SGLang 0.5.23, or what MLAFIX_ENGINE_WHEELS has: the folders that scripts/engine-drift --keep fills."""
+    wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob(f"{engine}-*.whl"))
+    if not wheels:
+        pytest.skip(f"MLAFIX_ENGINE_WHEELS has no wheel of {engine}")
+    with zipfile.ZipFile(wheels[-1]) as archive:
+        archive.extractall(tmp_path, [name for name in archive.namelist() if name.startswith(f"{engine}/") and name.endswith(".py")])
+    made = peers(f"--{engine}", checkout(tmp_path, *OF_RELEASES[engine]), "--on-cpu", "--jobs", 1)
+    assert made.returncode == 0 and "| 1 | 1 | 0 | 0 |" in made.stdout, made.stdout + made.stderr
 
 
 def test_a_file_that_is_not_collected_is_a_failure(tmp_path: Path) -> None:

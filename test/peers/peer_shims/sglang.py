@@ -17,7 +17,7 @@ def install(checkout: Path) -> None:
     module("sgl_kernel", merge_state=ours.merge_state_v1, merge_state_v2=ours.merge_state_v2)
     if importlib.util.find_spec("orjson") is None:
         module("orjson")
-    root = checkout / "python" / "sglang"
+    root = next((folder for folder in (checkout / "python" / "sglang", checkout / "sglang") if folder.is_dir()), checkout / "sglang")
     package("sglang", root)
     package("sglang.test", root / "test")
     module("sglang.test.test_utils", CustomTestCase=unittest.TestCase)
@@ -27,7 +27,7 @@ def install(checkout: Path) -> None:
     for name in ("sglang.kernels.ops.attention.fixup_zero_kv", "sglang.jit_kernel.fixup_zero_kv"):
         module(name, fixup_zero_kv_rows=ours.fixup_zero_kv_rows)
     module("sglang.srt.models.deepseek_common.attention_forward_methods.forward_mla")
-    module("sglang.srt.utils", get_device_sm=lambda: 100)  # Their residuals need it, ours no certain GPU.
+    module("sglang.srt.utils", get_device_sm=lambda: 100, is_hip=lambda: False)  # Their residuals need it, ours no certain GPU.
     module("sglang.kernels.ops.kimi_k3")
     module("sglang.kernels.ops.kimi_k3.attn_res", attn_res_fused_tma=ours.attn_res_fused_tma)
     for name in ("attention.fla.kda_replayssm_spec_decode", "kimi_k3.kda_decode_mtp", "kimi_k3.mla_output_gate", "moe.moe_front",
@@ -42,6 +42,7 @@ def _install_dcp(root: Path) -> None:
     checkout_module(_DCP, **{name: getattr(ours, name) for name in ("correct_attn_out", "dcp_lse_combine_triton", "dcp_pack_a2a_send")})
     module("sglang.srt.distributed.device_communicators.pynccl_allocator")
     module("sglang.srt.distributed.parallel_state")
+    module("sglang.srt.utils.common")
     module("sglang.srt.runtime_context")
     package("sglang.srt.layers.dcp", root / "srt" / "layers" / "dcp")
     comm = checkout_module("sglang.srt.layers.dcp.comm")

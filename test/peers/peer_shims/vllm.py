@@ -27,6 +27,12 @@ class _Platform:
     def is_rocm(self) -> bool:
         return False
 
+    is_xpu = is_cpu = is_rocm
+
+    @property
+    def device_type(self) -> str:
+        return "cuda"
+
     def fp8_dtype(self) -> torch.dtype:
         return torch.float8_e4m3fn
 
@@ -89,4 +95,6 @@ def install(checkout: Path) -> None:
     module("vllm.v1.attention.ops.common", pack_seq_triton=ours.pack_seq_triton, unpack_seq_triton=ours.unpack_seq_triton)
     for name in ("dcp", "dcp_alltoall"):  # Its names since 2026-08 and before.
         module(f"vllm.v1.attention.ops.{name}", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine,
-               _dcp_a2a_lse_pack_dim=lse_lanes, _dcp_a2a_pack_send=pack, _dcp_a2a_unpack_combine=unpack)
+               _lse_weighted_combine_cpu=combine, _dcp_a2a_lse_pack_dim=lse_lanes, _dcp_a2a_pack_send=pack, _dcp_a2a_unpack_combine=unpack,
+               mask_dcp_empty_shards_=ours.mask_dcp_empty_shards_, correct_attn_out=ours.correct_attn_out)
+    module("vllm.v1.attention.ops.metadata", compute_token_to_req_indices=ours.compute_token_to_req_indices)
