@@ -1,5 +1,5 @@
 """The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``engines``,
-``flashinfer-solutions``, ``info`` and ``cmake-dir``."""
+``flashinfer-solutions``, ``hub-kernels``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import Kernel, _check, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
 from ._warmup import default_device
-from .engines import flashinfer, report
+from .engines import flashinfer, hub, report
 from .errors import ArgumentError, Error, UnitError
 
 
@@ -288,6 +288,9 @@ def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
     solutions = commands.add_parser("flashinfer-solutions", help="write merges as files that FlashInfer's trace apply takes")
     flashinfer.add_arguments(solutions)
     solutions.set_defaults(run=flashinfer.run)
+    kernels = commands.add_parser("hub-kernels", help="put libraries of TVM-FFI functions into a folder of Hugging Face's kernels")
+    hub.add_arguments(kernels)
+    kernels.set_defaults(run=hub.run)
 
 
 def _audit_parser() -> argparse.ArgumentParser:
