@@ -14,6 +14,7 @@ from .arithmetic import TYPES, Array
 from . import movement  # noqa: F401 (defines operations)
 from .memory import Memory, PerThread
 from .operations import OPERATIONS, Threads
+from .races import Clocks
 from .text import Entry, Instruction, PtxError
 
 WARP = 32
@@ -58,14 +59,15 @@ class Blocks:
         kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
         self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
         self.params, self.memory = params, memory
-        self.shared = PerThread(self.block, entry.shared_bytes, "shared")
+        # Barriers of its cluster that a thread has arrived at, and left, and those of its block and its warp.
+        self.cluster = self.block // entry.cluster
+        self.clocks = Clocks(self.block, self.cluster, self.warp, self.lane)
+        self.arrived, self.left = self.clocks.arrived, self.clocks.left
+        self.shared = PerThread(self.block, entry.shared_bytes, "shared", self.clocks)
         self.local = PerThread(number, entry.local_bytes, "local")
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
-        # Barriers of its cluster that a thread has arrived at, and left.
-        self.cluster = self.block // entry.cluster
-        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)
         # For the preceding grid: what a thread accesses before may be stale, or not read yet.
         self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
@@ -195,6 +197,7 @@ class Blocks:
                 threads = np.flatnonzero(of_block)
                 if one.parts[1] == "red":
                     self._reduce(one, threads)
+                self.clocks.met[threads] += 1
                 self.waits[threads] = False
                 self.at[threads] = at + 1
 
@@ -247,6 +250,8 @@ class Blocks:
                 if not np.isin(group, members).all():
                     raise PtxError(f"a thread that is not of its own mask {int(mask):#x}")
                 if group.size == members.size:
+                    if one.parts[0] in ("bar", "barrier"):
+                        self.clocks.meet_in_warp(group)
                     OPERATIONS[one.parts[0]](Threads(self, group), one)
                     self.waits[group] = False
                     self.at[group] = at + 1

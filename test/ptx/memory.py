@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .arithmetic import Array
+from .races import Clocks, Watch
 from .text import PtxError
 
 
@@ -56,9 +57,10 @@ class PerThread:
     Args:
         owners: the row of each thread.
         size: bytes of a row.
+        clocks: the barriers that threads pass, if races over it are errors.
     """
 
-    def __init__(self, owners: Array, size: int, what: str) -> None:
+    def __init__(self, owners: Array, size: int, what: str, clocks: Clocks | None = None) -> None:
         self.pitch = -(-size // 16) * 16
         rows = int(owners.max()) + 1 if owners.size else 0
         # Poison: a read of what nobody wrote shows.
@@ -66,6 +68,7 @@ class PerThread:
         self.owners, self.size = owners.astype(np.uint64), size
         self.memory = Memory([(0, self.data)], what)
         self.what = what
+        self.watch = Watch(self.data.size, clocks) if clocks is not None and size else None
 
     def _addresses(self, owners: Array, offsets: Array, size: int) -> Array:
         if (offsets + np.uint64(size) > np.uint64(self.size)).any():
@@ -73,11 +76,21 @@ class PerThread:
         return owners.astype(np.uint64) * np.uint64(self.pitch) + offsets
 
     def load(self, threads: Array, offsets: Array, size: int) -> Array:
-        return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)
+        addresses = self._addresses(self.owners[threads], offsets, size)
+        if self.watch is not None:
+            self.watch.load(threads, addresses, size)
+        return self.memory.load(addresses, size)
 
-    def store(self, threads: Array, offsets: Array, values: Array) -> None:
-        self.store_of(self.owners[threads], offsets, values)
+    def store(self, threads: Array, offsets: Array, values: Array, is_atomic: bool = False) -> None:
+        self.store_of(threads, self.owners[threads], offsets, values, is_atomic)
 
-    def store_of(self, owners: Array, offsets: Array, values: Array) -> None:
+    def store_of(self, threads: Array, owners: Array, offsets: Array, values: Array, is_atomic: bool = False) -> None:
         """To the rows of these owners."""
-        self.memory.store(self._addresses(owners, offsets, values.dtype.itemsize), values)
+        addresses = self._addresses(owners, offsets, values.dtype.itemsize)
+        if self.watch is not None:
+            self.watch.store(threads, addresses, values, self.memory.load(addresses, values.dtype.itemsize), is_atomic)
+        self.memory.store(addresses, values)
+
+    def exchange(self, threads: Array, offsets: Array, size: int) -> Array:
+        """The load of an atomic operation, which its store follows."""
+        return self.memory.load(self._addresses(self.owners[threads], offsets, size), size)

@@ -179,7 +179,7 @@ def _store(threads: Threads, one: Instruction) -> None:
         value = np.ascontiguousarray(threads.get(operand, kind)).view(f"uint{size * 8}")
         at = addresses + np.uint64(size * i)
         if "shared::cluster" in one.parts:
-            threads.blocks.shared.store_of(threads.blocks.owners_of(threads.chosen, at), at & _OFFSETS, value)
+            threads.blocks.shared.store_of(threads.chosen, threads.blocks.owners_of(threads.chosen, at), at & _OFFSETS, value)
         elif space == "global":
             _memory(threads).store(at, value)
         else:
@@ -201,11 +201,11 @@ def _atomic(threads: Threads, one: Instruction) -> None:
     shared = _space(one) == "shared"
     for i in range(value.size):
         at, thread = addresses[i : i + 1], threads.chosen[i : i + 1]
-        old = (threads.blocks.shared.load(thread, at, size) if shared else _memory(threads).load(at, size)).view(TYPES[kind])
+        old = (threads.blocks.shared.exchange(thread, at, size) if shared else _memory(threads).load(at, size)).view(TYPES[kind])
         before[i : i + 1] = old
         made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind]).view(f"uint{size * 8}")
         if shared:
-            threads.blocks.shared.store(thread, at, made)
+            threads.blocks.shared.store(thread, at, made, is_atomic=True)
         else:
             _memory(threads).store(at, made)
     if shift:

@@ -108,9 +108,10 @@ def test_threads_meet_at_barriers(seed: int | None) -> None:
     assert found.tolist() == [(i + 33) % 64 for i in range(64)]
 
 
-def test_a_missing_barrier_shows() -> None:
-    right = [(i + 33) % 64 for i in range(64)]
-    assert any(execute(_EXCHANGE.format(barrier=""), 64, seed=seed).tolist() != right for seed in range(64))
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_a_missing_barrier_shows(seed: int | None) -> None:
+    with pytest.raises(PtxError, match="a race over shared memory"):
+        execute(_EXCHANGE.format(barrier=""), 64, seed=seed)
 
 
 _EXCHANGE = """
@@ -179,6 +180,39 @@ def _fails(body: str, seed: int) -> bool:
         return execute(body, 128, grid=2, seed=seed, cluster=2).reshape(2, 64).tolist() != [[1] * 64, [0] * 64]
     except PtxError:  # a block that has ended
         return True
+
+
+_MINE = "	mov.b32 	%r1, area;\n	mad.lo.s32 	%r2, %r0, 4, %r1;\n	xor.b32 	%r3, %r0, {bit};\n	mad.lo.s32 	%r4, %r3, 4, %r1;\n"
+_STORE, _LOAD = "	st.shared.b32 	[%r2], %r0;\n", "	ld.shared.b32 	%r5, [%r4];\n"
+_BLOCK, _IN_WARP, _SHUFFLE = "	bar.sync 	0;\n", "	bar.warp.sync 	-1;\n", "	shfl.sync.bfly.b32 	%r6, %r0, 1, 31, -1;\n"
+_ALL_ADD = "	red.shared.add.u32 	[area], 1;\n"
+
+
+@pytest.mark.parametrize("seed", [None, 1])
+@pytest.mark.parametrize("bit, body, race", [
+    (32, _STORE + _BLOCK + _LOAD + _BLOCK + _STORE, ""),
+    (32, _STORE + _BLOCK + _LOAD + _STORE, "a store to where another one loads"),
+    (32, _STORE + _LOAD, "a load of what another one stores|a store to where another one loads"),
+    (32, _STORE + _IN_WARP + _LOAD, "a load of what another one stores|a store to where another one loads"),
+    (1, _STORE + _IN_WARP + _LOAD, ""),
+    (1, _STORE + _IN_WARP + _LOAD + _IN_WARP + _STORE, ""),
+    (1, _STORE + _SHUFFLE + _LOAD, "a load of what another one stores"),
+    (1, _STORE + _IN_WARP + _LOAD + _STORE, "a store to where another one loads"),
+    (0, _STORE + _LOAD + _STORE, ""),
+    (0, "	st.shared.b32 	[%r1], 7;\n", ""),
+    (0, "	st.shared.b32 	[%r1], %r0;\n", "different values to one place at once"),
+    (0, _ALL_ADD + _ALL_ADD + _BLOCK + "	ld.shared.b32 	%r5, [area];\n", ""),
+    (0, _ALL_ADD + "	ld.shared.b32 	%r5, [area];\n", "a load of what another one stores|a store to where another one loads"),
+    (0, "	ld.shared.b32 	%r5, [area];\n" + _BLOCK + _LOAD + _STORE, ""),
+    (0, "	ld.shared.b32 	%r5, [area];\n" + _STORE, "a store to where another one loads"),
+])  # fmt: skip
+def test_races_over_shared_memory_are_errors(bit: int, body: str, race: str, seed: int | None) -> None:
+    """Whatever the order in which threads are executed."""
+    if not race:
+        execute(_MINE.format(bit=bit) + body, 64, seed=seed)
+        return
+    with pytest.raises(PtxError, match=race):
+        execute(_MINE.format(bit=bit) + body, 64, seed=seed)
 
 
 def test_a_grid_has_whole_clusters() -> None:

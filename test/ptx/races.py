@@ -1,0 +1,132 @@
+"""Races over shared memory: accesses of one byte by two threads, at least one a store, that no barrier orders.
+
+An access comes before what another thread does if, in between, both have been at a barrier of their block or of their cluster, or, in one
+warp, at `bar.warp.sync`. Nothing else orders them: neither shuffles nor the order in which threads happen to be executed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arithmetic import Array
+from .text import PtxError
+
+WARP = 32
+_NOBODY = -1
+_SEVERAL = -2
+
+
+class Clocks:
+    """Barriers that threads have passed.
+
+    Args:
+        block, cluster, warp, lane: of each thread.
+    """
+
+    def __init__(self, block: Array, cluster: Array, warp: Array, lane: Array) -> None:
+        self.block, self.cluster, self.warp, self.lane = block, cluster, warp, lane.astype(np.int64)
+        count = block.size
+        self.met = np.zeros(count, np.int64)  # barriers of the block
+        self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # of the cluster
+        # Of each thread, the barriers of the warp's lanes that it knows of: those of a group know what each of them knew.
+        self.known = np.zeros((count, WARP), np.int64)
+
+    def meet_in_warp(self, threads: Array) -> None:
+        self.known[threads, self.lane[threads]] += 1
+        self.known[threads] = self.known[threads].max(0)
+
+
+class _Accesses:
+    """The last accesses of each byte: by which thread, or by several of a warp or of a block, and what they had passed."""
+
+    def __init__(self, size: int) -> None:
+        self.thread = np.full(size, _NOBODY, np.int64)
+        self.warp = np.full(size, _NOBODY, np.int64)
+        self.lanes = np.zeros(size, np.uint64)
+        self.met, self.arrived, self.clock = (np.zeros(size, np.int64) for _ in range(3))
+        self.is_atomic = np.zeros(size, bool)
+
+    def precede(self, places: Array, threads: Array, clocks: Clocks) -> Array:
+        """True for each byte whose last accesses all come before what `threads` do now. An access of another block's memory is ordered by
+        barriers of the cluster alone, which count as barriers of the block too."""
+        first = self.thread[places]
+        ordered = (first == _NOBODY) | (first == threads)
+        ordered |= clocks.met[threads] > self.met[places]
+        ordered |= clocks.left[threads] > self.arrived[places]
+        unknown = np.flatnonzero(~ordered & (self.warp[places] == clocks.warp[threads]))
+        if unknown.size:
+            here = threads[unknown]
+            knows = (clocks.known[here] > self.clock[places[unknown], None]) | (np.arange(WARP) == clocks.lane[here][:, None])
+            lanes = self.lanes[places[unknown]][:, None] >> np.arange(WARP, dtype=np.uint64) & np.uint64(1) != 0
+            ordered[unknown] = (knows | ~lanes).all(1)
+        return ordered
+
+    def put(self, places: Array, threads: Array, clocks: Clocks, is_atomic: bool) -> None:
+        self.thread[places], self.warp[places] = threads, clocks.warp[threads]
+        self.lanes[places] = np.uint64(1) << clocks.lane[threads].astype(np.uint64)
+        self.met[places], self.arrived[places] = clocks.met[threads], clocks.arrived[threads]
+        self.clock[places] = clocks.known[threads, clocks.lane[threads]]
+        self.is_atomic[places] = is_atomic
+
+    def join(self, places: Array, threads: Array, clocks: Clocks) -> None:
+        """As `put`, beside the accesses that are there unless they come before."""
+        beside = ~self.precede(places, threads, clocks)
+        self.put(places[~beside], threads[~beside], clocks, False)
+        # Several threads may read one byte in one instruction: one after the other.
+        for place, thread in zip(places[beside], threads[beside]):
+            self._add(int(place), int(thread), clocks)
+
+    def _add(self, place: int, thread: int, clocks: Clocks) -> None:
+        if self.thread[place] == thread:
+            return
+        self.thread[place] = _SEVERAL
+        if self.warp[place] != clocks.warp[thread]:
+            self.warp[place] = _SEVERAL
+        self.lanes[place] |= np.uint64(1) << np.uint64(clocks.lane[thread])
+        self.met[place] = max(self.met[place], clocks.met[thread])
+        self.arrived[place] = max(self.arrived[place], clocks.arrived[thread])
+        self.clock[place] = max(self.clock[place], clocks.known[thread, clocks.lane[thread]])
+
+
+class Watch:
+    """Watches the shared memory of some blocks, `size` bytes all together."""
+
+    def __init__(self, size: int, clocks: Clocks) -> None:
+        self.clocks = clocks
+        self.stores, self.loads = _Accesses(size), _Accesses(size)
+
+    def load(self, threads: Array, places: Array, size: int) -> None:
+        """Loads of `size` bytes each. Raises PtxError for a race."""
+        threads, places = _bytes(threads, places, size)
+        self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
+        # Of the threads that read one byte now, the last; the others are added to it.
+        _, last = np.unique(places[::-1], return_index=True)
+        last = places.size - 1 - last
+        self.loads.join(places[last], threads[last], self.clocks)
+        others = np.setdiff1d(np.arange(places.size), last)
+        for place, thread in zip(places[others], threads[others]):
+            self.loads._add(int(place), int(thread), self.clocks)
+
+    def store(self, threads: Array, places: Array, values: Array, held: Array, is_atomic: bool = False) -> None:
+        """Stores of `values` where memory has `held`. Raises PtxError for a race; threads that store one value are none."""
+        size = values.dtype.itemsize
+        order = np.argsort(places, kind="stable")
+        same = places[order][1:] == places[order][:-1]
+        if not is_atomic and (same & (values[order][1:] != values[order][:-1])).any():
+            raise PtxError("a race over shared memory: two threads store different values to one place at once")
+        same = np.repeat(values == held, size)
+        threads, places = _bytes(threads, places, size)
+        self._check(self.stores, places, threads, "a store to where another one stores", same | (self.stores.is_atomic[places] & is_atomic))
+        self._check(self.loads, places, threads, "a store to where another one loads", np.zeros(places.size, bool))
+        self.stores.put(places, threads, self.clocks, is_atomic)
+
+    def _check(self, accesses: _Accesses, places: Array, threads: Array, what: str, allowed: Array) -> None:
+        bad = np.flatnonzero(~accesses.precede(places, threads, self.clocks) & ~allowed)
+        if bad.size:
+            one, other = int(threads[bad[0]]), int(accesses.thread[places[bad[0]]])
+            by = f"thread {other}" if other >= 0 else "several threads"
+            raise PtxError(f"a race over shared memory: {what}, with no barrier between: thread {one}, and {by} before, byte {int(places[bad[0]])}")
+
+
+def _bytes(threads: Array, places: Array, size: int) -> tuple[Array, Array]:
+    return np.repeat(threads, size), (places.astype(np.int64)[:, None] + np.arange(size)).ravel()
