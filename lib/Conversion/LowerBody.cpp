@@ -18,6 +18,9 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlafix;
@@ -179,6 +182,8 @@ private:
   Value castBits(Location loc, Value value, Type type);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   Value buildAtomic(memref::AtomicRMWOp op, Value pointer);
+  LogicalResult planSharedMemory();
+  Value buildShared(memref::AllocaOp op, Type type);
   void lowerAlloca(memref::AllocaOp op);
   void lowerPush(PushOp op);
   void lowerComparison(Operation *op, ArrayRef<BlockArgument> addressed);
@@ -204,6 +209,8 @@ private:
   unsigned addressSpace;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
+  int64_t commonBytes = 0; // of memory for all exchanges; 0: each has its own
+  LLVM::GlobalOp commonScratch; // null until it is used
 };
 } // namespace
 
@@ -414,10 +421,69 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
+/// Decides if exchanges have memory in common: where there is not enough for
+/// all of them, or where blocks that take it would keep others from a
+/// multiprocessor. An error if the rest does not fit.
+LogicalResult BodyLowering::planSharedMemory() {
+  constexpr int64_t kMostThreads = 1024;
+  int64_t own = 0, scratch = 0, most = 0;
+  memref::AllocaOp largest;
+  int64_t largestBytes = 0;
+  kernel.walk([&](memref::AllocaOp op) {
+    MemRefType type = op.getType();
+    if (!type.getMemorySpace())
+      return;
+    int64_t bytes =
+        llvm::alignTo(type.getNumElements() *
+                          llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                      16);
+    (isScratch(op) ? scratch : own) += bytes;
+    if (isScratch(op))
+      most = std::max(most, bytes);
+    if (bytes > largestBytes) {
+      largest = op;
+      largestBytes = bytes;
+    }
+  });
+  if (own + most > kSharedBytes)
+    return largest->emitError()
+           << "expected a kernel whose reductions, swaps and merge loops take "
+              "at most "
+           << kSharedBytes << " bytes of a block's shared memory, got "
+           << own + most << " (most of them here)";
+  int64_t threads = scratch ? kernel.getLayoutAttr().getThreads() : 0;
+  if (scratch > kSharedBytes / kMostThreads * threads ||
+      own + scratch > kSharedBytes)
+    commonBytes = most;
+  return success();
+}
+
+/// The address of shared memory, a global of the module.
+Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
+  constexpr unsigned kShared = 3;
+  bool isCommon = commonBytes != 0 && isScratch(op);
+  LLVM::GlobalOp global = isCommon ? commonScratch : LLVM::GlobalOp();
+  if (!global) {
+    if (isCommon)
+      type = LLVM::LLVMArrayType::get(b.getI8Type(), commonBytes);
+    std::string name = (function.getSymName() + "_shared" +
+                        std::to_string(localPointers.size()))
+                           .str();
+    b.setInsertionPoint(function);
+    global = LLVM::GlobalOp::create(b, op.getLoc(), type, /*isConstant=*/false,
+                                    LLVM::Linkage::Internal, name,
+                                    /*value=*/Attribute(), /*alignment=*/16,
+                                    kShared);
+    if (isCommon)
+      commonScratch = global;
+  }
+  b.setInsertionPoint(op);
+  return LLVM::AddressOfOp::create(b, op.getLoc(), global);
+}
+
 /// Shared memory of a GPU's block becomes a global of the module, a buffer of a
 /// CPU's row a part of the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
-  constexpr unsigned kShared = 3;
   MemRefType type = op.getType();
   if (!type.getMemorySpace()) {
     b.setInsertionPoint(op);
@@ -428,18 +494,9 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
         /*alignment=*/64);
     return;
   }
-  b.setInsertionPoint(function);
-  std::string name =
-      (function.getSymName() + "_shared" + std::to_string(localPointers.size()))
-          .str();
-  auto array =
-      LLVM::LLVMArrayType::get(type.getElementType(), type.getNumElements());
-  auto global =
-      LLVM::GlobalOp::create(b, op.getLoc(), array, /*isConstant=*/false,
-                             LLVM::Linkage::Internal, name,
-                             /*value=*/Attribute(), /*alignment=*/16, kShared);
-  b.setInsertionPoint(op);
-  localPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
+  localPointers[op] =
+      buildShared(op, LLVM::LLVMArrayType::get(type.getElementType(),
+                                               type.getNumElements()));
 }
 
 void BodyLowering::lowerPush(PushOp op) {
@@ -525,6 +582,8 @@ void BodyLowering::lowerComparison(Operation *op,
 }
 
 LogicalResult BodyLowering::run() {
+  if (failed(planSharedMemory()))
+    return failure();
   SmallVector<Operation *> ops;
   kernel.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops)

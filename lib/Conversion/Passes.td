@@ -73,6 +73,8 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
     sizes and strides that are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global
     address space. No pointer is `noalias`: outputs may be inputs (N11), and `ld.global.nc` would then read stale data.
     Loads of f32 rows of at most `streamedRowBytes` are `nontemporal` if a loop reads the rows at indices from memory.
+    Reductions, scans and swaps across warps have shared memory of their own, or, if that is more than 48 bytes for each
+    thread, or more than a block has, the same.
 
     ```mlir
     // Before

@@ -45,6 +45,20 @@ Value mlafix::allocShared(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
       b, loc, MemRefType::get(shape, element, AffineMap(), space));
 }
 
+/// Name of the unit attribute of memory for an exchange.
+static constexpr llvm::StringLiteral kScratchAttr = "mlafix.scratch";
+
+Value mlafix::allocScratch(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                           Type element) {
+  Value memory = allocShared(b, loc, shape, element);
+  memory.getDefiningOp()->setAttr(kScratchAttr, b.getUnitAttr());
+  return memory;
+}
+
+bool mlafix::isScratch(Operation *alloca) {
+  return alloca->hasAttr(kScratchAttr);
+}
+
 void mlafix::buildBarrier(OpBuilder &b, Location loc) {
   NVVM::BarrierOp::create(b, loc);
 }

@@ -34,9 +34,19 @@ mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
 bool isThreadId(mlir::Operation *op);
 bool isBlockId(mlir::Operation *op);
 
+/// The most bytes of shared memory that a launch permits a block without asking
+/// for more (CUDA programming guide, shared memory).
+inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Memory of a block, of this shape.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
+/// The same for an exchange of the block's threads: they all meet between its
+/// last load and whatever they store to shared memory next. So exchanges may
+/// have the same memory.
+mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
+                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
+/// True if `allocScratch` made `alloca`.
+bool isScratch(mlir::Operation *alloca);
 
 /// The threads of a block wait for each other.
 void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);

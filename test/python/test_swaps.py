@@ -46,6 +46,65 @@ def test_swaps_on_a_device(tmp_path: Path, device: Device, rng: np.random.Genera
     np.testing.assert_allclose(device.get(w), total - size * total, rtol=1e-4, atol=1e-2 * size**0.5)
 
 
+HADAMARD = """
+@mlafix.kernel
+def hadamard(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        row, i = x[t], iota("D")
+STAGES        y[t] = row
+"""
+
+
+def transformed(rows: np.ndarray, stages: list[int]) -> np.ndarray:
+    """Each element and its partner, added or subtracted."""
+    places = np.arange(rows.shape[1])
+    for block in stages:
+        rows = rows[:, places ^ block] + np.where(places & block, -rows, rows)
+    return rows
+
+
+@pytest.mark.parametrize(("size", "stages"), [
+    (1024, 10 * 2), (2048, 11), (4096, 12), (12288, 12), (16384, 14), (32768, 15)], ids=str)  # fmt: skip
+def test_hadamard_transforms(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, stages: int) -> None:
+    """All swaps of a kernel share the memory of a block, whatever the number of packs. The sums are exact."""
+    bits = int(np.log2(size & -size))
+    blocks = [1 << i % bits for i in range(stages)]
+    text = "".join(f"        row = swap(row, {block}) + where((i & {block}) == 0, row, -row)\n" for block in blocks)
+    kernel = load(tmp_path, HADAMARD.replace("STAGES", text)).hadamard
+    x = rng.integers(-8, 9, (2, size)).astype(F32)
+    y = device.poisoned(x.shape, F32)
+    kernel(y, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(y), transformed(x.astype(np.float64), blocks))
+
+
+def test_exchanges_of_several_kinds_share_memory(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Each begins when all threads have done with the one before it. More of them than a block's memory has room for."""
+    size, rounds = 8192, 6
+    text = "".join(f"""        row = swap(row, {1024 << i % 3}) + i32(i == {i})
+        total = total + sum(row) + max(row)
+        row = cumsum(row) - total
+""" for i in range(rounds))  # fmt: skip
+    kernel = load(tmp_path, f"""
+@mlafix.kernel
+def exchanges(y: Out[i32, "n D"], x: In[i32, "n D"]):
+    for t in grid("n"):
+        row, i, total = x[t], iota("D"), i32(0)
+{text}        y[t] = row
+""").exchanges
+    x = rng.integers(-99, 100, (2, size)).astype(np.int32)
+    y = device.poisoned(x.shape, np.int32)
+    kernel(y, device.put(x))
+    device.synchronize()
+    row, total, places = x.copy(), np.zeros(2, np.int32), np.arange(size)
+    with np.errstate(over="ignore"):
+        for i in range(rounds):
+            row = row[:, places ^ (1024 << i % 3)] + (places == i).astype(np.int32)
+            total = total + row.sum(1, dtype=np.int32) + row.max(1)
+            row = np.cumsum(row, axis=1, dtype=np.int32) - total[:, None]
+    np.testing.assert_array_equal(device.get(y), row)
+
+
 INTO = """
 @mlafix.kernel
 def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):

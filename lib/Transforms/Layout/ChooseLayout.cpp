@@ -8,6 +8,7 @@
 #include "lib/Transforms/Layout/ChooseLayout.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -510,8 +511,6 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
                                     const MachineModel &machine,
                                     const RowShape &shape, int64_t pack,
                                     int64_t loops) {
-  // What a launch permits a block without asking for more.
-  constexpr int64_t kMostShared = 48 << 10;
   int64_t needed = countPacks(shape, pack);
   int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
                                       machine.groupedPacks);
@@ -523,7 +522,7 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
   auto fits = [&] {
     // A place for the largest maximum, and a chunk's maximum, sum and elements.
     int64_t floats = 1 + 2 + packs * pack;
-    return loops * floats * 4 * layout().getThreads() <= kMostShared;
+    return loops * floats * 4 * layout().getThreads() <= kSharedBytes;
   };
   if (!fits())
     packs = 1;

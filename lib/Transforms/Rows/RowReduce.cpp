@@ -94,7 +94,7 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
   int64_t warps = countBlockLanes(layout) / kWarpThreads,
           packs = partials.size();
   Value shared =
-      allocShared(b, loc, {warps * packs}, partials.front().getType());
+      allocScratch(b, loc, {warps * packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value warp = x.div(lane, x.constant(kWarpThreads));
   Value isFirst =
@@ -178,7 +178,7 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
   int64_t warps = countBlockLanes(layout) / kWarpThreads;
-  Value shared = allocShared(b, loc, {warps * packs}, partial.getType());
+  Value shared = allocScratch(b, loc, {warps * packs}, partial.getType());
   Value lane = getBlockLane(b, loc, layout);
   Value warp = x.div(lane, x.constant(kWarpThreads));
   Value inWarp = x.rem(lane, x.constant(kWarpThreads));
@@ -359,7 +359,7 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
   }
   if (layout.layout.isClustered()) // where the block's threads meet, too
     return reduceAcrossBlocks(b, op, layout, packs, partials);
-  buildBarrier(b, loc); // a loop may come back to this memory
+  buildBarrier(b, loc); // another exchange may have the same memory
 }
 
 /// True if all elements of `pack` are the greatest i32.

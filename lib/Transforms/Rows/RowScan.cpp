@@ -106,7 +106,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                         buildShuffleXor(b, loc, all, total, half));
     }
   }
-  buildBarrier(b, loc); // a loop may come back to this memory
+  buildBarrier(b, loc); // another exchange may have the same memory
 }
 
 void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,

@@ -10,6 +10,9 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlafix;
@@ -27,31 +30,54 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
   return elements;
 }
 
-/// The pack of the lane whose number differs by the bit `distance`, of another
-/// warp: through shared memory.
-static Value swapAcrossWarps(OpBuilder &b, const RowLayout &layout, SwapOp op,
-                             Value pack, int64_t distance) {
+/// The packs of the lane whose number differs by the bit `distance`, of another
+/// warp: through shared memory, as many elements at a time as it has room for.
+static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
+                                          SwapOp op, ValueRange packs,
+                                          int64_t distance) {
+  constexpr int64_t kMostBytes = 32 << 10; // other memory has the rest
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
-  auto vector = cast<VectorType>(pack.getType());
-  int64_t size = vector.getNumElements();
-  Value shared = allocShared(b, loc, {layout.layout.getLanes() * size},
-                             vector.getElementType());
-  auto placeOf = [&](Value lane, int64_t i) {
-    return x.add(x.mul(lane, x.constant(size)), x.constant(i));
-  };
-  SmallVector<Value> elements = toElements(b, loc, pack);
-  for (auto [i, element] : llvm::enumerate(elements))
-    memref::StoreOp::create(b, loc, element, shared,
-                            ValueRange{placeOf(layout.lane, i)});
-  buildBarrier(b, loc);
+  auto type = cast<VectorType>(packs.front().getType());
+  SmallVector<Value> elements;
+  for (Value pack : packs)
+    llvm::append_range(elements, toElements(b, loc, pack));
+  int64_t lanes = layout.layout.getLanes();
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  auto atOnce = std::clamp<int64_t>(kMostBytes / (lanes * bytes), 1,
+                                    static_cast<int64_t>(elements.size()));
+  Value shared = allocScratch(b, loc, {atOnce * lanes}, type.getElementType());
   Value other =
       arith::XOrIOp::create(b, loc, layout.lane, x.constant(distance));
-  for (auto [i, element] : llvm::enumerate(elements))
-    element =
-        memref::LoadOp::create(b, loc, shared, ValueRange{placeOf(other, i)});
-  buildBarrier(b, loc); // a loop may come back to this memory
-  return vector::FromElementsOp::create(b, loc, vector, elements);
+  // Neighbouring lanes have neighbouring places.
+  auto placeOf = [&](Value lane, int64_t i) {
+    return x.add(x.constant(i * lanes), lane);
+  };
+  MutableArrayRef<Value> left(elements);
+  while (!left.empty()) {
+    auto some = left.take_front(atOnce);
+    for (auto [i, element] : llvm::enumerate(some))
+      memref::StoreOp::create(b, loc, element, shared,
+                              ValueRange{placeOf(layout.lane, i)});
+    buildBarrier(b, loc);
+    for (auto [i, element] : llvm::enumerate(some))
+      element =
+          memref::LoadOp::create(b, loc, shared, ValueRange{placeOf(other, i)});
+    buildBarrier(b, loc); // another exchange may have the same memory
+    left = left.drop_front(some.size());
+  }
+  SmallVector<Value> swapped;
+  for (ArrayRef<Value> rest(elements); !rest.empty();
+       rest = rest.drop_front(type.getNumElements()))
+    swapped.push_back(vector::FromElementsOp::create(
+        b, loc, type, rest.take_front(type.getNumElements())));
+  return swapped;
+}
+
+/// The number of lanes between those that exchange their packs; 0: each lane
+/// swaps within its packs.
+static int64_t getDistance(const RowLayout &layout, SwapOp op) {
+  return op.getBlock() / layout.packOf(op.getType());
 }
 
 Value mlafix::swapInStep(OpBuilder &b, const RowLayout &layout, SwapOp op,
@@ -65,9 +91,9 @@ Value mlafix::swapInStep(OpBuilder &b, const RowLayout &layout, SwapOp op,
       places.push_back(i ^ block);
     return vector::ShuffleOp::create(b, loc, pack, pack, places);
   }
-  int64_t distance = block / size;
+  int64_t distance = getDistance(layout, op);
   if (distance >= kWarpThreads)
-    return swapAcrossWarps(b, layout, op, pack, distance);
+    return swapAcrossWarps(b, layout, op, pack, distance).front();
   Value mask = layout.maskAt(b, op);
   SmallVector<Value> elements = toElements(b, loc, pack);
   for (Value &element : elements)
@@ -77,6 +103,9 @@ Value mlafix::swapInStep(OpBuilder &b, const RowLayout &layout, SwapOp op,
 
 SmallVector<Value> mlafix::swapPacks(OpBuilder &b, const RowLayout &layout,
                                      SwapOp op, ValueRange packs) {
+  int64_t distance = getDistance(layout, op);
+  if (swapsInStep(layout, op) && distance >= kWarpThreads)
+    return swapAcrossWarps(b, layout, op, packs, distance);
   SmallVector<Value> swapped;
   int64_t step = layout.walkStep(op.getType());
   for (auto [p, pack] : llvm::enumerate(packs))

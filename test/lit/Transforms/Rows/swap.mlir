@@ -42,14 +42,43 @@ module attributes {mlafix.target = "sm_80"} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // CHECK: memref.alloca() : memref<512xf32, #gpu.address_space<workgroup>>
+      // CHECK: memref.alloca() {mlafix.scratch} : memref<512xf32, #gpu.address_space<workgroup>>
+      // CHECK: arith.xori %{{.*}}, %c64
       // CHECK-COUNT-4: memref.store
       // CHECK: nvvm.barrier
-      // CHECK: arith.xori %{{.*}}, %c64
       // CHECK-COUNT-4: memref.load
       // CHECK: nvvm.barrier
       %v = mlafix.load %x[%t] : !rows -> !tile
       %w = mlafix.swap %v by 256 : !tile
+      mlafix.store %w, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// As many packs at once as 32 KB hold: four of eight.
+!rows = memref<?x16384xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<16384xf32, #mlafix.dim<16384>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @in_two_rounds
+  mlafix.kernel @in_two_rounds(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 512, packs = 8, pack = 4, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK: memref.alloca() {mlafix.scratch} : memref<8192xf32, #gpu.address_space<workgroup>>
+      // CHECK-COUNT-16: memref.store
+      // CHECK: nvvm.barrier
+      // CHECK-COUNT-16: memref.load
+      // CHECK: nvvm.barrier
+      // CHECK-COUNT-16: memref.store
+      // CHECK: nvvm.barrier
+      // CHECK-COUNT-16: memref.load
+      // CHECK: nvvm.barrier
+      // CHECK-NOT: memref.alloca
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %w = mlafix.swap %v by 1024 : !tile
       mlafix.store %w, %x[%t] : !tile, !rows
     }
   }
