@@ -4,7 +4,7 @@
 // lse = softmax_scale * max + log(sum). The maximum is that of the scores before they are scaled.
 //
 //   out          [n, H, D] T    written; may be prefix or suffix itself
-//   out_stats    [n, H, 2] f32  written; optional
+//   out_stats    [n, H, 2] f32  written; optional; may be prefix_stats or suffix_stats itself
 //   prefix       [n, H, D] T
 //   prefix_stats [n, H, 2] f32
 //   suffix       [n, H, D] T

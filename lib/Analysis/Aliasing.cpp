@@ -73,15 +73,25 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     return true;
   if (rowsInWritten || rowsInRead)
     return false;
+  // Accesses that name the row by the same indices are the row's alone,
+  // whatever they access of it.
   const MemoryAccess &first = ofWritten.front();
-  for (Value index : getRowIndices(kernel))
-    if (!llvm::is_contained(first.indices, index))
+  SmallVector<size_t> naming;
+  for (Value index : getRowIndices(kernel)) {
+    auto found = llvm::find(first.indices, index);
+    if (found == first.indices.end())
       return false;
-  // Parts of a row are the row's alone, as the whole of it is.
+    naming.push_back(found - first.indices.begin());
+  }
   for (const MemoryAccess &access :
-       llvm::concat<const MemoryAccess>(ofWritten, ofRead))
-    if (!llvm::equal(access.indices, first.indices) || getLoop(access.op))
+       llvm::concat<const MemoryAccess>(ofWritten, ofRead)) {
+    bool namesRow = access.indices.size() == first.indices.size() &&
+                    llvm::all_of(naming, [&](size_t i) {
+                      return access.indices[i] == first.indices[i];
+                    });
+    if (!namesRow || getLoop(access.op))
       return false;
+  }
   // The first argument may be read, too, before or after the other.
   for (const MemoryAccess &access : ofWritten)
     for (const MemoryAccess &other : ofRead)

@@ -92,3 +92,54 @@ mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
     mlafix.store %v, %more[%t] : f32, !vec
   }
 }
+
+// -----
+
+!mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
+// Elements of one row, all of which are read before the first is written.
+// CHECK: aliases = {{\[\[}}0, 1]]
+mlafix.kernel @elements_of_a_row(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
+                                 %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !mat
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load %in[%t, %c0] : !mat -> f32
+    %b = mlafix.load %in[%t, %c1] : !mat -> f32
+    mlafix.store %b, %out[%t, %c0] : f32, !mat
+    mlafix.store %a, %out[%t, %c1] : f32, !mat
+  }
+}
+
+// -----
+
+!mat = memref<?x2xf32, strided<[?, 1], offset: ?>>
+// The second element is read after a write.
+// CHECK: aliases = []
+mlafix.kernel @elements_in_turn(%out: !mat {mlafix.dims = ["n", "two"], mlafix.access = "write"},
+                                %in: !mat {mlafix.dims = ["n", "two"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !mat
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load %in[%t, %c0] : !mat -> f32
+    mlafix.store %a, %out[%t, %c0] : f32, !mat
+    %b = mlafix.load %in[%t, %c1] : !mat -> f32
+    mlafix.store %b, %out[%t, %c1] : f32, !mat
+  }
+}
+
+// -----
+
+!mat = memref<?x?xf32, strided<[?, 1], offset: ?>>
+// The indices that name a row change places: a row reads what another one writes.
+// CHECK: aliases = []
+mlafix.kernel @turned(%out: !mat {mlafix.dims = ["n", "n"], mlafix.access = "write"},
+                      %in: !mat {mlafix.dims = ["n", "n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !mat
+  mlafix.forall (%t, %i) in (%n, %n) {
+    %a = mlafix.load %in[%i, %t] : !mat -> f32
+    mlafix.store %a, %out[%t, %i] : f32, !mat
+  }
+}
