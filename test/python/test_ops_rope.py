@@ -265,3 +265,18 @@ def test_wrong_arguments(how: dict[str, Any], message: str, device: Device) -> N
     partial, lse = device.put(np.zeros((3, N, 1, H, 48), np.float32)), device.put(np.zeros((3, N, 1, H), np.float32))
     with pytest.raises(mlafix.ArgumentError, match=message):
         ops.combine_split_kv(partial, lse, rope=given.get("rope", rope), out_format=given.get("out_format"))
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_no_zero_of_an_empty_row_is_negative(interleaved: bool, inverse: bool, device: Device) -> None:
+    """N1: +0.0, whatever the signs of cosines and sines are; codes of fp8 and fp4 are 0."""
+    rows, lse = device.put(np.ones((4, 1, 32), F32)), device.put(np.full((4, 1), -np.inf, F32))
+    signs = np.array([[c] * 8 + [s] * 8 for c in (-1, 1) for s in (-1, 1)], F32)
+    rope = ops.Rope(device.put(np.arange(4)), device.put(signs), interleaved=interleaved, inverse=inverse)
+    out, _ = ops.merge_attn_states(rows, lse, rows, lse, lse_layout="nh", rope=rope)
+    codes, _ = ops.merge_attn_states(rows, lse, rows, lse, lse_layout="nh", rope=rope, out_format=ops.Fp8(1.0))
+    scales = device.put(np.full((4, 1, 2), 255, np.uint8))
+    halves, _ = ops.merge_attn_states(rows, lse, rows, lse, lse_layout="nh", rope=rope, out_format=ops.NvFp4(scales, 1.0))
+    for array in (out, codes, halves):
+        assert not np.ascontiguousarray(device.get(array)).view(np.uint8).any()

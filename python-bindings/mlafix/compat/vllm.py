@@ -410,7 +410,7 @@ def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, bloc
     Difference from vLLM: integers of 8, 32 and 64 bits have exact pads, not uint8 alone.
 
     Args:
-        x: `[N, …]`.
+        x: `[N, …]` of at least 2 dims.
         lengths: `[B]` integers, on x's device.
         pad_value: what stands behind a sequence's end.
         block_t, block_d: sizes of blocks there; not needed.
@@ -432,7 +432,7 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
     Difference from vLLM: rows of a sequence past the end of the packed tensor are zeros, where there nothing is written.
 
     Args:
-        packed_tensor: `[B, longest, …]`.
+        packed_tensor: `[B, longest, …]` of at least 3 dims.
         lengths: `[B]` integers, on its device.
         block_t, block_d: sizes of blocks there; not needed.
 

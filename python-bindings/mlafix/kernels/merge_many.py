@@ -10,7 +10,6 @@ from mlafix.dsl import (
     Base,
     DType,
     In,
-    List,
     Out,
     exp2,
     f32,
@@ -128,24 +127,30 @@ def merge_states_ragged_bases(
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """Up to eight states in buffers of their own: arguments of kernels."""
+    """Up to eight states in buffers of their own: arguments of kernels, which `listed` declares."""
 
-    v0: Any = In[T, "n H D"]
-    s0: Any = In[f32, "n H"]
-    v1: Any = In[T, "n H D"] | None
-    s1: Any = In[f32, "n H"] | None
-    v2: Any = In[T, "n H D"] | None
-    s2: Any = In[f32, "n H"] | None
-    v3: Any = In[T, "n H D"] | None
-    s3: Any = In[f32, "n H"] | None
-    v4: Any = In[T, "n H D"] | None
-    s4: Any = In[f32, "n H"] | None
-    v5: Any = In[T, "n H D"] | None
-    s5: Any = In[f32, "n H"] | None
-    v6: Any = In[T, "n H D"] | None
-    s6: Any = In[f32, "n H"] | None
-    v7: Any = In[T, "n H D"] | None
-    s7: Any = In[f32, "n H"] | None
+    v0: Any
+    s0: Any
+    v1: Any
+    s1: Any
+    v2: Any
+    s2: Any
+    v3: Any
+    s3: Any
+    v4: Any
+    s4: Any
+    v5: Any
+    s5: Any
+    v6: Any
+    s6: Any
+    v7: Any
+    s7: Any
+
+
+def listed(row: str = "D") -> Listed:
+    """The declaration of up to eight states with such rows; all but the first are optional."""
+    v, s = In[T, f"n H {row}"], In[f32, "n H"]
+    return Listed(v, s, *(one | None for _ in range(7) for one in (v, s)))
 
 
 @inline
@@ -158,7 +163,7 @@ def merged_list(of, t, h):
 
 
 @kernel
-def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: Listed()):
+def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: listed()):
     """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
 
       out     [n, H, D] T    written; may be one of v0 … v7 itself
@@ -173,7 +178,7 @@ def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of:
 
 
 @kernel
-def merge_states_list_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: Listed()):
+def merge_states_list_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: listed()):
     """merge_states_list with the result's lse in a base of its own, ResultBase."""
     for t, h in grid("n", "H"):
         store_state(rebase(merged_list(of, t, h), RESULT), out[t, h], out_lse[t, h])
@@ -254,27 +259,15 @@ def merge_dense_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     return merge_dense_states
 
 
-@inline
-def listed(vs, ss, t, h):
-    # One merge of them all, as without scales: a running one rounds otherwise.
-    p = [load_state(vs[i][t, h], ss[i][t, h], where=i < len(vs), base=B) for i in range(8)]
-    return merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
-
-
 @scaled
 def merge_listed_states(scaling: Scaling, in_one_base: bool = True) -> Any:
-    """Up to eight states, of arrays with the same strides that are apart from the result."""
-    of = scaling.dim
+    """Up to eight states, each of arrays of its own."""
+    over = scaling.dim
 
     @kernel
-    def merge_listed_states(
-        to: result(scaling),
-        out_lse: Out[f32, "n H"] | None,
-        vs: List[In[T, "n H (G K)"], 8, "k"],
-        ss: List[In[f32, "n H"], 8, "k"],
-    ):
-        for t, p in grid("n", of):
-            merged = [in_result_base(listed(vs, ss, t, p * scaling.joined + j), in_one_base) for j in range(scaling.joined)]
+    def merge_listed_states(to: result(scaling), out_lse: Out[f32, "n H"] | None, of: listed("(G K)")):
+        for t, p in grid("n", over):
+            merged = [in_result_base(merged_list(of, t, p * scaling.joined + j), in_one_base) for j in range(scaling.joined)]
             store_states(merged, t, p, to, out_lse)
 
     return merge_listed_states

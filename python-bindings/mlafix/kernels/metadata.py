@@ -145,12 +145,15 @@ def length_of_rank(length, rank, ranks, interleave):
 
 
 @kernel
-def lens_of_rank(out: Out[L, "n"], seq_lens: In[L, "r"], rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
-    """The lengths of requests on one rank of a group that shares their context; 0 for what is not live."""
+def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
+    """The lengths of requests on one rank of a group that shares their context, in the place of those in `out` where they are not given;
+    0 for what is not live."""
     for t in grid("n"):
-        reads = (t < live_rows) & (t < seq_lens.shape[0])
-        length = max(i64(load(seq_lens[t], where=reads)), 0)
-        out[t] = length_of_rank(length, rank, ranks, interleave)
+        if present(seq_lens):
+            length = load(seq_lens[t], where=(t < live_rows) & (t < seq_lens.shape[0]))
+        else:
+            length = load(out[t], where=t < live_rows)
+        out[t] = length_of_rank(max(i64(length), 0), rank, ranks, interleave)
 
 
 @kernel

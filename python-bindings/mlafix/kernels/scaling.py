@@ -171,14 +171,15 @@ def result(how: Scaling, rows: str = "n H (G K)", scales: str = "n P Q G", some:
 
 @inline
 def turned(row, position, to):
-    """A row whose pairs are turned by the angles of its position; a position that is none makes them zeros."""
+    """A row whose pairs are turned by the angles of its position; a position that is none makes them zeros. No zero is negative: the
+    rows of empty states stay +0.0."""
     block = to.how.turned // 2 if to.how.halves else 1
     each = 1 if to.how.halves else 2
     known = 0 <= position < shape("angles")
     cosines = load(to.cos_sin[position, 0], into="(G K)", first=to.how.first, each=each, where=known)
     sines = load(to.cos_sin[position, 1], into="(G K)", first=to.how.first, each=each, where=known) * to.sign
     i = iota("(G K)")
-    pairs = row * cosines + swap(row, block) * where((i & block) == 0, -sines, sines)
+    pairs = row * cosines + swap(row, block) * where((i & block) == 0, -sines, sines) + 0.0
     inside = (i >= to.how.first) & (i < to.how.first + to.how.turned)
     return where(inside, pairs if known else 0.0, row)
 

@@ -55,12 +55,13 @@ def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> st
     return name
 
 
-def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, bases: Bases,
-              stream: Any, **more: Any) -> None:
+def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, name: str,
+              bases: Bases, stream: Any, **more: Any) -> None:
     """Launches a kernel that stores `out` in a format, or turned, or binds or checks the call, as `stream` says.
 
-    The arguments, `rows` and what else there is are those of `_scaled.launch`.
+    `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch`.
     """
+    check_dtype(like, name)  # The kernel would be compiled for any.
     whole("mlafix.ops._scaled")
     from . import _scaled  # and with it the language
 

@@ -101,8 +101,9 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         lse_base: the same under the name that FlashInfer has for it; where it is given, `base` does not count.
         prefix_base: the base of `prefix_lse`. None: that of all.
         suffix_base: the base of `suffix_lse`. None: that of all.
-        out_base: the base of `out_lse`. None: that of all. An lse of another base than this is converted when it is read: one
-            product, rounded to f32.
+        out_base: the base of `out_lse`. None: that of all. Where bases differ, the merge takes place in base 2 if the result and a side
+            are in it, else in base e: an lse of the other base is converted when it is read or stored, by one product that is
+            rounded to f32. A finite lse that is too large for the other base becomes the largest finite f32.
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
@@ -161,7 +162,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     else:
         lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
-        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, bases, stream, copies=copies, rope=rope)
+        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, "prefix", bases, stream, copies=copies, rope=rope)
     return out, out_lse
 
 
@@ -188,7 +189,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         lse_layout: of `s` and `s_other`: "nh" or "hn".
         base: of `s` and `s_other`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        other_base: of `s_other`, which is converted. None: that of `s`.
+        other_base: of `s_other`, which is converted as by `merge_attn_states`. None: that of `s`.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -287,7 +288,9 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         lse_layout: of all three lse arrays: "nh" or "hn".
         base: of all three lse arrays: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        prefix_base, suffix_base, out_base: the base of one of them, as of `merge_attn_states`. None: that of all.
+        prefix_base: the base of `prefix_lse`. None: that of all.
+        suffix_base: the base of `suffix_lse`. None: that of all.
+        out_base: the base of `out_lse`. None: that of all. Lses are converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: rows of T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -322,7 +325,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
     halvings = max(sequences, 0).bit_length()
     lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
     arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
-    launch_in(out_format, "masked_states", rows, out, arguments, prefix, bases, stream, rope=rope)
+    launch_in(out_format, "masked_states", rows, out, arguments, prefix, "prefix", bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -350,7 +353,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
         base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`.
+        out_base: of `out_lse`. None: that of `s`. Converted as by `merge_attn_states`.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:

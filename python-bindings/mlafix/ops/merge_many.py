@@ -94,7 +94,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`.
+        out_base: of `out_lse`. None: that of `s`. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -139,7 +139,7 @@ def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | Non
         key = _key(spelled_key("nh", base, lse_base, bases)[1], count, "k")
         _launch(_DENSE, _DENSE_BASES, key, bases, (out, out_lse, v, s), stream)
     else:
-        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, bases, stream, count="k", bound=bound_count(count),
+        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, "v", bases, stream, count="k", bound=bound_count(count),
                   rope=rope)
     return out, out_lse
 
@@ -164,7 +164,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
         base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`.
+        out_base: of `out_lse`. None: that of `s`. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -196,7 +196,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if out_format is None and rope is None:
         _launch(_RAGGED, _RAGGED_BASES, ("nh", bases.prefix), bases, (out, lses[0], v, lses[1], indptr), stream)
     else:
-        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, bases, stream, rope=rope)
+        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, "v", bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -219,8 +219,8 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `ss`.
-        out_format: the format of the result, one of `mlafix.ops.formats`, then of arrays with equal strides, none of which is `out`. None: T.
+        out_base: of `out_lse`. None: that of `ss`. The merged lse is converted as by `merge_attn_states`.
+        out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
 
@@ -249,15 +249,16 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first, layout, bases = vs[0], layout_of(lse_layout), bases_of(base, lse_base, out_base)
     out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=layout)
+    absent = [None] * (2 * (MAX_LIST - count))
     if out_format is None and rope is None:
         pairs = [array for pair in zip(vs, ss) for array in pair]
         family, key = (_LIST, (layout, bases.prefix)) if bases.are_one else (_LIST_BASES, bases.key(layout))
-        launch(family, key, (out, out_lse, *pairs, *[None] * (2 * (MAX_LIST - count))), stream)
+        launch(family, key, (out, out_lse, *pairs, *absent), stream)
     else:
         lses = transposed((out_lse, *ss), layout, "nh")
+        pairs = [array for pair in zip(vs, lses[1:]) for array in pair]
         rows = rows_of(first, "vs[0]", ROWS)
-        launch_in(out_format, "listed_states", rows, out, (lses[0], list(vs), lses[1:]), first, bases, stream, count="k", bound=count,
-                  rope=rope)
+        launch_in(out_format, "listed_states", rows, out, (lses[0], *pairs, *absent), first, "vs[0]", bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -335,7 +336,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         lse_layout: of `partial_lse` and `out_lse`: "nh", or "hn" where L is behind H.
         base: of `partial_lse` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `partial_lse`.
+        out_base: of `out_lse`. None: that of `partial_lse`. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -398,12 +399,12 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
             chosen = (f"ResultBase={bases.result}",) if bases.result != "e" else ()
             launch(_SPLIT_COUNTED, ("nh", bases.prefix, *chosen, *bound), (out, lses[0], *counted), stream)
         else:
-            launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, bases, stream, **of_all)
+            launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, "partial", bases, stream, **of_all)
     elif is_plain:
         key = _key(spelled_key("nh", base, lse_base, bases)[1], shape[0], "s")
         _launch(_SPLIT, _SPLIT_BASES, key, bases, (out, lses[0], partial, lses[1]), stream)
     else:
-        launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, bases, stream, **of_all)
+        launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, "partial", bases, stream, **of_all)
     return out, out_lse
 
 

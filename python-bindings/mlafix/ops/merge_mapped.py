@@ -60,7 +60,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         lse_layout: of `lses` and `out_lse`: "nh" or "hn".
         base: of `lses`: "e" or "2"; "ln" and "log2" say the same.
         lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `lses`.
+        out_base: of `out_lse`. None: that of `lses`. The merged lse is converted as by `merge_attn_states`.
         out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
@@ -95,5 +95,5 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         launch(_MAPPED if part_sums is None else _SUMS, key, (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
-        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, bases, stream,
-                  dtype=out_dtype, rope=rope)
+        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, "parts", bases,
+                  stream, dtype=out_dtype, rope=rope)

@@ -27,6 +27,7 @@ _CLEAR = KernelDispatchers("clear_pad_flags")
 _MARK = KernelDispatchers("mark_prefilling")
 _LENS = KernelDispatchers("expand_context_lens")
 _COUNT = {"live_rows_at": "live_rows"}
+_MOST = 2**63 - 1
 
 
 @operation(_COUNT, writes=("flags",))
@@ -281,7 +282,7 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
         seq_lens: `[r]` i32 or i64: tokens of each request on all ranks.
         rank: of 0 … ranks - 1.
         ranks: of the group, at least 1.
-        interleave: how many tokens that follow each other lie on one rank, at least 1.
+        interleave: how many tokens that follow each other lie on one rank, at least 1; ranks * interleave is below 2^63.
         live_rows: how many requests are live: an int, or `[1] i32` on the arrays' device. None is r.
         out: `[n]`, as `seq_lens`; may be `seq_lens` itself. Allocated, `[r]`, if None.
         stream: the CUDA stream; None is torch's current one.
@@ -303,12 +304,15 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
     check_integer("interleave", interleave)
     if interleave < 1:
         raise wrong("interleave", "1 or more", interleave)
+    if interleave > _MOST // ranks:
+        raise wrong("interleave", f"at most {_MOST // ranks}, since {ranks} times that counts tokens in 64 bits", interleave)
     (size,) = rows_of(seq_lens, "seq_lens", ("r",))
     check_integers(seq_lens, "seq_lens")
     if out is None:
         out = empty(seq_lens, (size,))
     count = count_or_tensor(size if live_rows is None else live_rows)
-    launch_kernel(library.kernel("lens_of_rank"), (out, seq_lens, rank, ranks, interleave, *count), stream)
+    given = None if out is seq_lens else seq_lens
+    launch_kernel(library.kernel("lens_of_rank"), (out, given, rank, ranks, interleave, *count), stream)
     return out
 
 

@@ -235,7 +235,7 @@ def _quantised(x: Any, out_format: OutFormat, out: Any, stream: Any) -> Any:
     if len(shape) == 2:
         heads = out_format.heads_of(shape[1])
         rows, results = _with_heads(x, "x", heads), _with_heads(out, "out", heads)
-    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, Bases("e", "e", "e"), stream)
+    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, "x", Bases("e", "e", "e"), stream)
     return out
 
 

@@ -52,9 +52,10 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
     buffer of the host is between calls (vLLM #48085).
 
     Args:
-        cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous; between blocks, and between
-            rows of a block, there may be gaps, which are not touched. Or a sequence of up to eight such arrays, whose shapes, page
-            sizes, strides and dtypes may differ: an id names the block of that number in each.
+        cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous. Between blocks there may be gaps, and
+            between the rows of a block, which are evenly spaced, in whatever order the dims between the first and the last lie. Gaps
+            are not touched. Or a sequence of up to eight such arrays, whose shapes, page sizes, strides and dtypes may differ: an id
+            names the block of that number in each.
         ids: `[n] i64` or `i32`, on the caches' device.
         stream: the CUDA stream; None is torch's current one.
 
@@ -101,7 +102,8 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
     beyond `x` that the offsets name is zeros.
 
     Args:
-        x: `[n, …]` of any dtype of 1, 2, 4 or 8 bytes.
+        x: `[n, …]` of any dtype of 1, 2, 4 or 8 bytes and at least 2 dims: `[n, 1]` for rows of one element. The elements of a row are
+            contiguous; between rows there may be gaps.
         starts: `[b + 1] i32`.
         length: how many rows each sequence has in `out`.
         pad: what stands behind a sequence's end, rounded to the dtype of a float. Of dtypes that kernels do not have, such as
@@ -165,7 +167,7 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
     Rows of no sequence are left as they are; rows past the end of `padded`, which `pack_rows` has dropped, become zeros.
 
     Args:
-        padded: `[b, m, …]` of any dtype of 1, 2, 4 or 8 bytes.
+        padded: `[b, m, …]` of any dtype of 1, 2, 4 or 8 bytes and at least 3 dims; the elements of a row are contiguous.
         starts: `[b + 1] i32`, not decreasing.
         out: `[n, …]` as `padded`; filled and returned.
         stream: the CUDA stream; None is torch's current one.
