@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from typing import Callable, ParamSpec, TypeVar
+from typing import Any, Callable, Mapping, ParamSpec, Tuple, TypeVar, Union
 
 from .errors import ArgumentError
 
@@ -20,17 +20,48 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
 
 
 def check_integer(name: str, value: object) -> None:
-    """Raises ArgumentError unless the value is an integer of Python's, numpy's or a symbolic one."""
-    if not isinstance(value, int) and not hasattr(type(value), "__index__"):
+    """Raises ArgumentError unless the value is an integer of 64 bits: Python's, numpy's or a symbolic one, but no bool."""
+    if isinstance(value, int) and not isinstance(value, bool):  # torch.compile cannot trace the other questions about a symbol.
+        if not -(1 << 63) <= value < 1 << 63:
+            raise wrong(name, "an integer of 64 bits", value)
+    elif hasattr(value, "__dlpack__"):
+        raise wrong(name, "an integer", type(value).__qualname__)
+    elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise wrong(name, "an integer", repr(value))
 
 
-def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """For a function whose arguments have other names than what it calls has: its errors then speak of its own.
+def check_flag(name: str, value: Any) -> None:
+    """Raises ArgumentError unless the value is True or False: Python's, numpy's, a symbolic one, or 1 or 0."""
+    if type(value).__name__ not in ("bool", "bool_", "SymBool") and not (isinstance(value, int) and value in (0, 1)):
+        raise wrong(name, "True or False", type(value).__qualname__)
 
-    Of several names an error has the first one whose argument is there and is not None: an output that the caller gave, say, and
-    else what a new one was made like.
-    """
+
+def check_number(name: str, value: Any) -> None:
+    """Raises ArgumentError unless the value is a number: Python's, numpy's or a symbolic one."""
+    if not hasattr(type(value), "__float__") or hasattr(value, "__dlpack__"):
+        raise wrong(name, "a number", type(value).__qualname__)
+
+
+Names = Mapping[str, Union[str, Tuple[str, ...]]]
+"""The caller's name for each argument that an error may speak of. Of several names an error of a kernel has the first one whose
+argument was passed and is not None: an output, say, and else the array that a new one was made like."""
+
+
+def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:
+    """The message of an error with the names that the caller has for the arguments. `given`: those that were passed."""
+
+    def own(match: re.Match[str]) -> str:
+        known = names.get(match[1], match[1])
+        if isinstance(known, tuple):
+            passed = [name for name in known if given.get(name) is not None] or known[-1:]
+            known = passed[0] if message.startswith("kernel ") else known[0]
+        return f'argument "{known}"'
+
+    return _ARGUMENT.sub(own, message)
+
+
+def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For a function whose arguments have other names than what it calls has: its errors then speak of its own (`Names`)."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         order = list(inspect.signature(function).parameters)
@@ -42,15 +73,7 @@ def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callab
             except ArgumentError as error:
                 # torch.compile traces this too, and not every release of it knows str(error) or "from None".
                 message: str = error.args[0]
-            given = {**dict(zip(order, args)), **kwargs}
-
-            def own(match: re.Match[str]) -> str:
-                known = names.get(match[1], match[1])
-                if isinstance(known, tuple):
-                    known = next((name for name in known if given.get(name) is not None), known[-1])
-                return f'argument "{known}"'
-
-            raise ArgumentError(_ARGUMENT.sub(own, message))
+            raise ArgumentError(in_callers_words(message, names, {**dict(zip(order, args)), **kwargs}))
 
         return call
 

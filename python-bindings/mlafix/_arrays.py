@@ -155,13 +155,6 @@ def is_torch(array: Any) -> bool:
     return hasattr(type(array), "__torch_function__")
 
 
-def shares_memory(view: Any, array: Any) -> bool:
-    """True if what an index of an array gave, which may be empty, is a view of it."""
-    if is_torch(array):
-        return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
-    return 0 in view.shape or numpy.may_share_memory(view, array)
-
-
 def viewed(array: Any, shape: tuple[int, ...]) -> Any:
     """An array in another shape over the same memory; None where no view is that."""
     if is_torch(array):
@@ -170,7 +163,7 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
         except (RuntimeError, ValueError):  # the latter for tensors without memory
             return None
     flat = array.reshape(shape)
-    return flat if shares_memory(flat, array) else None
+    return flat if 0 in flat.shape or numpy.may_share_memory(flat, array) else None
 
 
 # The dtypes that a variable of integers stands for if its elements are only moved, by size; others of that size are moved as these.

@@ -290,7 +290,8 @@ class Launcher:
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none{call}')
                 given[name] = None
         for name, tensor in held:
-            if given[tensor] is None and hasattr(given[name], "__dlpack__"):
+            # An integer that torch knows by name only is asked nothing: torch.compile cannot trace that.
+            if given[tensor] is None and not isinstance(given[name], int) and hasattr(given[name], "__dlpack__"):
                 given[name], given[tensor] = 0, given[name]
         return tuple(given[name] for name in names)
 

@@ -1,6 +1,5 @@
 """The questions to torch about a call, and the declaration of a kernel to torch: for the operators of the library (ops/_torch_ops.py) and
-of
-kernels of one's own (torch_kernels.py)."""
+of kernels of one's own (torch_kernels.py)."""
 
 from __future__ import annotations
 
@@ -20,11 +19,13 @@ dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 tracing: Callable[[], Any] = torch._C._get_tracing_state
+# torch.func.functionalize, vmap and the like, whose tensors stand for others without a type of their own.
+transforming: Callable[[], bool] = torch._C._are_functorch_transforms_active
 
 
 def intercepted() -> bool:
-    """True if something watches calls on plain tensors: a compiler, a tracer or a mode."""
-    if compiling() or dispatch_modes() or tracing() is not None:
+    """True if something watches calls on plain tensors: a compiler, a tracer, a mode or a transform."""
+    if compiling() or dispatch_modes() or tracing() is not None or transforming():
         return True
     return function_modes() > 0 and not _only_default_devices()
 

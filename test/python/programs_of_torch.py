@@ -6,12 +6,26 @@ import importlib
 import inspect
 import pkgutil
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, Callable
 
 import torch
 
 from mlafix import compat, ops
-from mlafix.compat import aiter, cache_dit, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
+from mlafix.compat import (
+    aiter,
+    attn_gym,
+    cache_dit,
+    flash_attn,
+    flash_mla,
+    flashinfer,
+    ring_attention,
+    sglang,
+    tensorrt_llm,
+    tokenspeed,
+    torch_context_parallel,
+    vllm,
+)
 
 I32, BOOL, U8 = torch.int32, torch.bool, torch.uint8
 
@@ -34,7 +48,8 @@ WITHOUT = {
     **dict.fromkeys(
         ("flashinfer.decode_cp_a2a_lse_reduce", "flashinfer.decode_cp_a2a_lse_reduce_create_workspace", "sglang.cp_lse_ag_out_rs_mha",
          "sglang.cp_lse_ag_out_rs_mla", "sglang.dcp_a2a_lse_reduce", "vllm.cp_lse_ag_out_rs", "vllm.cp_lse_ag_out_ar",
-         "vllm.dcp_a2a_lse_reduce", "vllm.DirectDCPA2AWorkspace"), RANKS),
+         "vllm.dcp_a2a_lse_reduce", "vllm.get_direct_dcp_a2a_workspace", "vllm.get_direct_dcp_kv_gather_workspace",
+         "vllm.get_direct_dcp_q_gather_workspace", "vllm.DirectDCPA2AWorkspace"), RANKS),
 }  # fmt: skip
 """Functions that are no programs of tensors, and why."""
 
@@ -61,15 +76,16 @@ def ints(*values: int, dtype: Any = I32) -> torch.Tensor:
     return torch.tensor(values, dtype=dtype)
 
 
-def _updated(function: Callable[..., Any], *which: int) -> Callable[..., Any]:
-    """A call of what updates some of its arguments, on clones of these, which it returns."""
+class _updated:  # noqa: N801 (reads as the function that it makes)
+    """A call of a function that updates some of its arguments, on clones of these, which it returns."""
 
-    def run(*tensors: Any) -> Any:
-        given = [tensor.clone() if i in which else tensor for i, tensor in enumerate(tensors)]
-        function(*given)
-        return tuple(given[i] for i in which)
+    def __init__(self, function: Callable[..., Any], *which: int) -> None:
+        self.function, self.which = function, which
 
-    return run
+    def __call__(self, *tensors: Any) -> Any:
+        given = [tensor.clone() if i in self.which else tensor for i, tensor in enumerate(tensors)]
+        self.function(*given)
+        return tuple(given[i] for i in self.which)
 
 
 def _two(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
@@ -113,6 +129,23 @@ def _vllm_merge(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any) -> A
     out, lse = torch.empty_like(prefix), torch.empty_like(prefix_lse)
     vllm.merge_attn_states(out, prefix, prefix_lse, suffix, suffix_lse, lse, 2)
     return out, lse
+
+
+CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 1), slice(2, 3), slice(3, 4)])
+CHUNK = SimpleNamespace(token_slice=slice(1, 4), is_continuation=True, continuation_token_end=3)
+
+
+def _blank_state(out: torch.Tensor, lse: torch.Tensor) -> Any:
+    """The rows that are blank: others are as they come."""
+    made, made_lse = vllm.init_mla_context_partial(CHUNKS, out, lse, 5)
+    return made[2:4].clone(), made_lse[:, 2:4].clone()
+
+
+def _merged_in_steps(whole: torch.Tensor, whole_lse: torch.Tensor, half: torch.Tensor, half_lse: torch.Tensor) -> Any:
+    merger = torch_context_parallel.SDPAMerger(True, 2)
+    merger.step(whole, whole_lse, False)
+    merger.step(half, half_lse, True)
+    return merger.results()
 
 
 def _mapped(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
@@ -215,6 +248,20 @@ PROGRAMS = {
     "vllm.unpack_seq_triton": Program(lambda *x: vllm.unpack_seq_triton(*x), lambda n, H, D: (r(2, n, H, D), ints(2, n - 2)), waits=True),
     "vllm.mask_dcp_empty_shards_": Program(_updated(lambda *x: vllm.mask_dcp_empty_shards_(*x), 0),
                                            lambda n, H, D: (r(n, H), ints(0, 4), ints(0, 2, n))),
+    "vllm.neutralize_empty_context_partials": Program(
+        _updated(lambda out, lse: vllm.neutralize_empty_context_partials(CHUNKS, out, lse), 0, 1), lambda n, H, D: (r(n, H, D), r(H, n))),
+    "vllm.init_mla_context_partial": Program(_blank_state, lambda n, H, D: (r(3, H, D), r(H, 3))),
+    "vllm.accumulate_mla_context_chunk": Program(
+        _updated(lambda out, lse, part, part_lse: vllm.accumulate_mla_context_chunk(CHUNK, part, part_lse, out, lse), 0, 1),
+        lambda n, H, D: (r(n, H, D), r(H, n), r(3, H, D), r(H, 3))),
+    "vllm.compute_token_to_req_indices": Program(
+        _updated(lambda out, starts: vllm.compute_token_to_req_indices(starts, out, 3, 4), 0), lambda n, H, D: (ints(*range(n)), ints(0, 2, n))),
+    "vllm.prepare_dcp_local_seq_lens": Program(
+        _updated(lambda out, lens: vllm.prepare_dcp_local_seq_lens(out, lens, 3, 2, 1, 1), 0), lambda n, H, D: (ints(*range(n)), ints(7, 8, 9))),
+    "sglang.get_dcp_lens": Program(lambda *x: sglang.get_dcp_lens(x[0], 2, 1, x[1]), lambda n, H, D: (ints(*range(n)), ints(*range(n)))),
+    "sglang.localize_dcp_indices": Program(lambda x: sglang.localize_dcp_indices(x, 2, 1), lambda n, H, D: (ints(*range(n)),)),
+    "attn_gym.merge_attention": Program(lambda *x: attn_gym.merge_attention(*x), lambda n, H, D: (r(2, H, n, D), r(2, H, n), r(2, H, n, D), r(2, H, n))),
+    "torch_context_parallel.SDPAMerger": Program(_merged_in_steps, lambda n, H, D: (r(2, H, 2 * n, D), r(2, H, 2 * n), r(2, H, n, D), r(2, H, n))),
     "vllm.correct_attn_out": Program(lambda out, lses: vllm.correct_attn_out(out.clone(), lses, 1, None), lambda n, H, D: (r(n, H, D), r(3, n, H))),
 }  # fmt: skip
 """A program for each other function, by its name."""

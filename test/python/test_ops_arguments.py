@@ -132,3 +132,54 @@ def test_poison_is_written_by_right_calls(device: Device) -> None:
     out = device.put(poison((N, H, D), F32))
     right.call("merge_attn_states", out=out)
     assert not np.isnan(device.get(out)).any()
+
+
+X, LSE, STARTS = np.ones((3, 2, 64), np.float32), np.zeros((3, 2), np.float32), np.array([0, 2, 4], np.int32)
+MIXED = dict(v=np.ones((3, 2, 2, 64), np.float32), s=np.zeros((3, 2, 2), np.float32))
+ROPE = ops.Rope(np.zeros(3, np.int64), np.ones((2, 8), np.float32))
+OTHER_KINDS: dict[str, tuple[Any, str]] = {
+    "integers with rope": (lambda: ops.merge_states(**{**MIXED, "v": MIXED["v"].astype(np.int8)}, out=X.copy(), rope=ROPE), "v"),
+    "integers with sinks": (lambda: ops.combine_split_kv(np.ones((2, 1, 1, 2, 64), np.int8), np.zeros((2, 1, 1, 2), np.float32),
+                                                         sinks=np.zeros(2, np.float32), out_dtype="f32"), "partial"),
+    "a list as a layout": (lambda: ops.merge_attn_states(X, LSE, X, LSE, lse_layout=[]), "lse_layout"),  # type: ignore[arg-type]
+    "a list as a base": (lambda: ops.merge_states(**MIXED, base=[]), "base"),  # type: ignore[arg-type]
+    "an array as a flag": (lambda: ops.merge_attn_states(X, LSE, X, LSE, lse_layout="nh", return_lse=np.zeros(3)), "return_lse"),  # type: ignore[arg-type]
+    "a flag as a count": (lambda: ops.expand_context_lens(np.zeros(16, np.int32), STARTS, True, 3), "num_decodes"),
+    "a flag as a length": (lambda: ops.pack_rows(np.zeros((4, 8), np.float32), STARTS, True), "length"),
+    "a length of more than 64 bits": (lambda: ops.pack_rows(np.zeros((4, 8), np.float32), STARTS, 1 << 70), "length"),
+    "a size of more than 64 bits": (lambda: ops.is_prefilling(STARTS, STARTS, padded=1 << 70), "padded"),
+    "an array as a rank": (lambda: ops.lens_of_rank(STARTS, np.zeros(3), 2), "rank"),  # type: ignore[arg-type]
+    "tokens of all ranks of more than 64 bits": (lambda: ops.lens_of_rank(STARTS, 0, 2, interleave=2**62), "interleave"),
+    "an array as a size": (lambda: ops.chunks_with_zero_kv([3], chunk_size=np.zeros(3)), "chunk_size"),  # type: ignore[arg-type]
+    "objects": (lambda: ops.zero_blocks(np.zeros((4, 8), object), np.zeros(1, np.int64)), "cache"),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_an_argument_of_another_kind_is_an_argument_error(kind: str) -> None:
+    call, name = OTHER_KINDS[kind]
+    ops.merge_attn_states(X, LSE, X, LSE, lse_layout="nh")  # from now on the short way into a call
+    with pytest.raises(mlafix.ArgumentError, match=rf'^argument "{name}": expected .*, got '):
+        call()
+
+
+def test_tensors_of_other_kinds_are_argument_errors() -> None:
+    torch = pytest.importorskip("torch")
+    meta, sparse = torch.empty((3, 64), device="meta"), torch.zeros(3, 64).to_sparse()
+    with pytest.raises(mlafix.ArgumentError, match='argument "out": expected a torch.Tensor, as argument "x", got ndarray'):
+        ops.softmax(meta, out=np.zeros((3, 64), np.float32))
+    with pytest.raises(mlafix.ArgumentError, match='argument "weight": expected a torch.Tensor, as argument "x", got ndarray'):
+        ops.rmsnorm(meta, np.zeros(64, np.float32))
+    with pytest.raises(mlafix.ArgumentError, match='argument "x": expected a tensor with strides, got one of layout torch.sparse_coo'):
+        ops.quantize_fp8_static(sparse, 0.5)
+    with pytest.raises(mlafix.ArgumentError, match='argument "kv_lens": expected integers on the host, got Tensor'):
+        ops.chunks_with_zero_kv(torch.zeros(2, 3, dtype=torch.int64).to_sparse())
+
+
+def test_an_error_names_arguments_that_were_passed(device: Device) -> None:
+    """Not an output that the call would have made."""
+    right = Right(device)
+    with pytest.raises(mlafix.ArgumentError, match='argument "weight": expected size 64 .*as in argument "x", got 65'):
+        ops.rmsnorm(right.rows(N, D), right.rows(D + 1))
+    with pytest.raises(mlafix.ArgumentError, match='argument "suffix": expected size 5 .*as in argument "prefix", got 6'):
+        right.call("merge_attn_states", suffix=right.rows(N + 1, H, D), out=None)

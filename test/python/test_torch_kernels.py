@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import mlafix  # noqa: E402
 from devices import has_cuda  # noqa: E402
 from mlafix import torch_kernels  # noqa: E402
-from mlafix.dsl import DType, In, InOut, Out, bool_, f32, grid, index, load_state, merge, store_state  # noqa: E402
+from mlafix.dsl import DType, In, InOut, Out, bool_, f32, grid, index, load_state, merge, store, store_state  # noqa: E402
 from watching import seen_by_torch  # noqa: E402
 
 T = DType("T")
@@ -170,6 +170,24 @@ assert torch.equal(torch.compile(f, fullgraph=True, backend="aot_eager")(x), 2 *
 """)
     done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@mlafix.kernel
+def clear_behind(x: InOut[f32, "n"], live: index.at_most("n").or_tensor):
+    for t in grid("n"):
+        store(x[t], 0.0, where=t >= live)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_number_that_may_be_a_tensor_becomes_a_symbol(backend: str) -> None:
+    """torch.compile makes a symbol of an int from its second value on."""
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, live: clear_behind(x, live), fullgraph=True, backend=backend)
+    for live in (3, 5, 6, torch.tensor([2], dtype=torch.int32)):
+        x, y = torch.ones(8), torch.ones(8)
+        clear_behind(y, live)
+        compiled(x, live)
+        assert torch.equal(x, y) and int(x.sum()) == int(live)
 
 
 def test_a_traced_call_takes_no_stream() -> None:

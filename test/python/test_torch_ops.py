@@ -56,19 +56,29 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
     with Calls() as calls:
         Right(TorchDevice(where)).call(kernel)
     ((operator, arguments),) = calls.seen
-    assert operator is getattr(torch.ops.mlafix, FUNCTION_OF[kernel]).default
+    assert operator in OPERATORS[FUNCTION_OF[kernel]].overloads.values()
     return operator, arguments
 
 
-def test_schema_is_made_of_the_signature() -> None:
-    assert OPERATORS["merge_states_list"].schema == (
-        "merge_states_list(Tensor[] vs, Tensor[] ss, Tensor(a!)? out, Tensor(b!)? out_lse, bool return_lse, str lse_layout, str base, str? lse_base, "
-        "str? out_base, str? out_format, Tensor(c!)? out_format_scales, Tensor? out_format_scale, Scalar? out_format_scale_number, "
-        "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
-        "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
-        "SymInt? rope_start) -> (Tensor, Tensor)")  # fmt: skip
-    assert OPERATORS["fill_pad_rows"].schema == (
-        "fill_pad_rows(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, Tensor(b!)? lse, str lse_layout) -> ()")  # fmt: skip
+def test_schemas_are_made_of_the_signature() -> None:
+    """One for each choice of optional outputs: those that a call passes are written, and the others are returned."""
+    common = ("str? lse_base, str? out_base, str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
+              "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
+              "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
+              "SymInt? rope_start)")  # fmt: skip
+    listed = OPERATORS["merge_states_list"]
+    schemas = {name: listed.schema(chosen) for name, chosen in listed.chosen().items()}
+    assert set(schemas) == {"", "out", "out_lse", "out_format_scales", "out_out_lse", "out_out_format_scales", "out_lse_out_format_scales",
+                            "out_out_lse_out_format_scales"}  # fmt: skip
+    assert schemas[""] == ("merge_states_list(Tensor[] vs, Tensor[] ss, bool return_lse, str lse_layout, str base, " + common.format("") +
+                           " -> (Tensor, Tensor)")  # fmt: skip
+    assert schemas["out_out_format_scales"] == (
+        "merge_states_list.out_out_format_scales(Tensor[] vs, Tensor[] ss, Tensor(a!) out, bool return_lse, str lse_layout, str base, " +
+        common.format("Tensor(b!) out_format_scales, ") + " -> (Tensor)")  # fmt: skip
+    fill = OPERATORS["fill_pad_rows"]
+    assert [fill.schema(chosen) for chosen in fill.chosen().values()] == [
+        "fill_pad_rows(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, str lse_layout) -> ()",
+        "fill_pad_rows.lse(Tensor(a!) out, Tensor? live_rows, SymInt? live_rows_number, Tensor(b!) lse, str lse_layout) -> ()"]
 
 
 def test_every_function_is_an_operator() -> None:
@@ -307,7 +317,7 @@ def test_the_reference_agrees_through_the_operator(rng: np.random.Generator) -> 
     out, lse = torch.empty_like(v[0]), torch.empty_like(s[0])
     with seen_by_torch() as seen:
         ops.merge_attn_states(v[0], s[0], v[1], s[1], out=out, out_lse=lse, lse_layout="nh")
-    assert "mlafix.merge_attn_states.default" in seen
+    assert "mlafix.merge_attn_states.out_out_lse" in seen
     want, want_lse = contract.merge(states.v, states.s, out_dtype=BF16)
     want.check(device.get(out), "out")
     want_lse.check(device.get(lse), "lse")

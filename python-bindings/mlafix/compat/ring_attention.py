@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, rows_of, shares_memory
+from .._arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import fold_state
 
 
-@renames(block="block_out")
+@renames(block="block_out", index="slice_")
 def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, block_lse: Array,
                        slice_: Any = None) -> tuple[Any, Any]:
     """Merges the attention over one more block of keys into an accumulator, which is kept and summed in f32.
@@ -49,17 +49,18 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
     rows_of(out, "out", ("B", "S", "H", "D")[4 - dims :])
     if lse.shape[-1] != 1:  # type: ignore[union-attr]
         raise wrong("lse", f"size 1 in dim {dims - 1}", lse.shape[-1])  # type: ignore[union-attr]
-    rows: Any = out if slice_ is None else _view(out, slice_)
-    sums: Any = lse if slice_ is None else _view(lse, slice_)
-    if dims == 3:
-        rows, sums, block, lses = rows[None], sums[None], block[None], lses[None]
-    fold_state(rows, sums[..., 0], block, lses.swapaxes(1, 2))
+    if slice_ is not None and not _gives_views(slice_):
+        raise wrong("slice_", "an index that gives views of out and lse", f"one that copies, {slice_!r}")
+    fold_state(out, lse, block, lses, slice_)
     return out, lse
 
 
-def _view(array: Any, index: Any) -> Any:
-    """`array[index]`, which is to be over the same memory: what is written to a copy is lost."""
-    view = array[index]
-    if not shares_memory(view, array):
-        raise wrong("slice_", "an index that gives views of out and lse", f"one that copies, {index!r}")
-    return view
+def _gives_views(index: Any) -> bool:
+    """True if an index gives a view of an array of numpy's or torch's: what is written to a copy is lost."""
+    return all(map(_is_basic, index if isinstance(index, tuple) else (index,)))
+
+
+def _is_basic(part: Any) -> bool:
+    if part is None or part is Ellipsis or isinstance(part, (int, slice)):
+        return not isinstance(part, bool)
+    return hasattr(type(part), "__index__") and not hasattr(part, "__dlpack__")

@@ -287,12 +287,10 @@ def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, dst_o: Array, dst_
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    rows: Any = dst_o
-    lses: Any = dst_lse
-    tokens = rows_of(cp_attn_out, "cp_attn_out", ("B", "N * H", "D"))[0]
-    rows_of(rows, "dst_o", ("N", "B or more", "H", "D"))
-    rows_of(lses, "dst_lse", ("N", "B or more", "H"))
-    _packed(rows[:, :tokens], lses[:, :tokens], cp_attn_out, cp_attn_lse)
+    rows_of(cp_attn_out, "cp_attn_out", ("B", "N * H", "D"))
+    rows_of(dst_o, "dst_o", ("N", "B or more", "H", "D"))
+    rows_of(dst_lse, "dst_lse", ("N", "B or more", "H"))
+    _packed(dst_o, dst_lse, cp_attn_out, cp_attn_lse)
 
 
 # -- Lengths and places on a rank: sglang.srt.layers.dcp.layout ---------------------------------------------------------

@@ -61,13 +61,13 @@ class SDPAMerger:
                 raise wrong("partial", "False for the first block", True)
             self._out, self._lse = empty(block, shape, "f32"), empty(block, shape[:3], "f32")
             self._lse[...] = -math.inf
-        rows, total = self._half(self._out), self._half(self._lse)
-        if not partial:
-            rows, total = self._out, self._lse
-        if tuple(rows.shape) != shape:
-            raise wrong("out", f"shape {list(rows.shape)}", list(shape))
+        fits = tuple((self._half(self._out) if partial else self._out).shape)
+        if fits != shape:
+            raise wrong("out", f"shape {list(fits)}", list(shape))
         self._dtypes, self._has_last_dim = (block.dtype, getattr(lse, "dtype", None)), has_last_dim
-        fold_state(*(self._tokens_first(array) for array in (rows, total, block, sums)))
+        second_half = (slice(None), slice(self._first_half(), None)) if partial else None
+        heads_first = sums if self._seq_dim == 2 else sums.swapaxes(1, 2)
+        fold_state(self._tokens_first(self._out), self._tokens_first(self._lse)[..., None], self._tokens_first(block), heads_first, second_half)
 
     def results(self) -> tuple[Any, Any]:
         """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. ArgumentError before the first."""
@@ -77,9 +77,13 @@ class SDPAMerger:
         return out, lse[..., None] if self._has_last_dim else lse
 
     def _half(self, array: Any) -> Any:
-        """The second half of the sequence; the first is as long, or one longer, as torch's chunks are."""
-        first = (array.shape[self._seq_dim] + 1) // 2
-        return array[:, :, first:] if self._seq_dim == 2 else array[:, first:]
+        """The second half of the sequence."""
+        return array[:, :, self._first_half() :] if self._seq_dim == 2 else array[:, self._first_half() :]
+
+    def _first_half(self) -> int:
+        """The tokens of the first half: as many as the second has, or one more, as torch's chunks are."""
+        tokens: int = self._out.shape[self._seq_dim]
+        return (tokens + 1) // 2
 
     def _tokens_first(self, array: Any) -> Any:
         return array.swapaxes(1, 2) if self._seq_dim == 2 else array

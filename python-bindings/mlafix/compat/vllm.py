@@ -16,7 +16,7 @@ from .._arguments import check_integer, renames, wrong
 from .._arrays import PAYLOADS, check_dtype, check_integers, empty, is_torch, rows_of, spelling_of
 from ..errors import ArgumentError
 from ..ops import Array
-from ..ops.drop_ins import mask_rows_without_keys, requests_of_tokens, weight_of_rank
+from ..ops.drop_ins import blank_rows, mask_rows_without_keys, merge_into_rows, requests_of_tokens, weight_of_rank
 from ._gather import DirectDCPKVGatherWorkspace as DirectDCPKVGatherWorkspace
 from ._gather import DirectDCPQGatherWorkspace as DirectDCPQGatherWorkspace
 from ._groups import has_one_rank, merged_over_ranks, of_ranks
@@ -188,7 +188,7 @@ def neutralize_empty_context_partials(chunked_context: Any, output: Array, outpu
     if tuple(rows_of(lses, "output_lse", ("H", "N"))) != (heads, tokens):
         raise wrong("output_lse", f"shape {[heads, tokens]}", list(lses.shape))
     for run in _joined(_field(chunked_context, "chunked_context", "empty_token_slices")):
-        ops.fill_pad_rows(rows[run], 0, lses[:, run])
+        blank_rows(rows, lses, run.start, run.stop)
 
 
 @renames(output="attn_output", output_lse="attn_softmax_lse")
@@ -244,11 +244,8 @@ def accumulate_mla_context_chunk(chunk: Any, attn_output: Array, attn_softmax_ls
     lses: Any = output_lse
     count, heads, _ = rows_of(rows, "output", ("N", "H", "D"))
     _check_lse(lses, "output_lse", heads, count)
-    part, part_lses = rows[tokens], lses[:, tokens]
     merged = _field(chunk, "chunk", "continuation_token_end") - tokens.start if continues else 0
-    # Rows past the merged ones are copies of the suffix: where that is the output itself, of its lse alone.
-    ops.merge_attn_states(part, part_lses, part if output_written else attn_output, attn_softmax_lse, out=part, out_lse=part_lses,
-                          context_rows=merged, copy_past_context=True)
+    merge_into_rows(rows, lses, None if output_written else attn_output, attn_softmax_lse, tokens.start, tokens.stop, merged)
 
 
 def _check_lse(lse: Any, name: str, heads: int, tokens: int) -> None:
@@ -302,9 +299,8 @@ def compute_token_to_req_indices(query_start_loc: Array, out: Array, num_mapped_
         check_integer(name, value)
     if not 0 <= num_tokens <= room:
         raise wrong("num_tokens", f"0 to {room}, the entries of out", num_tokens)
-    made = places[:num_tokens]
-    requests_of_tokens(made, query_start_loc, max(num_mapped_tokens, 0))
-    return made
+    requests_of_tokens(places, query_start_loc, max(num_mapped_tokens, 0), num_tokens)
+    return places[:num_tokens]
 
 
 @renames(out="dcp_local_seq_lens", rank="dcp_rank", ranks="dcp_size", interleave="cp_interleave", live_rows="num_reqs")

@@ -15,9 +15,10 @@ from typing import Any, Callable, cast
 import numpy
 
 from .. import _fake, library
-from .._arguments import renames, wrong
+from .._arguments import Names, in_callers_words, wrong
 from .._forks import whole
 from .._recording import UnlaunchedCall, record, recorder_of_thread, recorders
+from ..errors import ArgumentError, Error
 from ._families import KernelDispatchers, Key, TryLaunch, checked
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
@@ -30,6 +31,7 @@ _dynamo_traces: Callable[[], bool] = bool
 _dispatch_modes: Callable[[], int] = int
 _function_modes: Callable[[], int] = int
 _tracing: Callable[[], Any] = bool
+_transforming: Callable[[], bool] = bool
 
 
 def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
@@ -40,14 +42,19 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
     """
     # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher. What is asked before guards its code: recorders
     # of another thread would have it compile anew.
-    return None if _tensor is None or _dynamo_traces() or recorders else family.fast.get(key)
+    if _tensor is None or _dynamo_traces() or recorders:
+        return None
+    try:
+        return family.fast.get(key)
+    except TypeError:  # a layout or a base that is not hashable
+        return None
 
 
 def is_for_torch(probe: Any) -> bool:
     """True if torch must see a call; `probe` is one of its arrays and represents all of them."""
     kind = type(probe)
     # _torch.must_see() written out, less the modes that it finds harmless: the call would cost as much as the questions.
-    if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
+    if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None or _transforming()):
         return bool(probe.is_meta)
     return False if kind is numpy.ndarray else _is_other_for_torch(probe)
 
@@ -72,13 +79,13 @@ def register_torch_operators() -> None:
     Importing mlafix does so where torch is imported already, and so does the first call with a tensor. A process that imports torch
     later calls this function before it loads the program. It imports torch, and may be called again.
     """
-    global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
+    global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing, _transforming
     whole("mlafix._torch")
     whole("mlafix.ops._torch_ops")
     from .. import _torch
     from . import _torch_ops  # noqa: F401 (registers)
 
-    _compiling, _tracing = _torch.compiling, _torch.tracing
+    _compiling, _tracing, _transforming = _torch.compiling, _torch.tracing, _torch.transforming
     _dispatch_modes, _function_modes = _torch.dispatch_modes, _torch.function_modes
     _dynamo_traces = _torch.dynamo_traces
     _tensor = sys.modules["torch"].Tensor
@@ -132,26 +139,63 @@ def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = 
     """Makes a function that launches a kernel an operator of torch, which it calls where torch must see the call, and gives it its `bind`.
 
     Args:
-        names: arguments of the kernel with the function's own names for them, which errors then use.
+        names: arguments of the kernel with the function's own names for them, which errors then use. An error about an output that
+            was not passed names the array that it was made like.
         writes: see `Operator`.
         outputs: likewise. A bound call returns nothing, so they must be given, unless they are not wanted: `out_lse="return_lse"`.
     """
 
     def decorate(function: Callable[P, R]) -> Operation[P, R]:
-        straight = renames(**names)(function) if names else function
+        order = list(inspect.signature(function).parameters)
+        inner = {**{name: name for name in outputs}, **(names or {})}
+        known: Names = {name: (own, order[0]) if own in outputs else own for name, own in inner.items()}
+
+        @functools.wraps(function)
+        def straight(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                message = _message_of(error, function, known, args, kwargs)
+                if message is None:
+                    raise
+            raise ArgumentError(message)
+
         operator = Operator(straight, writes, outputs)
         OPERATORS[operator.name] = operator
-        first = operator.positional[0]
 
         @functools.wraps(function)
         def public(*args: P.args, **kwargs: P.kwargs) -> R:
-            if is_for_torch(args[0] if args else kwargs.get(first)):
-                return cast(R, operator(args, kwargs))
-            return straight(*args, **kwargs)
+            try:
+                if is_for_torch(args[0] if args else kwargs.get(order[0])):
+                    return cast(R, operator(args, kwargs))
+                return function(*args, **kwargs)
+            except Exception as error:
+                message = _message_of(error, function, known, args, kwargs)
+                if message is None:
+                    raise
+            raise ArgumentError(message)
 
         return _with_bind(cast("Operation[P, R]", public), outputs)
 
     return decorate
+
+
+def _message_of(error: Exception, function: Callable[..., Any], names: Names, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """The message of the ArgumentError to raise for an error of a call, in the caller's words; None where the arguments are not to blame."""
+    # torch.compile traces this too, and not every release of it knows str(error) or "from None".
+    if isinstance(error, ArgumentError):
+        message: str = error.args[0]
+    elif isinstance(error, Error):
+        return None
+    else:
+        whole("mlafix.ops._misfits")
+        from ._misfits import misfit_of
+
+        misfit = misfit_of(function, args, kwargs)
+        if misfit is None:
+            return None
+        message = misfit.args[0]
+    return in_callers_words(message, names, {**dict(zip(inspect.signature(function).parameters, args)), **kwargs})
 
 
 def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:

@@ -95,6 +95,41 @@ def _whole_list(arrays: Any, is_list: bool) -> Any:
     return arrays if is_list else arrays[0]
 
 
+_START, _STOP, _STEP, _WHOLE, _NEW, _REST = (1 << bit for bit in range(6))
+"""How each part of an index is passed: a slice with some of three numbers, an integer, None, or an Ellipsis."""
+
+
+def _flat_index(value: Any) -> tuple[Any, ...]:
+    """An index as four integers for each of its parts: what it is, and up to three numbers."""
+    if value is None:
+        return (None,)
+    flat: list[Any] = []
+    for part in value if isinstance(value, tuple) else (value,):
+        if part is None or part is Ellipsis:
+            flat += [_NEW if part is None else _REST, 0, 0, 0]
+        elif isinstance(part, slice):
+            given = [(kind, number) for kind, number in ((_START, part.start), (_STOP, part.stop), (_STEP, part.step))]
+            flat += [sum(kind for kind, number in given if number is not None), *(0 if number is None else number for _, number in given)]
+        else:
+            flat += [_WHOLE, part, 0, 0]
+    return (flat,)
+
+
+def _whole_index(flat: Any) -> Any:
+    if flat is None:
+        return None
+    parts: list[Any] = []
+    for i in range(0, len(flat), 4):
+        kind, *numbers = flat[i : i + 4]
+        if kind in (_NEW, _REST):
+            parts.append(None if kind == _NEW else Ellipsis)
+        elif kind == _WHOLE:
+            parts.append(numbers[0])
+        else:
+            parts.append(slice(*(number if kind & bit else None for bit, number in zip((_START, _STOP, _STEP), numbers))))
+    return tuple(parts)
+
+
 def _flat_dtype(value: Any) -> tuple[Any, ...]:
     return (None if value is None else dtype_name(value),)
 
@@ -137,6 +172,7 @@ _PASSED = {
     "LseLayout": _as("str"),
     "Base": _as("str"),
     "Base | None": _as("str?"),
+    "Index": Passed((("SymInt[]?", ""),), _flat_index, _whole_index),
     "DTypeLike": Passed((("str?", ""),), _flat_dtype, _whole_one),
 }
 
@@ -148,7 +184,10 @@ _MISSING = inspect.Parameter.empty
 
 
 class Operator:
-    """One public function as an operator.
+    """One public function as an operator, with an overload for each choice of the optional arrays that are written.
+
+    An overload declares the arrays of its choice as written, and has no arguments for the others: Inductor and torch.cond do not take
+    None for what an operator writes. That of no arrays is functional where the function always writes to none.
 
     Args:
         function: with arrays, numbers and words as arguments, an array first, and a `stream`.
@@ -162,27 +201,40 @@ class Operator:
         self.name = function.__name__.lstrip("_")
         self.function = function
         self.outputs = tuple(outputs.items())
-        self.writes = {*writes, *outputs}
         self.defaults = {one.name: one.default for one in parameters}
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
         ends = list(itertools.accumulate(len(passed.types) for _, passed in self.passed))
         # By argument: its name, how it is put together, and which of the operator's arguments it is made of.
         self.parts = tuple((name, passed.whole, end - len(passed.types), end) for (name, passed), end in zip(self.passed, ends))
-        # Set by `_torch_ops`.
-        self.overload: Any = None
+        # All that the overloads take: type and name.
+        written = {*writes, *outputs}
+        self.arguments = tuple((kind.replace("Tensor", WRITTEN) if name in written and not ending else kind, name + ending)
+                               for name, passed in self.passed for kind, ending in passed.types)  # fmt: skip
+        self.choices = tuple(i for i, (kind, _) in enumerate(self.arguments) if kind == f"{WRITTEN}?")
+        # By the name of the overload, that of its arrays; set by `_torch_ops`.
+        self.overloads: dict[str, Any] = {}
 
-    @property
-    def schema(self) -> str:
-        """As torch declares operators."""
+    def chosen(self) -> dict[str, tuple[int, ...]]:
+        """By the name of each overload, which of `choices` it takes."""
+        sets = itertools.chain.from_iterable(itertools.combinations(self.choices, count) for count in range(len(self.choices) + 1))
+        return {self._overload_name(chosen): chosen for chosen in sets}
+
+    def _overload_name(self, chosen: tuple[int, ...]) -> str:
+        return "_".join([self.arguments[i][1] for i in chosen])
+
+    def schema(self, chosen: tuple[int, ...]) -> str:
+        """An overload as torch declares it."""
         letters = iter("abcdefghijklmnopqrstuvwxyz")
         declared = []
-        for name, passed in self.passed:
-            for kind, ending in passed.types:
-                if name in self.writes and not ending:
-                    kind = kind.replace("Tensor", WRITTEN)
-                declared.append(f"{kind.replace('(!)', f'({next(letters)}!)') if '(!)' in kind else kind} {name}{ending}")
-        return f"{self.name}({', '.join(declared)}) -> ({', '.join(['Tensor'] * len(self.outputs))})"
+        for i, (kind, name) in enumerate(self.arguments):
+            if i in chosen or i not in self.choices:
+                kind = kind.rstrip("?") if i in chosen else kind
+                declared.append(f"{kind.replace('(!)', f'({next(letters)}!)') if '(!)' in kind else kind} {name}")
+        new = {self.arguments[i][1] for i in self.choices if i not in chosen}
+        returns = ["Tensor" for name, _ in self.outputs if name in new]
+        overload = self._overload_name(chosen)
+        return f"{self.name}{overload and '.'}{overload}({', '.join(declared)}) -> ({', '.join(returns)})"
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call through torch, which torch.compile traces."""
@@ -195,31 +247,32 @@ class Operator:
         flat: list[Any] = []
         for name, passed in self.passed:
             flat += passed.flat(given[name])
-        made = self.overload(*flat)
+        chosen = tuple([i for i in self.choices if flat[i] is not None])
+        made = self.overloads[self._overload_name(chosen)](*[flat[i] for i in range(len(flat)) if i in chosen or i not in self.choices])
         if not self.outputs:
             return None
-        new = made if isinstance(made, tuple) else (made,)
-        results = [self._result(given, i, new[i]) for i in range(len(new))]
+        new = list(made) if isinstance(made, (tuple, list)) else [made]
+        results = [self._result(given, name, wanted, new) for name, wanted in self.outputs]
         return tuple(results) if len(results) > 1 else results[0]
 
-    def _result(self, given: dict[str, Any], index: int, new: Any) -> Any:
-        """An output of a call: the array that was given, the new one, or None."""
-        name, wanted = self.outputs[index]
+    def _result(self, given: dict[str, Any], name: str, wanted: str, new: list[Any]) -> Any:
+        """An output of a call: the array that was given, the next new one, or None."""
         if given[name] is not None:
             return given[name]
-        return new if not wanted or given[wanted] else None
+        made = new.pop(0)
+        return made if not wanted or given[wanted] else None
 
-    def run(self, flat: tuple[Any, ...], stream: Any = None) -> Any:
-        """The call that torch makes of `__call__`'s: the new outputs, and an empty tensor for each other one."""
+    def run(self, chosen: tuple[int, ...], taken: tuple[Any, ...], stream: Any = None) -> Any:
+        """The call that torch makes of `__call__`'s by an overload: the new outputs, an empty tensor for one that is not wanted."""
+        rest = iter(taken)
+        flat = [next(rest) if i in chosen or i not in self.choices else None for i in range(len(self.arguments))]
         given = {name: flat[begin] if whole is _whole_one else whole(*flat[begin:end]) for name, whole, begin, end in self.parts}
         results = self.function(**given, stream=stream)
-        if not self.outputs:
-            return None
         first = given[self.positional[0]]
         like = first[0] if isinstance(first, (list, tuple)) else first
         results = results if isinstance(results, tuple) else (results,)
-        new = [result if given[name] is None and result is not None else like.new_empty(0) for (name, _), result in zip(self.outputs, results)]
-        return tuple(new) if len(new) > 1 else new[0]
+        new = [like.new_empty(0) if result is None else result for (name, _), result in zip(self.outputs, results) if given[name] is None]
+        return tuple(new) if len(new) > 1 else new[0] if new else None
 
 
 OPERATORS: dict[str, Operator] = {}

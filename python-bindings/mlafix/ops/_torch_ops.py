@@ -1,4 +1,4 @@
-"""Registers the operators of `_operators` with torch: `torch.ops.mlafix.<function>`.
+"""Registers the operators of `_operators` with torch: `torch.ops.mlafix.<function>`, with their overloads.
 
 Nobody calls these by hand. Importing this module imports torch; the package does so at once where torch is there already, else when it
 meets the first tensor, or is asked to (`mlafix.register_torch_operators`). Kernels of one's own have operators, too: ../torch_kernels.py.
@@ -16,20 +16,22 @@ from ._operators import FAKE, OPERATORS, Operator
 _library = torch.library.Library("mlafix", "DEF")  # the operators live as long as this object does
 
 
-def _register(operator: Operator) -> None:
-    def run(*flat: Any) -> Any:
-        return operator.run(flat)
+def _register(operator: Operator, overload: str, chosen: tuple[int, ...]) -> None:
+    def run(*taken: Any) -> Any:
+        return operator.run(chosen, taken)
 
-    def fake(*flat: Any) -> Any:
-        return operator.run(flat, FAKE)
+    def fake(*taken: Any) -> Any:
+        return operator.run(chosen, taken, FAKE)
 
-    _library.define(operator.schema, tags=(torch.Tag.pt2_compliant_tag,))
-    operator.overload = getattr(torch.ops.mlafix, operator.name).default
+    name = f"{operator.name}.{overload}" if overload else operator.name
+    _library.define(operator.schema(chosen), tags=(torch.Tag.pt2_compliant_tag,))
+    made = operator.overloads[overload] = getattr(getattr(torch.ops.mlafix, operator.name), overload or "default")
     for key in ("CPU", "CUDA"):
-        _library.impl(operator.name, run, key)
-    torch.library.register_fake(f"mlafix::{operator.name}", fake, lib=_library)
-    _library.impl(operator.name, refuse_grad(operator.overload), "Autograd")
+        _library.impl(name, run, key)
+    torch.library.register_fake(f"mlafix::{name}", fake, lib=_library)
+    _library.impl(name, refuse_grad(made), "Autograd")
 
 
 for _operator in OPERATORS.values():
-    _register(_operator)
+    for _overload, _chosen in _operator.chosen().items():
+        _register(_operator, _overload, _chosen)

@@ -39,6 +39,9 @@ Base = Literal["e", "2", "ln", "log2"]
 QuantizeFrom = Literal["f32", "output"]
 """The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""
 
+Index = Any
+"""An index of an array that gives a view: an integer, a slice, None, an Ellipsis, a tuple of these, or None for the whole array."""
+
 Stream = Union[int, Any, None]
 """A CUDA stream: its handle as an int, a `torch.cuda.Stream` or another object that has one; None is torch's current
 stream where the arrays are torch's, else the default stream. Nothing is waited for. Ignored on the CPU."""

@@ -115,6 +115,8 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
         array = numpy.asarray(values)
     except ValueError:  # numpy's words for a ragged list
         raise wrong(name, "integers, as many in each list", repr(values)) from None
+    except TypeError:  # torch's for a tensor without strides
+        raise wrong(name, "integers on the host", type(values).__qualname__) from None
     if array.size == 0:
         array = array.astype(numpy.int64)
     if array.dtype.kind not in "iu":

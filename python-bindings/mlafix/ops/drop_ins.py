@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import library
-from ._launch import launch_kernel, operation
-from ._types import Array, Base, Stream
+from .._arguments import wrong
+from .._arrays import rows_of
+from ._families import FAMILIES, PLAIN
+from ._launch import launch, launch_kernel, operation
+from ._types import Array, Base, Index, Stream
 
 _weights: dict[tuple[str, Base], Any] = {}
 
@@ -33,8 +36,13 @@ def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, 
 
 @operation(writes=("rows", "lses"))
 def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
-    """The heads of `[n, H, D]` and `[n, H]` that each of r ranks takes, as blocks `[r, n, H / r, D]` and `[r, n, H / r]`."""
-    launch_kernel(library.kernel("pack_heads"), (rows, lses, out, lse), stream)
+    """The heads of `[n, H, D]` and `[n, H]` that each of r ranks takes, as blocks `[r, n or more, H / r, D]` and `[r, n or more, H / r]`, of
+    which the first n tokens are written."""
+    # Not before torch gets the call: it rebuilds a slice of what is written in the wrong place (docs/Limits.md).
+    tokens = rows_of(out, "out", ("n", "H", "D"))[0]
+    blocks: Any = rows
+    sums: Any = lses
+    launch_kernel(library.kernel("pack_heads"), (blocks[:, :tokens], sums[:, :tokens], out, lse), stream)
 
 
 @operation(writes=("lse",))
@@ -47,9 +55,20 @@ def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, 
 
 
 @operation(writes=("out", "lse"))
-def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, *, stream: Stream = None) -> None:
-    """Merges a block `[b, n, H, D]` with its lses `[b, n, H]` into an accumulator of f32."""
-    launch_kernel(library.kernel("fold_state"), (out, lse, block, block_lse), stream)
+def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: Index = None, *, stream: Stream = None) -> None:
+    """Merges a block `[b, n, H, D]` or `[n, H, D]` with its lses `[b, H, n]` or `[H, n]` into an accumulator of f32 with lses
+    `[b, n, H, 1]`, or into the part of both that an index gives."""
+    # Not before torch gets the call: see `pack_heads`.
+    arrays: list[Any] = [out, lse, block, block_lse]
+    if index is not None:
+        try:
+            arrays[:2] = arrays[0][index], arrays[1][index]
+        except IndexError as error:
+            raise wrong("index", f"an index of arrays of {len(block.shape)} dims", error) from None
+    if len(block.shape) == 3:
+        arrays = [array[None] for array in arrays]
+    rows, sums, more, lses = arrays
+    launch_kernel(library.kernel("fold_state"), (rows, sums[..., 0], more, lses.swapaxes(1, 2)), stream)
 
 
 @operation(writes=("out",))
@@ -71,8 +90,27 @@ def localize_indices(out: Array, indices: Array, rank: int, ranks: int, interlea
 
 
 @operation(writes=("out",))
-def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, *, stream: Stream = None) -> None:
-    """The requests of tokens `[n]`, 0 at or past `mapped`; offsets `[r + 1]`."""
+def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: int, *, stream: Stream = None) -> None:
+    """The requests of the first `count` tokens, 0 at or past `mapped`, into the front of an array; offsets `[r + 1]`."""
     bounds = query_start_loc.shape[0]
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
-    launch_kernel(library.kernel("requests_of_tokens"), (out, query_start_loc, mapped, halvings), stream)
+    places: Any = out
+    launch_kernel(library.kernel("requests_of_tokens"), (places[:count], query_start_loc, mapped, halvings), stream)
+
+
+@operation(writes=("out", "lse"))
+def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream = None) -> None:
+    """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. The slices are made here: see `pack_heads`."""
+    rows: Any = out
+    lses: Any = lse
+    launch(FAMILIES["fill_pad_rows"], PLAIN, (rows[first:end], lses[:, first:end], 0, None), stream)
+
+
+@operation(writes=("out", "lse"))
+def merge_into_rows(out: Array, lse: Array, suffix: Array | None, suffix_lse: Array, first: int, end: int, merged: int, *,
+                    stream: Stream = None) -> None:
+    """Merges a state into the first `merged` of the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]`, and copies the
+    others; without `suffix` their lses alone. The slices are made here: see `pack_heads`."""
+    arrays: list[Any] = [out, lse]
+    rows, lses = arrays[0][first:end], arrays[1][:, first:end]
+    launch(FAMILIES["merge_attn_states_copy"], PLAIN, (rows, lses, rows, lses, rows if suffix is None else suffix, suffix_lse, merged), stream)

@@ -126,9 +126,9 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         >>> out[:, 0, 0].tolist(), out_lse.round(3).tolist()
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
-    copies = copy_past_context and context_rows is not None
-    of_all = out_format is rope is prefix_base is suffix_base is out_base is None
-    if of_all and (fast := fast_path(_COPY if copies else _MERGE, (lse_layout, base if lse_base is None else lse_base))):
+    of_all = out_format is rope is prefix_base is suffix_base is out_base is None and type(return_lse) is type(copy_past_context) is bool
+    family = _COPY if of_all and copy_past_context and context_rows is not None else _MERGE
+    if of_all and (fast := fast_path(family, (lse_layout, base if lse_base is None else lse_base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
@@ -136,7 +136,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
         lse_layout=lse_layout, base=base, lse_base=lse_base, prefix_base=prefix_base, suffix_base=suffix_base, out_base=out_base,
-        copy_past_context=copies, out_format=out_format, rope=rope, stream=stream)
+        copy_past_context=copy_past_context, out_format=out_format, rope=rope, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
@@ -146,7 +146,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
                        out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
-    copies, key = copy_past_context, spelled_key(lse_layout, base, lse_base, bases)
+    copies, key = bool(copy_past_context) and context_rows is not None, spelled_key(lse_layout, base, lse_base, bases)
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)

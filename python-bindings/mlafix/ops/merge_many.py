@@ -118,7 +118,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     """
     shape = getattr(v, "shape", ())
     spelled = base if lse_base is None else lse_base
-    if out_format is rope is out_base is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
+    if out_format is rope is out_base is None and type(return_lse) is bool and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
@@ -363,7 +363,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh":
+    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh" and type(return_lse) is bool:
         spelled = base if lse_base is None else lse_base
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
     if made is not None:

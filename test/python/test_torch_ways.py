@@ -1,0 +1,178 @@
+"""Every function of `mlafix.ops` and `mlafix.compat` on every way by which torch may get a call: all of them in one graph for each way.
+
+`test_torch_programs.py` has them one by one, for several shapes, under torch.compile with the backends eager and aot_eager.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Sequence
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from torch._higher_order_ops.while_loop import while_loop  # noqa: E402
+from torch._subclasses.functional_tensor import dispatch_functionalize  # noqa: E402
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten  # noqa: E402
+
+from programs_of_torch import PROGRAMS, _updated  # noqa: E402
+from test_torch_programs import SHAPES, same  # noqa: E402
+
+Groups = Sequence[tuple[Any, ...]]
+"""The tensors of several programs."""
+Run = Callable[[Groups], list[Any]]
+
+MARGIN = 3  # rows
+
+
+def all_of(names: Sequence[str]) -> Run:
+    def run(groups: Groups) -> list[Any]:
+        return tree_leaves([PROGRAMS[name].run(*tensors) for name, tensors in zip(names, groups)])
+
+    return run
+
+
+def exported(run: Run, groups: Groups) -> Any:
+    class Module(torch.nn.Module):
+        def forward(self, groups: Any) -> Any:
+            return run(groups)
+
+    return torch.export.export(Module(), (groups,)).run_decompositions().module()(groups)
+
+
+def in_branches(run: Run, groups: Groups) -> Any:
+    flat, spec = tree_flatten(groups)
+
+    def branch(*tensors: Any) -> Any:
+        return run(tree_unflatten(list(tensors), spec))
+
+    def step(which: Any, *tensors: Any) -> Any:
+        return torch.cond(which, branch, branch, tensors)
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        return torch.compile(step, fullgraph=True, backend="aot_eager")(torch.tensor(True), *flat)
+
+
+def in_loop(run: Run, groups: Groups) -> Any:
+    begin = [torch.zeros_like(leaf) for leaf in run(groups)]
+
+    def step(groups: Groups, *carried: Any) -> Any:
+        return while_loop(lambda i, *_: i < 2, lambda i, *_: (i + 1, *run(groups)), (torch.tensor(0), *carried))[1:]
+
+    return torch.compile(step, fullgraph=True, backend="aot_eager")(groups, *begin)
+
+
+WAYS: dict[str, Callable[[Run, Groups], Any]] = {
+    "inductor": lambda run, groups: torch.compile(run, fullgraph=True)(groups),
+    "export": exported,
+    "cond": in_branches,
+    "while_loop": in_loop,
+    "functional tensors": lambda run, groups: dispatch_functionalize(run)(groups),
+    "functionalize": lambda run, groups: torch.func.functionalize(run)(groups),
+}
+
+WAITS = {name for name, program in PROGRAMS.items() if program.waits}
+WRITES_NOTHING = {
+    "apply_sink", "cumulate_lens", "fixup_merge", "flashinfer.merge_state", "flashinfer.merge_states", "flashinfer.variable_length_merge_states",
+    "lens_of_rank", "merge_attn_states", "merge_attn_stats", "merge_states_list", "merge_states_ragged", "mix_depth", "pack_rows",
+    "quantize_fp8_static", "rmsnorm", "sglang.dcp_lse_combine_triton", "sglang.dcp_mla_reduce", "sglang.merge_state", "sglang.merge_state_v1",
+    "sglang.merge_state_v2", "softmax", "tokenspeed.merge_state", "vllm.merge_mla_segments_triton", "vllm.pack_seq_triton"}  # fmt: skip
+"""Programs that pass no array to write to any operator."""
+
+REFUSED: dict[str, tuple[set[str], str]] = {
+    "export": (WAITS, "data-dependent"),
+    "cond": ({"zero_blocks"}, "Expected arg_val to be a Tensor"),
+    "while_loop": (WAITS | {"zero_blocks"}, "Expected arg_val to be a Tensor|to have same metadata"),
+    "functionalize": (set(PROGRAMS) - WRITES_NOTHING, "Found a custom .non-ATen. operator whose output has alias annotations"),
+}
+"""What torch itself does not take on a way, and what it says then: docs/Limits.md names it."""
+
+
+@pytest.mark.filterwarnings("default")  # Inductor's own
+@pytest.mark.parametrize("way", WAYS)
+def test_every_function_gives_the_eager_bits(way: str) -> None:
+    torch.manual_seed(0)
+    refused, _ = REFUSED.get(way, (set(), ""))
+    names = [name for name in PROGRAMS if name not in refused]
+    groups = [PROGRAMS[name].make(*SHAPES[0]) for name in names]
+    torch._dynamo.reset()
+    try:
+        is_right = same(WAYS[way](all_of(names), groups), all_of(names)(groups))
+    except Exception:
+        is_right = False
+    if not is_right:  # once more, to say which
+        wrong = [f"{name}: {fault}" for name, tensors in zip(names, groups) if (fault := fault_of(way, name, tensors))]
+        pytest.fail("\n".join(wrong) or "each by itself is right, and all together are not")
+
+
+def fault_of(way: str, name: str, tensors: Any) -> str:
+    torch._dynamo.reset()
+    try:
+        return "" if same(WAYS[way](all_of([name]), [tensors]), all_of([name])([tensors])) else "other values"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).strip()[:300]}"
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_torch_says_what_it_does_not_take(way: str) -> None:
+    """No function is left out of the test above that a release of torch takes."""
+    names, said = REFUSED[way]
+    for name in sorted(names):
+        fault = fault_of(way, name, PROGRAMS[name].make(*SHAPES[0]))
+        assert re.search(said, fault), f"{name}: {fault}"
+
+
+VIEWS = {name: program for name, program in PROGRAMS.items() if isinstance(program.run, _updated)}
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_what_is_written_may_be_a_part_of_more_memory(backend: str) -> None:
+    """Views that begin behind other rows: no function slices what it writes before torch has the call, since torch rebuilds such a
+    slice in the wrong place."""
+    torch.manual_seed(0)
+
+    def behind_others(tensor: torch.Tensor) -> torch.Tensor:
+        whole = tensor.new_zeros((tensor.shape[0] + 2 * MARGIN, *tensor.shape[1:]))
+        whole[MARGIN:-MARGIN] = tensor
+        return whole[MARGIN:-MARGIN]
+
+    def run(groups: Groups) -> None:
+        for program, tensors in zip(VIEWS.values(), groups):
+            program.run.function(*tensors)  # type: ignore[attr-defined]
+
+    made = [program.make(*SHAPES[0]) for program in VIEWS.values()]
+    eager, compiled = ([tuple(behind_others(tensor) if i in program.run.which else tensor for i, tensor in enumerate(tensors))  # type: ignore[attr-defined]
+                        for program, tensors in zip(VIEWS.values(), made)] for _ in range(2))
+    run(eager)
+    torch._dynamo.reset()
+    torch.compile(run, fullgraph=True, backend=backend)(compiled)
+    bits = [[[tensor.untyped_storage().tolist() for tensor in tensors] for tensors in groups] for groups in (eager, compiled)]
+    assert [name for name, want, got in zip(VIEWS, *bits) if want != got] == []
+
+
+@pytest.mark.parametrize("way", ["compile", "dynamic", "export"])
+def test_ring_attention_updates_a_half_where_torch_traces(way: str) -> None:
+    """Zigzag's second half (zhuzilin/ring-flash-attention), of an accumulator that is a part of more memory."""
+    from mlafix.compat.ring_attention import update_out_and_lse
+
+    def half(out: Any, lse: Any, block: Any, block_lse: Any) -> Any:
+        return update_out_and_lse(out, lse, block, block_lse, slice_=(slice(None), slice(2, None)))
+
+    class Module(torch.nn.Module):
+        def forward(self, *tensors: Any) -> Any:
+            return [one * 1 for one in half(*tensors)]
+
+    def made() -> list[Any]:
+        torch.manual_seed(0)
+        return [torch.randn(2, 9, 4, 64)[:, 3:], torch.randn(2, 9, 4, 1)[:, 3:], torch.randn(2, 4, 4, 64), torch.randn(2, 4, 4)]
+
+    want, given = half(*made()), made()
+    torch._dynamo.reset()
+    if way == "export":
+        got = torch.export.export(Module(), tuple(given)).module()(*given)
+    else:
+        got = torch.compile(half, fullgraph=True, backend="aot_eager", dynamic=way == "dynamic")(*given)
+    assert all(map(torch.equal, got, want)) and torch.equal(given[0], want[0])
