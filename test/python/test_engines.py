@@ -637,3 +637,29 @@ def test_the_page_names_every_seam() -> None:
     for table in seams.SEAMS.values():
         for seam in table:
             assert f"`{seam.function}`" in text and seam.module in text and seam.since in text, seam
+
+
+def drift(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """`scripts/engine-drift`, which needs no package."""
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([sys.executable, ROOT / "scripts" / "engine-drift", *map(str, arguments)], capture_output=True, text=True, env=clean)
+
+
+def test_drift_is_told(tmp_path: Path) -> None:
+    """In a release with one function of many, which has a parameter more."""
+    (tmp_path / "attn_gym-0.0.18.dist-info").mkdir()
+    (tmp_path / "attn_gym").mkdir()
+    text = "def merge_attention(out, lse, other_out, other_lse): ..."
+    for text, said in ((text, ""), (text.replace("):", ", sinks=None):"), "parameters that mlafix does not know: sinks"), ("", "attn_gym.utils has no merge_attention")):
+        (tmp_path / "attn_gym" / "utils.py").write_text(text)
+        done = drift(tmp_path)
+        want = f"attn-gym 0.0.18: attn_gym.merge_attention: {said}\n" if said else ""
+        assert (done.returncode, done.stdout) == (int(bool(said)), want), done.stderr
+
+
+def test_releases_have_no_drift() -> None:
+    wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob("*.whl"))
+    if not wheels:
+        pytest.skip("MLAFIX_ENGINE_WHEELS has no wheels")
+    done = drift(*wheels)
+    assert (done.returncode, done.stdout) == (0, ""), done
