@@ -30,6 +30,7 @@
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <deque>
 #include <map>
 #include <tuple>
 
@@ -116,19 +117,17 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
 }
 
 /// True if the memory that `load` reads is the same in stage `stage`.
-static bool canReload(KernelOp kernel, const Stages &stages, LoadOp load,
-                      int64_t stage) {
-  std::optional<MemoryAccess> access = getSingleAccess(load);
-  if (!access || !access->getArgument() ||
-      kernel.isArgPeers(access->getArgNumber()))
+static bool canReload(KernelOp kernel, const Stages &stages,
+                      const MemoryAccess &load, int64_t stage) {
+  if (!load.getArgument() || kernel.isArgPeers(load.getArgNumber()))
     return false;
-  for (Operation *op = load->getNextNode(); op; op = op->getNextNode()) {
+  for (Operation *op = load.op->getNextNode(); op; op = op->getNextNode()) {
     if (op->hasTrait<OpTrait::IsTerminator>())
       continue;
     // The rows of a nested block are loops of their own, before this stage's.
     int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
     for (const MemoryAccess &other : collectAccesses(op))
-      if (other.isWrite && !leavesRow(kernel, *access, other, stage, stored))
+      if (other.isWrite && !leavesRow(kernel, load, other, stage, stored))
         return false;
   }
   return true;
@@ -146,8 +145,8 @@ static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
     return true;
   if (!op || op->getNumRegions() > 0)
     return false;
-  if (auto load = dyn_cast<LoadOp>(op))
-    return canReload(kernel, stages, load, stage);
+  if (std::optional<MemoryAccess> load = getSingleAccess(op))
+    return canReload(kernel, stages, *load, stage);
   if (!isPackwise(op) && !isa<ScanOp, BroadcastOp>(op))
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -303,10 +302,14 @@ public:
   LoopDistribution(KernelOp kernel, Block &block)
       : kernel(kernel), layout(kernel), block(block) {}
 
+  /// Decides the order of the loops, and which rows are kept: before run() of
+  /// any block, since both depend on what nested blocks do to memory.
+  void plan();
   void run();
 
 private:
   void assignStages();
+  void chooseKeptRows();
   void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
   WalkPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
   Value getPack(OpBuilder &b, Value tile, const WalkPosition &place);
@@ -329,7 +332,8 @@ private:
   RowLayout layout;
   Block &block;
   Stages stages;
-  llvm::DenseMap<Value, Value> buffers; // of rows that outlive their stage
+  llvm::DenseSet<Value> kept;           // rows that get a buffer
+  llvm::DenseMap<Value, Value> buffers; // of kept rows, once they are made
   llvm::DenseMap<Value, Value> lefts;   // of scans, what a walk has seen
   llvm::DenseMap<Value, Value> packs;   // of the loop being built
   llvm::DenseMap<Operation *, WalkPartials> partials; // of reductions
@@ -581,7 +585,7 @@ void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
 
 /// True if `row`, of stage `stage`, is made again where later stages need it.
 bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
-  auto isKept = [&](Value other) { return buffers.contains(other); };
+  auto isKept = [&](Value other) { return kept.contains(other); };
   return !getTileDim(row.getType()).isPerGroup() &&
          isTooLongToKeep(kernel, row.getType()) &&
          llvm::all_of(row.getUsers(), [&](Operation *user) {
@@ -591,6 +595,29 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
            return later <= stage ||
                   canRematerialize(kernel, stages, row, later, isKept);
          });
+}
+
+/// Collects the rows that get a buffer: those that a later loop needs and does
+/// not make again. A row of one element a group, which a reduction gives, is in
+/// a buffer anyway.
+void LoopDistribution::chooseKeptRows() {
+  for (Operation &op : block.without_terminator()) {
+    if (!isTileOp(&op) || isUniform(&op) || op.getNumResults() != 1 ||
+        !isRowTile(op.getResult(0).getType()))
+      continue;
+    Value row = op.getResult(0);
+    int64_t stage = stages.lookup(&op);
+    bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
+      return stages.lookup(user) > stage || isa<BroadcastOp>(user);
+    });
+    if (isa<ReduceOp>(op) || (outlives && !isMadeAgain(row, stage)))
+      kept.insert(row);
+  }
+}
+
+void LoopDistribution::plan() {
+  assignStages();
+  chooseKeptRows();
 }
 
 /// Where the walk over rows of the length of `tile` ends: those that the launch
@@ -655,10 +682,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
       continue;
     Value row = op->getResult(0);
     packs[row] = pack;
-    bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
-      return stages.lookup(user) > stage || isa<BroadcastOp>(user);
-    });
-    if (outlives && !isMadeAgain(row, stage)) {
+    if (kept.contains(row)) {
       buffers[row] = allocRow(kernel, row);
       vector::StoreOp::create(body, loc, pack, buffers[row],
                               ValueRange{place.local});
@@ -670,7 +694,6 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
 }
 
 void LoopDistribution::run() {
-  assignStages();
   SmallVector<Operation *> ops;
   int64_t last = 0;
   for (Operation &op : block.without_terminator()) {
@@ -742,8 +765,11 @@ public:
       return;
     if (failed(verifyBlocks(kernel)))
       return signalPassFailure();
+    std::deque<LoopDistribution> blocks;
     for (Block *block : getRowBlocks(kernel))
-      LoopDistribution(kernel, *block).run();
+      blocks.emplace_back(kernel, *block).plan();
+    for (LoopDistribution &block : blocks)
+      block.run();
     if (failed(verifyBuffers(kernel)))
       signalPassFailure();
   }

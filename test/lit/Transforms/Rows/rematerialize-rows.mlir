@@ -67,6 +67,76 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1",
 
 // -----
 
+// What a branch or a loop stores over the row ends that, too, and so does what reads other elements of the row than it makes.
+!rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<96xf32, #mlafix.dim<96>>
+module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
+  // CHECK-LABEL: mlafix.kernel @stored_in_a_branch
+  mlafix.kernel @stored_in_a_branch(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+      %f: f32, %p: i1)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: %[[KEPT:.*]] = memref.alloca() : memref<96xf32>
+    // CHECK-NOT: memref.alloca() : memref<96xf32>
+    mlafix.forall (%t) in (%n) {
+      // CHECK: vector.load %x
+      // CHECK: vector.store %{{.*}}, %[[KEPT]]
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      // CHECK: scf.if
+      scf.if %p {
+        %w = mlafix.splat %f : f32 -> !tile
+        // CHECK: vector.store %{{.*}}, %x
+        mlafix.store %w, %x[%t] : !tile, !rows
+      }
+      // CHECK: vector.load %[[KEPT]]
+      // CHECK: vector.store %{{.*}}, %y
+      mlafix.store %v, %y[%t] : !tile, !rows
+    }
+  }
+
+  // CHECK-LABEL: mlafix.kernel @stored_elsewhere
+  mlafix.kernel @stored_elsewhere(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+      %z: !rows {mlafix.dims = ["m", "D"], mlafix.access = "write"}, %f: f32, %k: index)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK-NOT: memref.alloca() : memref<96xf32>
+    mlafix.forall (%t) in (%n) {
+      // CHECK: memref.store
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %most = mlafix.reduce max %v : !tile
+      scf.for %i = %c0 to %k step %c1 {
+        %w = mlafix.splat %most : f32 -> !tile
+        mlafix.store %w, %z[%i] : !tile, !rows
+      }
+      // CHECK: vector.store %{{.*}}, %z
+      // CHECK: vector.load %x
+      // CHECK: vector.store %{{.*}}, %y
+      mlafix.store %v, %y[%t] : !tile, !rows
+    }
+  }
+
+  // CHECK-LABEL: mlafix.kernel @shifted
+  mlafix.kernel @shifted(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: %[[KEPT:.*]] = memref.alloca() : memref<96xf32>
+    mlafix.forall (%t) in (%n) {
+      // CHECK: vector.store %{{.*}}, %[[KEPT]]
+      // CHECK: scf.for
+      // CHECK: %[[V:.*]] = vector.load %[[KEPT]]
+      // CHECK: vector.store %[[V]], %x
+      %v = mlafix.load_into %x[%t] from 1 : !rows -> !tile
+      mlafix.store %v, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
 // The buffers of a thread have a limit.
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
