@@ -70,6 +70,8 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
+  if (layout.isGrouped()) // a lane has few packs of a row
+    return false;
   int64_t packs = 0, instructions = 0;
   bool isStructured = true; // rows that scf.while carries stay unrolled
   bool isTooLong = false;

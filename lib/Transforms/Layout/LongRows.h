@@ -34,8 +34,9 @@ int64_t getMostKept(KernelOp kernel);
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
 /// True if the rows of `kernel` are walked in loops over their packs: not those
-/// of a kernel in which scf.while carries rows. Keeping rows in buffers
-/// (mlafix-spill-rows) adds to their ops, and does not change a yes.
+/// of a kernel in which scf.while carries rows, or lane groups share them.
+/// Keeping rows in buffers (mlafix-spill-rows) adds to their ops, and does not
+/// change a yes.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

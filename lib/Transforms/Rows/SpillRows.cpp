@@ -136,12 +136,11 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
-/// Merge loops that carry rows become loops, whose rows can be in buffers;
-/// those that lane groups share cannot.
+/// Merge loops that carry rows become loops, whose rows can be in buffers.
 static void lowerMergeLoops(KernelOp kernel) {
   SmallVector<MergeLoopOp> loops;
   kernel.walk([&](MergeLoopOp loop) {
-    if (isTileOp(loop) && !getSharedRow(loop))
+    if (isTileOp(loop))
       loops.push_back(loop);
   });
   IRRewriter rewriter(kernel.getContext());
