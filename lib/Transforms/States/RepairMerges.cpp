@@ -39,10 +39,6 @@ static bool isTreeOp(Operation *op) {
   return isa_and_present<MergeOp>(op) || (loop && carriesState(loop));
 }
 
-static Value getYielded(scf::ForOp loop) {
-  return loop.getBody()->getTerminator()->getOperand(0);
-}
-
 static bool onlyReads(scf::ForOp loop) {
   WalkResult walk = loop.getBody()->walk([](Operation *op) {
     bool reads = isPure(op) || isa<LoadOp, LoadStateOp>(op) ||
@@ -72,10 +68,14 @@ public:
   Value rewrite(Value reference);
 
   llvm::SetVector<Operation *> ops;
+  /// The operands of `ops` that are results of others.
+  SmallVector<OpOperand *> links;
 
 private:
-  bool collect(Value state);
+  bool collect(Operation *op);
+  bool collect(OpOperand &operand);
   bool isInLoop(Value value) const;
+  bool isOutsideOfLoop(Operation *op, Operation *user) const;
   void clone(OpBuilder &b, Value state, IRMapping &mapping) const;
   Value mergeTo(Value running, Value state, Operation *user);
   /// The identity, and what a loop of the tree carries, add nothing to what
@@ -98,7 +98,7 @@ private:
 
 bool MergeTree::collect(StringRef &why) {
   bool isWhole =
-      collect(root) && llvm::all_of(leaves, [&](Value leaf) {
+      collect(root.getDefiningOp()) && llvm::all_of(leaves, [&](Value leaf) {
         return isKnownWithoutRows(
             leaf, [&](Value value) { return isInLoop(value); }, reason);
       });
@@ -116,21 +116,29 @@ bool MergeTree::collect(StringRef &why) {
   return isWhole;
 }
 
-bool MergeTree::collect(Value state) {
+bool MergeTree::collect(OpOperand &operand) {
+  Value state = operand.get();
   Operation *op = state.getDefiningOp();
-  // In a loop, what is used otherwise stays a state of its own.
-  bool isInside = state != root && isInLoop(state) && !state.hasOneUse();
-  if (!isTreeOp(op) || isInside) {
+  // In a loop, what is used otherwise stays a state of its own, and so does
+  // what each iteration merges anew.
+  bool isShared = isInLoop(state) && !state.hasOneUse();
+  if (!isTreeOp(op) || isShared || isOutsideOfLoop(op, operand.getOwner())) {
     leaves.push_back(state);
     return true;
   }
+  links.push_back(&operand);
+  return collect(op);
+}
+
+bool MergeTree::collect(Operation *op) {
   if (!ops.insert(op))
     return refuse("a state that was merged counts twice");
-  if (auto merge = dyn_cast<MergeOp>(op))
-    return llvm::all_of(merge.getStates(),
-                        [&](Value operand) { return collect(operand); });
+  if (isa<MergeOp>(op))
+    return llvm::all_of(op->getOpOperands(),
+                        [&](OpOperand &operand) { return collect(operand); });
   auto loop = cast<scf::ForOp>(op);
-  if (!collect(loop.getInitArgs()[0]) || !collect(getYielded(loop)))
+  if (!collect(loop.getInitArgsMutable()[0]) ||
+      !collect(loop.getBody()->getTerminator()->getOpOperand(0)))
     return false;
   Value carried = loop.getRegionIterArg(0);
   if (!carried.hasOneUse() || !llvm::is_contained(leaves, carried))
@@ -145,6 +153,13 @@ bool MergeTree::isInLoop(Value value) const {
   return llvm::any_of(ops, [&](Operation *op) {
     return isa<scf::ForOp>(op) &&
            op->isAncestor(value.getParentRegion()->getParentOp());
+  });
+}
+
+/// True if `user` is in one of the tree's loops that `op` is not in.
+bool MergeTree::isOutsideOfLoop(Operation *op, Operation *user) const {
+  return llvm::any_of(ops, [&](Operation *loop) {
+    return loop->isProperAncestor(user) && !loop->isProperAncestor(op);
   });
 }
 
@@ -252,7 +267,7 @@ public:
     if (failed(model))
       return signalPassFailure();
     // Of this kernel alone: the next one's ops may have the same addresses.
-    DoneOps done;
+    Links done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isTreeOp(op))
@@ -264,21 +279,19 @@ public:
   }
 
 private:
-  /// Ops of trees that are repaired.
-  using DoneOps = llvm::SmallPtrSet<Operation *, 16>;
+  /// Of trees that are repaired.
+  using Links = llvm::SmallPtrSet<OpOperand *, 16>;
 
   /// `unrolls`: a GPU's, or null.
-  void repair(Value root, const MachineModel *unrolls, DoneOps &done);
+  void repair(Value root, const MachineModel *unrolls, Links &done);
 };
 } // namespace
 
 void RepairMergesPass::repair(Value root, const MachineModel *unrolls,
-                              DoneOps &done) {
+                              Links &done) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : root.getUses())
-    if (!needsLseAlone(use.getOwner()) && !done.contains(use.getOwner()) &&
-        !(isa<scf::YieldOp>(use.getOwner()) &&
-          done.contains(use.getOwner()->getParentOp())))
+    if (!needsLseAlone(use.getOwner()) && !done.contains(&use))
       uses.push_back(&use);
   MergeTree tree(root);
   StringRef reason;
@@ -298,7 +311,7 @@ void RepairMergesPass::repair(Value root, const MachineModel *unrolls,
   remark::passed(loc, opts) << remark::add(
       "elements that are not finite are merged again, each state weighed once "
       "against the largest lse");
-  done.insert_range(tree.ops);
+  done.insert_range(tree.links);
 
   OpBuilder b(&getContext());
   b.setInsertionPointAfter(root.getDefiningOp());

@@ -176,3 +176,61 @@ mlafix.kernel @twice(
     mlafix.store_state %two to %out[%t] : !state, !out
   }
 }
+
+// A state from outside of a loop, which each iteration merges, is repaired by itself, and stays one state of the loop.
+// CHECK-LABEL: @from_outside
+// CHECK: %[[ONCE:.*]] = scf.for
+// CPU: %[[WHOLE:.*]] = scf.if
+// CPU: mlafix.repair %[[ONCE]],
+// CPU: scf.for %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CPU: mlafix.merge %[[ACC]], %[[WHOLE]] :
+// CPU: scf.for %{{.*}} iter_args(%[[AGAIN:.*]] = %{{.*}})
+// CPU: mlafix.merge to_first %[[AGAIN]], %[[WHOLE]] :
+mlafix.kernel @from_outside(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %once = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    %first = mlafix.load_state %v[%t, %c0] lse %s[%t, %c0] : !rows, !lses -> !state
+    %all = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %first) -> !state {
+      %m = mlafix.merge %acc, %once : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %all to %out[%t] : !state, !out
+  }
+}
+
+// A merge from outside of a loop is one of its states, too.
+// CHECK-LABEL: @merge_from_outside
+// CHECK: %[[TWO:.*]] = mlafix.merge
+// CHECK-NOT: mlafix.merge to_first %{{.*}}, %{{.*}}, %
+// CPU: mlafix.merge to_first %{{.*}}, %[[TWO]] :
+mlafix.kernel @merge_from_outside(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load_state %v[%t, %c0] lse %s[%t, %c0] : !rows, !lses -> !state
+    %b = mlafix.load_state %v[%t, %c1] lse %s[%t, %c1] : !rows, !lses -> !state
+    %two = mlafix.merge %a, %b : !state
+    %e = mlafix.identity : !state
+    %all = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x, %two : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %all to %out[%t] : !state, !out
+  }
+}
