@@ -99,11 +99,6 @@ LogicalResult TopKOp::verify() {
                              getElementTypeOrSelf(row))) ||
         failed(verifyReduced(*this, row, number.getType(), index)))
       return failure();
-  if (getTileDim(row).isBounded())
-    return emitOpError()
-           << "expected a row whose size is known when the kernel "
-              "is compiled, got one along "
-           << getTileDim(row).str();
   bool isOfGroups = isRowTile(getValues().front().getType());
   for (Type type : getResultTypes())
     if (isRowTile(type) != isOfGroups)
@@ -112,7 +107,7 @@ LogicalResult TopKOp::verify() {
   DimAttr dim = getTileDim(row);
   if (isOfGroups)
     dim = dim.getGroup();
-  if (dim.isBound() && dim.getSize() < int64_t(count))
+  if (!ShapedType::isDynamic(dim.getSize()) && dim.getSize() < int64_t(count))
     return emitOpError() << "expected a " << (isOfGroups ? "group" : "row")
                          << " of at least " << count << " elements, got "
                          << dim.getSize();

@@ -81,6 +81,25 @@ def test_the_greatest_elements(tmp_path: Path, device: Device, rng: np.random.Ge
     np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 1).astype(value))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "i32", "bf16"])
+@pytest.mark.parametrize(("k", "most"), [(2, 300), (8, 4112), (2, 70000)])
+def test_the_greatest_along_a_bound(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, most: int) -> None:
+    """FlashInfer#1347, vllm#39391: of rows that end at the launch. What a row has no element for is the least value, at index 0."""
+    value = np.int32 if dtype == "i32" else F32
+    kernel = load(tmp_path, best(k, dtype).replace('"n D"', f'"n v<={most}"')).k
+    for size in (0, 1, k - 1, k, most // 3, most - 1, most):
+        x = numbers(rng, 6, max(size, 8), DTYPES[dtype])[:, :size]
+        values, found = device.poisoned((6, k), value), device.poisoned((6, k), np.int32)
+        kernel(values, found, device.put(x))
+        device.synchronize()
+        want = order(x)[:, :k]
+        there = min(k, size)
+        np.testing.assert_array_equal(device.get(found)[:, :there], want)
+        np.testing.assert_array_equal(device.get(values)[:, :there], np.take_along_axis(x, want, 1).astype(value))
+        assert (device.get(found)[:, there:] == 0).all()
+        assert (device.get(values)[:, there:] == (-(2**31) if dtype == "i32" else -np.inf)).all()
+
+
 @pytest.mark.parametrize("dtype", ["f32", "i32", "bf16", "f16"])
 @pytest.mark.parametrize(("k", "groups", "size"), [(2, 8, 32), (2, 3, 5), (1, 4, 1), (4, 2, 96), (2, 16, 8)])
 def test_the_greatest_of_each_group(tmp_path: Path, device: Device, rng: np.random.Generator, dtype: str, k: int, groups: int, size: int) -> None:

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/States/LowerReductions.h"
+#include "lib/Transforms/AccessPredicate.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -373,6 +374,14 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   return arith::SubIOp::create(b, loc, most, step);
 }
 
+/// -inf, or the least integer.
+static TypedAttr getLeast(OpBuilder &b, Type element) {
+  if (element.isF32())
+    return b.getF32FloatAttr(-std::numeric_limits<float>::infinity());
+  return b.getIntegerAttr(
+      element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
+}
+
 namespace {
 /// Finds the greatest elements of a row, or of each group of it, one after the
 /// other: the greatest of those that are left, and the least of their indices
@@ -388,10 +397,7 @@ public:
                  Value first)
       : b(b), loc(loc), rest(row), result(result), first(first),
         element(getElementTypeOrSelf(row.getType())) {
-    least = b.getF32FloatAttr(-std::numeric_limits<float>::infinity());
-    if (!element.isF32())
-      least = b.getIntegerAttr(
-          element, APInt::getSignedMinValue(element.getIntOrFloatBitWidth()));
+    least = getLeast(b, element);
     all = IotaOp::create(b, loc, withElement(row.getType(), b.getI32Type()));
     none = buildConstant(b, loc, row.getType(), b.getI32IntegerAttr(INT32_MAX));
   }
@@ -519,6 +525,25 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
   }
 }
 
+/// Replaces what a row along a bound has no elements for: the least value, at
+/// index 0, as in a reduction of no elements.
+static void endWithRow(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
+                       SmallVector<Value> &indices) {
+  Location loc = op.getLoc();
+  Value size = buildRowSize(b, loc, op->getParentOfType<KernelOp>(),
+                            getTileDim(op.getSource().getType()));
+  Value first = arith::ConstantIntOp::create(b, loc, 0, 32);
+  for (auto [i, value, index] : llvm::enumerate(values, indices)) {
+    Value exists = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::ugt, size,
+        arith::ConstantIndexOp::create(b, loc, static_cast<int64_t>(i)));
+    Value none =
+        arith::ConstantOp::create(b, loc, getLeast(b, value.getType()));
+    value = arith::SelectOp::create(b, loc, exists, value, none);
+    index = arith::SelectOp::create(b, loc, exists, index, first);
+  }
+}
+
 namespace {
 struct LowerTopK : OpConversionPattern<TopKOp> {
   LowerTopK(const TypeConverter &converter, MLIRContext *context,
@@ -537,6 +562,8 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
       findByIndex(rewriter, op, values, indices);
     else
       findByKeys(rewriter, op, builder, values, indices);
+    if (dim.isBounded())
+      endWithRow(rewriter, op, values, indices);
     llvm::append_range(values, indices);
     rewriter.replaceOp(op, values);
     return success();

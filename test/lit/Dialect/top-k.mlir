@@ -82,3 +82,14 @@ mlafix.kernel @k(%x: i1) {
     %sum = mlafix.reduce add %v : tensor<24xi1, #mlafix.dim<24>>
   }
 }
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {most = {b = 2}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %v = mlafix.load %x[] : memref<?xf32, strided<[1], offset: ?>> -> tensor<2xf32, #mlafix.dim<"b" most 2>>
+    // expected-error @below {{expected a row of at least 3 elements, got 2}}
+    %best:6 = mlafix.top_k %v : tensor<2xf32, #mlafix.dim<"b" most 2>> -> f32, f32, f32, i32, i32, i32
+  }
+}

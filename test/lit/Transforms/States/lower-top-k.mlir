@@ -117,3 +117,24 @@ mlafix.kernel @of_many(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, 
     mlafix.store %best#3, %y[%t] : i32, !col
   }
 }
+
+// A row along a bound may have fewer elements: then -inf, at index 0.
+// CHECK-LABEL: mlafix.kernel @bounded
+// CHECK: mlafix.reduce max {{.*}} : tensor<300xi64
+// CHECK: %[[SIZE:.*]] = memref.dim %x, %
+// CHECK: %[[ONE:.*]] = arith.cmpi ugt, %[[SIZE]], %c0
+// CHECK: arith.select %[[ONE]], %{{.*}}, %c0_i32
+// CHECK: %[[TWO:.*]] = arith.cmpi ugt, %[[SIZE]], %c1
+// CHECK: arith.select %[[TWO]], %{{.*}}, %c0_i32
+mlafix.kernel @bounded(%y: memref<?x2xi32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "2"], mlafix.access = "write"},
+    %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "v"], mlafix.access = "read"}) attributes {most = {v = 300}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %y, %c0 : memref<?x2xi32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<300xf32, #mlafix.dim<"v" most 300>>
+    %best:4 = mlafix.top_k %v : tensor<300xf32, #mlafix.dim<"v" most 300>> -> f32, f32, i32, i32
+    mlafix.store %best#2, %y[%t, %c0] : i32, memref<?x2xi32, strided<[?, 1], offset: ?>>
+    mlafix.store %best#3, %y[%t, %c1] : i32, memref<?x2xi32, strided<[?, 1], offset: ?>>
+  }
+}
