@@ -18,6 +18,9 @@
 #include "lib/Target/TargetCheck.h"
 #include "lib/Target/Unit.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 #include <numeric>
@@ -35,8 +38,12 @@ struct Part {
                                             ///< it is LLVM IR
   LLVMContext context;
   std::unique_ptr<llvm::Module> module;
-  std::string code; ///< PTX, or a CPU's object
+  std::string code;               ///< PTX, or a CPU's object
+  StringMap<uint64_t> stackBytes; ///< CPU: of each function
 };
+
+/// What a thread's stack has room for anyway: units do not mention less.
+constexpr uint64_t smallStackBytes = 64 << 10;
 
 /// The stages from a lowered module on, for one kernel and target. Members are
 /// filled in the order of the stages; errors are emitted at the module.
@@ -108,6 +115,17 @@ std::vector<size_t> Generator::byLength() {
   return order;
 }
 
+/// Bytes of the buffers that a call of `function` has on its stack.
+static uint64_t countStackBytes(const llvm::Function &function) {
+  const llvm::DataLayout &layout = function.getDataLayout();
+  uint64_t bytes = 0;
+  for (const llvm::Instruction &instruction : llvm::instructions(function))
+    if (auto *buffer = dyn_cast<llvm::AllocaInst>(&instruction))
+      if (std::optional<TypeSize> size = buffer->getAllocationSize(layout))
+        bytes += llvm::alignTo(size->getFixedValue(), buffer->getAlign());
+  return bytes;
+}
+
 /// Optimised LLVM IR of a part, and code where more than that is to be emitted.
 Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   auto machine = leaseTargetMachine(target, ptxVersion);
@@ -123,6 +141,9 @@ Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   optimize(*part.module, **machine);
   if (emits(Emit::LLVM))
     return Error::success();
+  if (!target.isGPU())
+    for (const llvm::Function &function : *part.module)
+      part.stackBytes[function.getName()] = countStackBytes(function);
   Expected<std::string> code =
       generateCode(*part.module, **machine, target.isGPU());
   if (!code)
@@ -267,8 +288,14 @@ LogicalResult Generator::makeCpuCode() {
       stopwatch.time("link", [&] { return linkCpuImage(object, entries); });
   if (!image)
     return fail(image.takeError());
-  for (auto [variant, offset] : zip_equal(result.code.variants, image->offsets))
-    (*variant.getAsObject())["offset"] = offset;
+  for (auto [value, entry, offset] :
+       zip_equal(result.code.variants, entries, image->offsets)) {
+    json::Object &variant = *value.getAsObject();
+    variant["offset"] = offset;
+    if (uint64_t bytes = parts.front()->stackBytes.lookup(entry);
+        bytes > smallStackBytes)
+      variant["stack_bytes"] = bytes;
+  }
   result.code.images.push_back({"cpu", std::move(image->bytes), ""});
   return success();
 }

@@ -11,9 +11,11 @@
 #include "LocalMemory.h"
 #include "Status.h"
 #include "ThreadPool.h"
+#include "ThreadStack.h"
 #include "Unit.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -51,12 +53,29 @@ private:
 struct CpuTask {
   CpuEntry entry;
   const uint64_t *params;
+  uint64_t stackBytes;
+  std::atomic<bool> isIncomplete{false}; ///< a range had no stack
+};
+
+/// The rows of a task that one call of its code does.
+struct CpuRange {
+  const CpuTask &task;
+  int64_t begin, end;
+
+  void run() const {
+    DefaultFloatMode mode;
+    task.entry(task.params, begin, end);
+  }
 };
 
 void runCpuTask(void *context, int64_t begin, int64_t end) {
   auto *task = static_cast<CpuTask *>(context);
-  DefaultFloatMode mode;
-  task->entry(task->params, begin, end);
+  CpuRange range = {*task, begin, end};
+  if (task->stackBytes == 0)
+    return range.run();
+  auto run = [](void *self) { static_cast<CpuRange *>(self)->run(); };
+  if (!callWithStack(task->stackBytes, run, &range))
+    task->isIncomplete = true;
 }
 
 mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
@@ -69,10 +88,15 @@ mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
   if (plan.rows == 0)
     return MLAFIX_OK;
   CpuTask task = {reinterpret_cast<CpuEntry>(prepared.entries[plan.index]),
-                  plan.slots};
+                  plan.slots, plan.variant->stackBytes};
   int64_t grain = std::max<int64_t>(1, taskBytes / plan.rowBytes);
   parallelFor(plan.rows, grain, plan.variant->geometry.rowsPerBlock, runCpuTask,
               &task);
+  if (task.isIncomplete)
+    return fail(MLAFIX_OUT_OF_MEMORY,
+                "expected a thread with a stack of %llu bytes for the rows "
+                "that the kernel keeps, got none from the system",
+                static_cast<unsigned long long>(task.stackBytes));
   return MLAFIX_OK;
 }
 

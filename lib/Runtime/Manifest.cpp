@@ -491,6 +491,9 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
+/// The compiler lets rows take 4 MB.
+constexpr int64_t mostStackBytes = 64 << 20;
+
 /// An element of "variants" of `code`, whose images are known.
 static CodeVersion parseCodeVersion(const Value &value,
                                     const KernelDesc &kernel,
@@ -534,6 +537,9 @@ static CodeVersion parseCodeVersion(const Value &value,
       if (variant.offset >= image.size)
         value.at("offset").error("an offset within the image of " +
                                  std::to_string(image.size) + " bytes");
+    if (value.has("stack_bytes"))
+      variant.stackBytes = static_cast<uint64_t>(
+          value.at("stack_bytes").integer(0, mostStackBytes));
   }
   return variant;
 }

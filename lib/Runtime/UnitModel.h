@@ -135,9 +135,10 @@ struct CodeVersion {
   std::vector<Param> params;
   Geometry geometry;
   bool dependentLaunch = false;
-  uint64_t offset = 0; ///< CPU: of the entry in the image
-  int32_t local = -1;  ///< the parameter of kind Local, or -1 for none
-  int32_t group = -1;  ///< where the slots of kind Group begin, or -1 for none
+  uint64_t offset = 0;     ///< CPU: of the entry in the image
+  uint64_t stackBytes = 0; ///< CPU: that a call takes; 0: any stack has them
+  int32_t local = -1;      ///< the parameter of kind Local, or -1 for none
+  int32_t group = -1; ///< where the slots of kind Group begin, or -1 for none
   /// The slots of the pointers that it is about: of all tensors that are read,
   /// but those of ranks.
   std::vector<uint32_t> readSlots;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -251,6 +253,28 @@ def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng
         for _ in range(c[t]):
             acc = np.maximum(acc + np.float32(1), x[t] - reduced(acc[None])[0])
         np.testing.assert_array_equal(np.array(device.get(y))[t], acc)
+
+
+def test_what_loops_carry_needs_no_room_on_the_callers_stack(kernels: ModuleType, tmp_path: Path) -> None:
+    """Threads of servers have small stacks; without one of its own the process of such a thread would die."""
+    script = f"""
+import runpy, sys, threading
+import numpy as np
+kernels = runpy.run_path({kernels.__file__!r})
+def call():
+    x, y = np.ones((2, 200000), np.float32), np.empty((2, 200000), np.float32)
+    kernels["carried"](y, x, np.array([1, 2], np.int32))
+    print(y[0, 0], y[1, -1])
+call()
+threading.stack_size(512 << 10)
+thread = threading.Thread(target=call)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == second
 
 
 @pytest.mark.parametrize("groups, size", [(1002, 128), (2004, 64), (4096, 33), (3, 50000)])

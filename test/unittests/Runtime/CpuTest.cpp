@@ -9,6 +9,7 @@
 #include "MachineCode.h"
 #include "TestUnit.h"
 #include "ThreadPool.h"
+#include "ThreadStack.h"
 #include "Unit.h"
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include <pthread.h>
 #include <set>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -543,6 +545,89 @@ TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
   call.launch(load(cpuOnlyUnit()).kernel("add_bias"));
   EXPECT_EQ(host.calls, 1) << "the pool again";
   mlafix_set_parallel_for(nullptr, nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Stacks
+//===----------------------------------------------------------------------===//
+
+/// Runs `body` on a thread with a stack of `bytes`.
+template <typename Body> void onThread(size_t bytes, Body body) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  pthread_t thread;
+  auto run = [](void *context) -> void * {
+    (*static_cast<Body *>(context))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &body), 0);
+  pthread_attr_destroy(&attributes);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+}
+
+/// Writes to each page of a buffer on the stack.
+struct StackUser {
+  static constexpr size_t bytes = 4 << 20;
+  pthread_t thread{};
+
+  static void run(void *context) {
+    volatile char buffer[bytes];
+    for (size_t i = 0; i < bytes; i += 4096)
+      buffer[i] = 1;
+    static_cast<StackUser *>(context)->thread = pthread_self();
+  }
+};
+
+TEST(ThreadStack, a_stack_with_room_is_used) {
+  onThread(8 << 20, [] {
+    StackUser user;
+    EXPECT_TRUE(
+        runtime::callWithStack(StackUser::bytes, StackUser::run, &user));
+    EXPECT_TRUE(pthread_equal(user.thread, pthread_self()));
+  });
+}
+
+TEST(ThreadStack, a_small_one_is_not) {
+  onThread(512 << 10, [] {
+    StackUser user;
+    EXPECT_TRUE(
+        runtime::callWithStack(StackUser::bytes, StackUser::run, &user));
+    EXPECT_FALSE(pthread_equal(user.thread, pthread_self()));
+  });
+}
+
+/// A unit whose code says that it takes `bytes` of stack.
+Unit unitOfStack(int64_t bytes) {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["code"][0]["variants"][0]["stack_bytes"] = bytes;
+  return load(writer);
+}
+
+TEST(ThreadStack, a_unit_says_how_much_it_takes) {
+  Unit unit = unitOfStack(32 << 20);
+  AddBiasCall call(4);
+  call.launch(unit.kernel("add_bias"));
+  EXPECT_TRUE(call.isDone());
+}
+
+TEST(ThreadStack, one_that_the_system_refuses_is_an_error) {
+  EXPECT_FALSE(
+      runtime::callWithStack(size_t(1) << 60, StackUser::run, nullptr));
+  // More than the C library keeps of the stacks of threads that have ended.
+  Unit unit = unitOfStack(60 << 20);
+  unit.prepare(cpu());
+  rlimit most{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &most), 0);
+  onThread(512 << 10, [&] {
+    rlimit none = {1, most.rlim_max};
+    AddBiasCall call(4);
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &none), 0);
+    expectError(MLAFIX_OUT_OF_MEMORY, {"62914560 bytes"},
+                [&] { call.launch(unit.kernel("add_bias")); });
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &most), 0);
+    EXPECT_TRUE(call.isUntouched());
+  });
 }
 
 TEST(Log, goes_to_the_callback_until_it_is_taken_away) {

@@ -1,0 +1,22 @@
+//===- ThreadStack.h - Room on a thread's stack -----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_THREADSTACK_H
+#define MLAFIX_RUNTIME_THREADSTACK_H
+
+#include <cstddef>
+
+namespace mlafix::runtime {
+
+/// Calls body(context), which keeps `bytes` on its stack: on this thread if its
+/// stack has room for them, else on a new thread, and returns when it is done.
+/// Returns false, without a call, if the system refuses the thread.
+bool callWithStack(size_t bytes, void (*body)(void *), void *context);
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_THREADSTACK_H
