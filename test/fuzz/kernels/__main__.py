@@ -54,7 +54,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _many(options: argparse.Namespace) -> int:
-    from report import Report
+    from report import FINE, Report
 
     begin, report = time.monotonic(), Report()
     seeds = options.seeds if options.seeds is not None else [options.seed]
@@ -71,7 +71,7 @@ def _many(options: argparse.Namespace) -> int:
             continue
         report.add(answer)
         done += 1
-        if answer["kind"] != "ok":
+        if answer["kind"] not in FINE:
             print(f"seed {answer['seed']}: {answer['kind']}\n{answer['message']}\n", flush=True)
             if options.save:
                 _save(options, answer)

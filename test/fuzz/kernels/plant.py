@@ -298,8 +298,8 @@ def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
         KERNELS[kind][1](spoiled)
         return spoiled
     if kind in STATEMENTS:
-        has, change = STATEMENTS[kind]
-        change(rng.choice([s for s in all_statements(spoiled.body) if has(s)]))
+        is_one, change = STATEMENTS[kind]
+        change(rng.choice([s for s in all_statements(spoiled.body) if is_one(s)]))
         return spoiled
     has_node, replace = NODES[kind]
     place = rng.choice([place for place in _slots(spoiled) if has_node(get(*place))])

@@ -9,6 +9,7 @@ from typing import Any
 from words import WORDS
 
 _SHOWN = 6
+FINE = ("ok", "limit")  # outcomes that are no failures
 
 
 def group(kind: str, message: str) -> str:
@@ -44,12 +45,12 @@ class Report:
         self.refused += answer["refused"]
         self.vague += answer["vague"]
         self.written += answer["written"]
-        if answer["kind"] != "ok":
+        if answer["kind"] not in FINE:
             self.groups.setdefault(group(answer["kind"], answer["message"]), []).append(answer)
 
     @property
     def failures(self) -> int:
-        return sum(count for kind, count in self.kinds.items() if kind != "ok")
+        return sum(count for kind, count in self.kinds.items() if kind not in FINE)
 
     def text(self) -> str:
         total = sum(self.kinds.values())

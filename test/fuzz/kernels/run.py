@@ -31,7 +31,9 @@ import refused  # noqa: E402
 _MOST_SHOWN = 4
 # For kernels that no CPU runs.
 _ANY_GPU = "sm_90"
-# Warnings that no kernel here may get: rows keep apart.
+# What docs/Limits.md says that a compilation may refuse: more and longer rows than there is room for.
+_LIMITS = re.compile("error: expected rows of at most")
+# Warnings that no kernel on a dense grid may get: rows keep apart.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 
 
@@ -40,8 +42,8 @@ class Outcome:
     """The outcome of a case.
 
     Args:
-        kind: "ok", "wrong" (a result is not what it may be), "error" (an exception where none is due), "invalid" (the
-            generator's fault); "crash" and "hang" come from outside.
+        kind: "ok", "wrong" (a result is not what it may be), "error" (an exception where none is due), "limit" (one that is due), "invalid"
+            (the generator's fault); "crash" and "hang" come from outside.
         message: what happened; first: its first line without numbers, which cases are grouped by.
         seconds: of compiling; refused: calls in place that the runtime refused; vague: elements that may be anything, of all
             that were written.
@@ -218,7 +220,7 @@ class Runner:
             warnings.simplefilter("always")
             outcome = self._run(case, text, number)
         races = [str(one.message) for one in given if issubclass(one.category, mlafix.CompileWarning) and _RACES.search(str(one.message))]
-        if outcome.kind == "ok" and races:
+        if outcome.kind == "ok" and races and not case.kernel.grid.segments:
             outcome.kind, outcome.message = "error", f"CompileWarning: {races[0]}"
         return outcome
 
@@ -250,7 +252,7 @@ class Runner:
         except Invalid as problem:
             outcome.kind, outcome.message = "invalid", str(problem)
         except (mlafix.CompileError, mlafix.ArgumentError, mlafix.UnitError, mlafix.DriverError) as error:
-            outcome.kind, outcome.message = "error", f"{type(error).__name__}: {error}"
+            outcome.kind, outcome.message = "limit" if _LIMITS.search(str(error)) else "error", f"{type(error).__name__}: {error}"
             outcome.seconds = outcome.seconds or time.perf_counter() - begin
         return outcome
 
