@@ -158,6 +158,8 @@ def blanks(dim: int, name: str) -> Iterator[Request]:
                             "suffix_lse": -floats(1, H), "kv_lens": ints(1), "cu_seqlens": ints(0, 1)}  # fmt: skip
     yield ops.mask_empty_context, {**rows(), "query_start_loc": ints(0, 1), "context_start_loc": ints(0, 0)}
     yield ops.fill_pad_rows, {**rows(), "live_rows": 0}
+    if dim in FAST and name != "f32":
+        yield ops.blank_rows_without_indices, {**rows(), "indices": ints(-1)[:, None]}
 
 
 def sink(dim: int, name: str, layout: str, base: str) -> Request:

@@ -171,6 +171,8 @@ PROGRAMS = {
     "mask_empty_context_lse": Program(_updated(lambda *x: ops.mask_empty_context_lse(*x), 0), lambda n, H, D: (r(H, n), *_offsets(n))),
     "mask_empty_context": Program(_updated(lambda *x: ops.mask_empty_context(*x), 0, 1),
                                   lambda n, H, D: (r(n, H, D), r(H, n), *_offsets(n))),
+    "blank_rows_without_indices": Program(_updated(lambda x, i, lse: ops.blank_rows_without_indices(x, i[:, None], lse), 0, 2),
+                                          lambda n, H, D: (r(n, H, D), ints(*range(-1, n - 1)), r(H, n))),
     "fill_pad_rows": Program(_updated(lambda x, lse: ops.fill_pad_rows(x, x.shape[0] - 1, lse), 0, 1), lambda n, H, D: (r(n, H, D), r(H, n))),
     "clear_pad_flags": Program(_updated(lambda *x: ops.clear_pad_flags(*x), 0), lambda n, H, D: (torch.ones(n, dtype=BOOL), ints(2))),
     "mark_prefilling": Program(_updated(lambda *x: ops.mark_prefilling(*x, 2), 0),

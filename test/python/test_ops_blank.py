@@ -143,6 +143,31 @@ def test_fill_pad_rows_from_the_live_count_on(dtype: np.dtype, lse_layout: str |
         check_blanked(dead, device.get(on_device), got_lse, out, held)
 
 
+@pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
+@pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float16), F32], ids=str)
+def test_rows_without_indices(dtype: np.dtype, lse_layout: str | None, device: Device, rng: np.random.Generator) -> None:
+    """One index that is none below 0, at the first, at the last and at any place, keeps a row; a token with no indices has no keys."""
+    for n, k, kind in [(9, 1, "i4"), (9, 64, "i8"), (130, 2048, "i4"), (5, 33, "i4"), (3, 0, "i4"), (0, 7, "i8"), (2, 8192, "i4")]:
+        out, lse = rows(rng, n, dtype, lse_layout or "hn")
+        indices = rng.integers(-5, 0, (n, k)).astype(kind)
+        live = (rng.random(n) < 0.5) & (k > 0)
+        if k:
+            place = np.where(np.arange(n) % 3 == 0, 0, np.where(np.arange(n) % 3 == 1, k - 1, rng.integers(0, k, n)))
+            indices[np.arange(n)[live], place[live]] = rng.integers(0, 3, int(live.sum()))
+        on_device, lse_on = device.put(out.copy()), device.put(lse.copy())
+        ops.blank_rows_without_indices(on_device, device.put(indices), None if lse_layout is None else lse_on, lse_layout=lse_layout or "hn")  # type: ignore[arg-type]
+        got_lse, held = turned(device.get(lse_on), lse_layout or "hn"), turned(lse, lse_layout or "hn")
+        if lse_layout is None:
+            assert same_bits(got_lse, held)
+            held = got_lse = np.where(~live[:, None], np.float32(-np.inf), held)
+        check_blanked(~live, device.get(on_device), got_lse, out, held)
+
+
+def test_too_many_indices_are_an_error(device: Device) -> None:
+    with pytest.raises(mlafix.ArgumentError, match='"indices": expected at most 8192 of a token, got 8193'):
+        ops.blank_rows_without_indices(device.put(np.zeros((1, 1, 8), F32)), device.put(np.zeros((1, 8193), np.int32)))
+
+
 def test_a_device_count_out_of_range_stays_in_bounds(device: Device, rng: np.random.Generator) -> None:
     for count in (-5, 9, 2**31 - 1):
         out, lse = rows(rng, 8, BF16, "hn")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mlafix.dsl import DType, In, InOut, f32, grid, i32, i64, identity, index, inline, kernel, load, segments, store_state
+from mlafix.dsl import DType, In, InOut, any, f32, grid, i32, i64, identity, index, inline, kernel, load, segments, shape, store_state
 
 T = DType("T")
 I = DType("I", default=i32)  # noqa: E741
@@ -79,3 +79,17 @@ def fill_pad_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_ro
     """
     for t, h in grid("n", "H"):
         store_state(identity("D"), out[t, h], lse[h, t], where=not t < live_rows)
+
+
+@kernel
+def blank_rows_without_indices(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, indices: In[I, "n k<=8192"]):
+    """Blanks the rows of tokens that have no keys: where all of indices[t] are negative, out = +0.0 and lse = -inf.
+
+      out     [n, H, D] T    rows of tokens without keys are written, no others
+      lse     [H, n]    f32  likewise; optional
+      indices [n, k]    I    the keys that sparse attention took for each token, negative behind them; i32 or i64
+    """
+    for t in grid("n"):
+        has_keys = any(indices[t] >= 0)
+        for h in range(shape("H")):
+            store_state(identity("D"), out[t, h], lse[h, t], where=not has_keys)

@@ -14,13 +14,16 @@ from typing import Any
 
 import numpy
 
+from .. import library
 from .._arguments import check_integer, wrong
-from .._arrays import as_signed, count_or_tensor, offsets_as_i32
+from .._arrays import as_signed, check_dtype, check_integers, count_or_tensor, lse_as, offsets_as_i32, rows_of
+from ._bases import layout_of
 from ._families import KernelDispatchers
-from ._launch import launch, operation
+from ._launch import launch, launch_kernel, operation
 from ._types import Array, LseLayout, Stream
 
-__all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
+__all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows",
+           "blank_rows_without_indices"]  # fmt: skip
 
 _FIXUP = KernelDispatchers("fixup_zero_kv_rows", stored=("T",))
 _MASK_LSE = KernelDispatchers("mask_empty_context_lse")
@@ -229,3 +232,40 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         [nan, nan, 0.0, 0.0]
     """
     launch(_PAD, (lse_layout, "e"), (out, lse, *count_or_tensor(live_rows)), stream)
+
+
+MOST_INDICES = 8192
+"""Of a token: what the kernel is compiled for."""
+
+
+@operation(writes=("out", "lse"))
+def blank_rows_without_indices(out: Array, indices: Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
+    """Blanks the rows of tokens for which sparse attention took no key: out = 0 and lse = -inf where all indices are negative (N1).
+
+    Attention over keys by index leaves such rows undefined, as under decode context parallelism, where the keys of a token may all lie
+    on other ranks (vLLM #46076). One launch, in place of a comparison, a reduction over indices and two masked fills.
+
+    Args:
+        out: `[n, H, D] T`, T of bf16, f16, f32; rows of tokens without keys are written, no others.
+        indices: `[n, k]` i32 or i64, k up to 8192, the last dim contiguous: the keys of each token, those below 0 are none.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise. None where there is none.
+        lse_layout: "hn" or "nh".
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the indices, and writes H (D E + 4) bytes a token without keys, with E bytes an element of T.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out, indices = np.full((3, 1, 8), np.nan, np.float32), np.array([[4, -1], [-1, -1], [-1, 0]], np.int32)
+        >>> ops.blank_rows_without_indices(out, indices)
+        >>> out[:, 0, 0].tolist()
+        [nan, 0.0, nan]
+    """
+    check_dtype(out, "out")
+    check_integers(indices, "indices")
+    if (most := rows_of(indices, "indices", ("n", "k"))[1]) > MOST_INDICES:
+        raise wrong("indices", f"at most {MOST_INDICES} of a token", most)
+    launch_kernel(library.kernel("blank_rows_without_indices"), (out, None if lse is None else lse_as(lse, layout_of(lse_layout), "hn"), indices), stream)
