@@ -70,9 +70,17 @@ def engine(name: str) -> str:
     return os.environ.get(f"MLAFIX_{name.upper()}", "")
 
 
-def forbid_compiling() -> None:
-    """Makes this process strict from here on, unless MLAFIX_STRICT is set."""
-    os.environ.setdefault("MLAFIX_STRICT", "1")
+_forbidden = False
+
+
+def forbid_compiling(forbids: bool = True) -> None:
+    """Makes this process strict from here on, unless MLAFIX_STRICT was set by someone else; False takes that back."""
+    global _forbidden
+    if forbids and "MLAFIX_STRICT" not in os.environ:
+        os.environ["MLAFIX_STRICT"], _forbidden = "1", True
+    elif not forbids and _forbidden:
+        os.environ.pop("MLAFIX_STRICT", None)
+        _forbidden = False
 
 
 def assemblers() -> tuple[str, str]:

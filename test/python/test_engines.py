@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import contract
-from mlafix import ArgumentError, UnitError
+from mlafix import ArgumentError, UnitError, _env
 from mlafix import __main__ as command_line
 from mlafix.compat import vllm as drop_ins
 from mlafix.engines import imports, replace, seams, signatures, source, switch, warm
@@ -56,10 +56,8 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("MLAFIX_VLLM", "MLAFIX_SGLANG", "MLAFIX_STRICT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(switch.Replaced, "report_at_exit", lambda self: None)
-    before = os.environ.get("MLAFIX_STRICT")
     yield
-    if before is None:
-        os.environ.pop("MLAFIX_STRICT", None)
+    _env.forbid_compiling(False)
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
@@ -417,8 +415,8 @@ def test_a_kernel_with_another_argument_stays(monkeypatch: pytest.MonkeyPatch) -
 # -- When a model is loaded ------------------------------------------------------------------------------------------------
 
 
-def config(heads: int = 2) -> Any:
-    text = types.SimpleNamespace(v_head_dim=64, qk_nope_head_dim=64, qk_rope_head_dim=32)
+def config(heads: int = 2, dim: int = 64) -> Any:
+    text = types.SimpleNamespace(v_head_dim=dim, qk_nope_head_dim=64, qk_rope_head_dim=32)
     model = types.SimpleNamespace(get_head_size=lambda: 576, use_mla=True, hf_text_config=text, dtype=torch.bfloat16,
                                   get_num_attention_heads=lambda parallel: heads)
     return types.SimpleNamespace(model_config=model, parallel_config=None)
@@ -431,6 +429,7 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # what other tests have compiled is not found
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
@@ -438,6 +437,26 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
         given = {name: torch.zeros(3, 2, dim, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
         engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))
         assert vllm_plugin.state is not None and vllm_plugin.state.tallies["merge_attn_states"].fallbacks == falls
+
+
+def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A draft: it is loaded by another configuration, when compiling is forbidden already."""
+    class BaseModelLoader:
+        def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
+            return "a model"
+
+    module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
+    monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # what other tests have compiled is not found
+    monkeypatch.setenv("MLAFIX_VLLM", "1")
+    vllm_plugin.register()
+    draft = config(dim=88).model_config
+    for model in (config().model_config, draft):
+        BaseModelLoader().load_model(vllm_config=config(), model_config=model)
+    assert os.environ["MLAFIX_STRICT"] == "1"
+    given = {name: torch.zeros(3, 2, 88, dtype=torch.bfloat16) for name in ("output", "prefix_output", "suffix_output")}
+    engine.merge(**given, prefix_lse=torch.zeros(2, 3), suffix_lse=torch.zeros(2, 3))
+    assert vllm_plugin.state is not None and vllm_plugin.state.tallies["merge_attn_states"].fallbacks == 0
 
 
 def test_a_model_that_cannot_be_asked_is_loaded_all_the_same(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch,

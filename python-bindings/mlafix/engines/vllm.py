@@ -120,7 +120,8 @@ def warm_when_models_load(replaced: Replaced) -> None:
     def load_model(self: Any, vllm_config: Any, *args: Any, **kwargs: Any) -> Any:
         model = own(self, vllm_config, *args, **kwargs)
         try:
-            warm(model_requests(replaced, vllm_config), _device(), LOG)
+            given = inspect.signature(own).bind(self, vllm_config, *args, **kwargs).arguments
+            warm(model_requests(replaced, vllm_config, given.get("model_config")), _device(), LOG)
         except Exception:
             LOG.logger.exception("mlafix: calls are not made ready; vLLM goes on")
         return model
@@ -128,9 +129,9 @@ def warm_when_models_load(replaced: Replaced) -> None:
     loader.load_model = load_model
 
 
-def model_requests(replaced: Replaced, vllm_config: Any) -> list[Any]:
-    """The calls of a model: heads of this rank, lengths of its rows, its dtype."""
-    model = vllm_config.model_config
+def model_requests(replaced: Replaced, vllm_config: Any, model_config: Any = None) -> list[Any]:
+    """The calls of a model, by default vllm_config's own: heads of this rank, lengths of its rows, its dtype."""
+    model = model_config or vllm_config.model_config
     text = getattr(model, "hf_text_config", None)
     dims = {model.get_head_size()}
     if getattr(model, "use_mla", False):

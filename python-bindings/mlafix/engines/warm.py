@@ -40,9 +40,10 @@ def requests(functions: Iterable[str], heads: int, dims: Iterable[int], dtype: A
 def warm(wanted: Iterable[Request], device: str, log: Log) -> None:
     """Makes calls ready on a device; from then on a call that compiles is refused, and the engine's own does it.
 
-    A call that cannot be made ready is logged, and is the engine's own.
+    A call that cannot be made ready is logged, and is the engine's own. An engine may load a second model, a draft.
     """
     ready = 0
+    _env.forbid_compiling(False)
     for request in wanted:
         try:
             keys = _warmup.compile_keys([request])
