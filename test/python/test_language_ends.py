@@ -286,3 +286,29 @@ def test_weights_below_the_normal_numbers_are_multiples_of_the_least(device: Dev
     for kernel in (made[base].two, made[base].many):
         out, _ = run(device, kernel, [payload.shape, payload.shape[:1]], parts, lses)
         assert (np.abs(out - weight[:, None] * payload) <= (1.5 * LEAST + 1e-5 * weight[:, None]) * np.abs(payload)).all()
+
+
+CHAIN = """
+@mlafix.kernel
+def chain(out: Out[f32, "n D"], x: In[f32, "n k D"], lses: In[f32, "n k"]):
+    for t in grid("n"):
+        m = identity("D", base="e")
+        for i in range(shape("k")):
+            m = merge(load_state(x[t, i], lses[t, i], base="e"), m)
+        store_state(m, out[t])
+"""
+
+
+def test_an_infinity_of_weight_zero_rounds_its_own_elements_alone(device: Device, tmp_path: Path, rng: np.random.Generator) -> None:
+    """N5 in chains: each step gives the first state a weight, the whole none. What it made infinite is merged again, within N10."""
+    kernel = load(tmp_path, CHAIN).chain
+    lses = np.array([-88.7, 0, 103, 104, 103, -np.inf], np.float32)
+    x = rng.normal(0, 2, (64, 6, 64)).astype(np.float32)
+    (clean,) = run(device, kernel, [(64, 64)], x, np.tile(lses, (64, 1)))
+    x[:, 0, ::2] = rng.choice(np.array([np.inf, -np.inf, np.nan], np.float32), (64, 32))
+    (out,) = run(device, kernel, [(64, 64)], x, np.tile(lses, (64, 1)))
+    np.testing.assert_array_equal(out[:, 1::2], clean[:, 1::2])
+    x[:, 0] = 0
+    weights = np.exp(lses.astype(np.float64) - 104)[None, :, None]
+    terms = weights * x / weights.sum()
+    assert (np.abs(out - terms.sum(axis=1)) <= 4e-6 * np.abs(terms).sum(axis=1)).all()
