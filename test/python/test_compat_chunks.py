@@ -199,8 +199,8 @@ def test_flashinfers_names_of_bases(device: Device, rng: np.random.Generator) ->
     states = make_states(rng, 2, 4, 2, 64, F32)
     given = [device.put(part) for at in (0, 1) for part in (states.v[at], states.s[at])]
     for name, base in (("base2", 2), ("basee", np.e)):
-        out, lse = ops.merge_attn_states(*given, lse_layout="nh", base=name)  # type: ignore[arg-type]
+        out, lse = ops.merge_attn_states(*given, lse_layout="nh", base=name)
         want, want_lse = contract.merge(states.v, states.s, base=base)
         want.check(device.get(out), "out")
         want_lse.check(device.get(lse), "lse")
-    assert same_bits(device.get(flashinfer.merge_state(*given)[0]), device.get(ops.merge_attn_states(*given, lse_layout="nh", base="base2")[0]))  # type: ignore[arg-type]
+    assert same_bits(device.get(flashinfer.merge_state(*given)[0]), device.get(ops.merge_attn_states(*given, lse_layout="nh", base="base2")[0]))

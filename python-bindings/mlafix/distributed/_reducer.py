@@ -329,7 +329,7 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
 
 def _base(base: Any) -> str:
     """A base as kernels have it, "e" or "2"; what is none as it is."""
-    return {"ln": "e", "log2": "2"}.get(base, base) if isinstance(base, str) else base
+    return {"ln": "e", "log2": "2", "basee": "e", "base2": "2"}.get(base, base) if isinstance(base, str) else base
 
 
 def _check_base(base: str) -> None:

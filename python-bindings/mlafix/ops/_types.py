@@ -33,8 +33,9 @@ DTypeLike = Any
 LseLayout = Literal["hn", "nh", "HN", "NH"]
 """How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer); or in capitals, as FlashInfer spells it."""
 
-Base = Literal["e", "2", "ln", "log2"]
-"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer); `"ln"` and `"log2"` say the same."""
+Base = Literal["e", "2", "ln", "log2", "basee", "base2"]
+"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer); `"ln"` and `"log2"`, `"basee"` and
+`"base2"` say the same: FlashInfer spells them so."""
 
 QuantizeFrom = Literal["f32", "output"]
 """The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""
