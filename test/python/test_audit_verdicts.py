@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,9 @@ from mlafix.audit.adapter import as_adapter, place_of  # noqa: E402
 from mlafix.audit.cases import Case  # noqa: E402
 from mlafix.audit.checks import CHECKS, fit  # noqa: E402
 from mlafix.audit.findings import DOES_NOT, HOLDS, Outcome  # noqa: E402
+from mlafix.audit.processes import cpu_of, is_starved  # noqa: E402
 from mlafix.audit.report import is_worse  # noqa: E402
+from mlafix.audit.shrink import smaller_cases  # noqa: E402
 from mlafix.audit.table import cell  # noqa: E402
 from mlafix.audit.worker import Pace, contains  # noqa: E402
 
@@ -288,3 +292,24 @@ def test_plugin_fails_for_errors_alone(tmp_path: Path) -> None:
         "def test_error(mlafix_audit):\n    pass\n"))  # fmt: skip
     assert "1 failed, 3 passed, 1 warning" in text, text
     assert "A3 warning: padded rows are uninitialised memory" in text
+
+
+def test_process_that_has_no_time_to_run_is_no_hang() -> None:
+    """A busy machine gives it little CPU; one that sleeps has had its time."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        while cpu_of(busy.pid)[1] < 0.05 or cpu_of(child.pid)[0] != "S":
+            time.sleep(0.01)
+        assert not is_starved(child.pid, 0.0, 1000.0)
+        assert is_starved(busy.pid, 0.0, 1000.0)
+        assert not is_starved(busy.pid, 0.0, 0.05)
+    finally:
+        for process in (child, busy):
+            process.kill()
+            process.wait()
+
+
+def test_many_sequences_are_halved_first() -> None:
+    case = Case(q_lens=(1,) * 1030, kv_lens=(3,) * 1030)
+    assert [len(one.q_lens) for one in itertools.islice(smaller_cases(case), 3)] == [515, 515, 1029]

@@ -124,7 +124,7 @@ class Run:
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            if at[2:]:  # A smaller case than the one with the fault has another, which is fatal; or the repair is.
+            if at[2:] and (limits.shrink or limits.repair):  # A smaller case than the one with the fault has another, which is fatal; or the repair is.
                 careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
             if not at[0]:
@@ -228,7 +228,7 @@ class Run:
 
     def run_script(self, text: str) -> str:
         answers: list[Event] = []
-        ended = server().run({"job": "script", "text": text, "path": sys.path, "limit": 3 * self.limits.case + 5}, answers.append)
+        ended = server().run({"job": "script", "text": text, "path": sys.path, "limit": 3 * self.limits.case + 20}, answers.append)
         if ended or not answers:
             return ended or "not run: the script has no end"
         return "fails" if answers[-1]["exit"] == 1 else "passes"

@@ -36,6 +36,7 @@ def serve() -> None:
 def do(job: Event, emit: Emit) -> None:
     """One job, in its fork."""
     sys.path[:] = job["path"]
+    torch.set_num_threads(1)  # others wait for each other on a busy machine, and a fork of a process that has begun some would wait for them
     if job["job"] == "script":
         emit({"limit": job["limit"]})
         run_script(job["text"], emit)
@@ -56,7 +57,7 @@ def run_script(text: str, emit: Emit) -> None:
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
     """A job whose backend is there."""
-    torch.set_num_threads(1)  # a fork of a process whose torch has begun threads would wait for them
+    torch.set_num_threads(1)  # as above, where the job is run by a fork of the caller
     if job["job"] == "checks":
         work(adapter, job["checks"], Limits(**job["limits"]), emit)
     elif job["job"] == "case":

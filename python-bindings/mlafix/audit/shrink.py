@@ -20,7 +20,10 @@ def without(values: tuple[Any, ...], position: int) -> tuple[Any, ...]:
 def smaller_cases(case: Case) -> Iterator[Case]:
     """Cases that are simpler in one respect, the greatest steps first."""
     ids = case.ids or tuple(range(len(case.q_lens)))
-    for i in range(len(case.q_lens) if len(case.q_lens) > 1 else 0):
+    half = len(case.q_lens) // 2
+    for part in (slice(half), slice(half, None)) if half > 3 else ():
+        yield replace(case, q_lens=case.q_lens[part], kv_lens=case.kv_lens[part], ids=ids[part])
+    for i in range(min(len(case.q_lens), 8) if len(case.q_lens) > 1 else 0):
         yield replace(case, q_lens=without(case.q_lens, i), kv_lens=without(case.kv_lens, i), ids=without(ids, i))
     if case.heads > 1:
         yield replace(case, heads=1, kv_heads=1)

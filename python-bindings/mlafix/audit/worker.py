@@ -200,8 +200,9 @@ class CheckRun:
         origin = case
         if not is_broken(fault.got) and not covered(case, known):
             case = shrink(case, self.adapter, lambda smaller: self.still(smaller, fault.kind), self.limits.shrink)
+            self.emit({"at": [self.check.number, packed(case), "shrink"]})
             fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
-        if earlier := covered(case, known):
+        if earlier := covered(case, known) or next((number for number, smallest in known if contains(smallest, case)), ""):
             outcome.remarks.append(f"{fault.kind}, as {earlier}")
             return
         known.append((self.check.number, case))
@@ -209,11 +210,12 @@ class CheckRun:
 
     def still(self, smaller: Any, kind: str) -> bool:
         """True if a smaller case has a fault of the kind, too."""
-        self.emit({"at": [self.check.number, packed(smaller), "shrink"]})
+        self.emit({"at": [self.check.number, packed(smaller), "shrink"], "limit": max(self.limits.case, 10 * self.pace.expects(smaller))})
         return any(one.kind == kind for one in self.faults(smaller))
 
     def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
         """A finding with its script, reports and repair."""
+        self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})  # some calls, for the script
         finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
         if not is_broken(fault.got) and self.limits.repair:
             self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # a repair may compile
