@@ -193,6 +193,13 @@ def depths(dim: int, name: str) -> Iterator[Request]:
         yield ops.mix_depth, {**rows, "score_weight": floats(dim, of=of), "out_weight": -floats(dim, of=of)}
 
 
+def experts(dim: int, name: str) -> Iterator[Request]:
+    """Weighted sums of rows of a model's whole width."""
+    rows = floats(1, dim, of=DTYPES[name])
+    for more in ({}, {"shared": -rows}):
+        yield ops.combine_experts, {"rows": rows, "places": ints(0)[:, None], "weights": floats(1, 1), **more}
+
+
 def ranks(dim: int, name: str, base: str) -> Iterator[tuple[str, dict[str, object]]]:
     """The kernels of `mlafix.distributed`: rows that ranks exchange by collectives, read from each other (pull), or store (push)."""
     bound = {"H": H, "D": dim, "T": name}
@@ -367,6 +374,8 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
                 yield from drop_ins(dim, name)
     if 512 in dims and "bf16" in dtypes:
         yield from depths(7168, "bf16")
+        for width in (2048, 4096, 5120, 7168):
+            yield from experts(width, "bf16")
     yield from rare_without_rows()
     yield from chunks()
 

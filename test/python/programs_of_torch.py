@@ -191,6 +191,8 @@ PROGRAMS = {
     "quantize_fp8_static": Program(lambda x: ops.quantize_fp8_static(x, 0.5).view(U8), lambda n, H, D: (r(n, H, D),)),
     "quantize_groups": Program(_grouped, lambda n, H, D: (r(n, H, D),)),
     "rmsnorm": Program(lambda *x: ops.rmsnorm(*x), lambda n, H, D: (r(n, D), r(D))),
+    "combine_experts": Program(lambda *x: ops.combine_experts(x[0], x[1][:, None], x[2], shared=x[3]),
+                               lambda n, H, D: (r(H, D), ints(*range(-1, n - 1)), r(n, 1), r(n, D))),
     "softmax": Program(lambda x: ops.softmax(x, 0.5), lambda n, H, D: (r(n, D),)),
     "mix_depth": Program(lambda *x: ops.mix_depth(*x), lambda n, H, D: (r(n, D), r(n, 3, D), r(D))),
     "zero_blocks": Program(_updated(lambda *x: ops.zero_blocks(*x), 0), lambda n, H, D: (r(n, 2, 3, H, D), ints(1, -1, 3))),

@@ -48,6 +48,7 @@ MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
     ("lens_of_rank", "out"): ("seq_lens",),
     ("rmsnorm", "out"): ("x",),
     ("softmax", "out"): ("x",),
+    ("combine_experts", "out"): ("shared",),
     ("vllm.merge_attn_states", "output"): ("prefix_output", "suffix_output"),
     ("vllm.merge_attn_states", "output_lse"): ("prefix_lse", "suffix_lse"),
     ("sglang.merge_state_v2", "v_merged"): ("v_a", "v_b"),

@@ -13,15 +13,18 @@ from mlafix.dsl import (
     f8e4m3fn,
     f32,
     grid,
+    i32,
     index,
     inline,
     kernel,
+    load,
     make_state,
     merge,
     payload,
     present,
     rsqrt,
     shape,
+    splat,
     u8,
 )
 from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
@@ -29,6 +32,7 @@ from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 T = DType("T")
 # Of weights.
 W, V = DType("W", default=f32), DType("V", default=f32)
+P = DType("P", default=i32)
 
 
 @kernel
@@ -143,3 +147,26 @@ def quantize_rows(scaling: Scaling) -> Any:
             store_rows(rows, t, p, to)
 
     return quantize_rows
+
+
+@kernel
+def combine_experts(
+    out: Out[T, "n D"], rows: In[T, "m D"], places: In[P, "n k"], weights: In[W, "n k"], shared: In[T, "n D"] | None
+):
+    """out[t] = the sum of weights[t, i] * rows[places[t, i]], in the order of i, and shared[t]: in f32, rounded once.
+
+      out     [n, D] T    written; may be shared itself
+      rows    [m, D] T    of experts; those that no place names are not read
+      places  [n, k] P    i32 or i64; below 0 or past m: no row, and its weight is not read
+      weights [n, k] W    f32, bf16 or f16
+      shared  [n, D] T    added behind the rows; optional
+    """
+    for t in grid("n"):
+        total = splat(0.0, "D")
+        for i in range(places.shape[1]):
+            place = places[t, i]
+            is_there = place >= 0 and place < shape("m")
+            total = total + load(rows[index(place)], where=is_there) * load(weights[t, i], where=is_there)
+        if present(shared):
+            total = total + shared[t]
+        out[t] = total

@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import library
 from .._arguments import wrong
-from .._arrays import check_dtype, empty_rows, one_element, rows_of, viewed
+from .._arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
 from ._bases import Bases
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, launch_kernel, operation
@@ -25,7 +25,7 @@ from ._types import Array, Stream
 from .formats import Fp8, OutFormat, check_format
 from .merge_many import bound_count
 
-__all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax", "mix_depth"]
+__all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax", "mix_depth", "combine_experts"]
 
 _QUANTIZE = KernelDispatchers("quantize_fp8_static")
 _RMSNORM = KernelDispatchers("rmsnorm")
@@ -247,3 +247,46 @@ def _with_heads(array: Any, name: str, heads: int) -> Any:
     if view is None:
         raise wrong(name, "rows that are contiguous", f"shape {tuple(array.shape)} that no view divides")
     return view
+
+
+@operation(out="")
+def combine_experts(rows: Array, places: Array, weights: Array, *, shared: Array | None = None, out: Array | None = None,
+                    stream: Stream = None) -> Any:
+    """The weighted sum of the experts' rows of each token, with a shared expert's row: the end of a mixture of experts.
+
+        out[t] = weights[t, 0] * rows[places[t, 0]] + … + weights[t, k - 1] * rows[places[t, k - 1]] + shared[t]
+
+    Summed in f32 in this order, whatever the batch (N9), and rounded once. A place that is negative or past the last row, of an expert
+    on another rank, adds nothing. NaN in a row that is named reaches the result, also behind a weight of zero.
+
+    Args:
+        rows: `[m, D] T`, T of bf16, f16, f32: what the experts gave, in any order. Rows that no place names are not read.
+        places: `[n, k]` i32 or i64, the row of each of a token's k experts.
+        weights: `[n, k]` f32, bf16 or f16.
+        shared: `[n, D] T`, added behind the rows. None adds nothing.
+        out: `[n, D] T`; may be `shared` itself (N11). Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Cost:
+        Reads k rows a token, and writes one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> rows, places = np.array([[1.0, 2.0], [10.0, 20.0], [5.0, 5.0]], np.float32), np.array([[1, 0], [2, -1]], np.int32)
+        >>> ops.combine_experts(rows, places, np.array([[0.5, 1.0], [2.0, 1.0]], np.float32)).tolist()
+        [[6.0, 12.0], [10.0, 10.0]]
+    """
+    check_dtype(rows, "rows")
+    check_dtype(weights, "weights")
+    check_integers(places, "places")
+    dim = rows_of(rows, "rows", ("m", "D"))[1]
+    tokens = rows_of(places, "places", ("n", "k"))[0]
+    if out is None:
+        out = empty(rows, (tokens, dim))
+    launch_kernel(library.kernel("combine_experts"), (out, rows, places, weights, shared), stream)
+    return out
