@@ -11,12 +11,19 @@ Call = tuple[torch.Tensor, torch.Tensor]
 CAPTURED: list[torch.Tensor] = []
 
 
+def reached(block_table: torch.Tensor, seq_lens: torch.Tensor, size: int) -> torch.Tensor:
+    """The table as i64, page 0 in place of entries that no length reaches, whatever these hold."""
+    begins = torch.arange(block_table.shape[1], device=seq_lens.device) * size
+    return torch.where(begins < seq_lens[:, None], block_table, 0).long()
+
+
 def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
            out: Any = None, lse: Any = None) -> Call:  # fmt: skip
     """All pages of the table are gathered; what is behind the length is replaced, not multiplied."""
     group = q.shape[1] // k_cache.shape[2]
     live = torch.arange(block_table.shape[1] * k_cache.shape[1], device=q.device) < seq_lens[:, None]
-    keys, values = (cache[block_table.long()].flatten(1, 2).float() for cache in (k_cache, v_cache))
+    pages = reached(block_table, seq_lens, k_cache.shape[1])
+    keys, values = (cache[pages].flatten(1, 2).float() for cache in (k_cache, v_cache))
     keys, values = (torch.where(live[:, :, None, None], rows, 0.0).repeat_interleave(group, 2) for rows in (keys, values))
     scores = (q.float()[:, None] * keys).sum(3) * scale
     scores = torch.where(live[:, :, None], scores, -math.inf)
@@ -26,6 +33,54 @@ def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, blo
     if out is None or lse is None:
         return rows, sums
     return out.copy_(rows), lse.copy_(sums)
+
+
+def mixed(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor, seq_lens: torch.Tensor,
+          causal: bool, scale: float, out: Any = None, lse: Any = None) -> Call:  # fmt: skip
+    """Queries of new tokens over pages, all tokens at once."""
+    rows, sums = q.new_zeros((*q.shape[:2], v_cache.shape[3])), torch.full(q.shape[:2], -math.inf, device=q.device)
+    if q.shape[0] and seq_lens.shape[0]:
+        token = torch.arange(q.shape[0], device=q.device)
+        request = (torch.searchsorted(cu_seqlens_q.contiguous(), token, right=True) - 1).clamp(max=seq_lens.shape[0] - 1)
+        lengths = torch.where(token < cu_seqlens_q[-1], seq_lens.clamp(min=0)[request], 0)
+        own = token - cu_seqlens_q[request + 1] + lengths
+        pages = reached(block_table, seq_lens, k_cache.shape[1])[request]
+        key = torch.arange(block_table.shape[1] * k_cache.shape[1], device=q.device)
+        seen = (key < lengths[:, None]) & ((key <= own[:, None]) | (not causal))
+        group = q.shape[1] // k_cache.shape[2]
+        keys, values = (torch.where((key < lengths[:, None])[:, :, None, None], cache[pages].flatten(1, 2).float(), 0.0).repeat_interleave(group, 2)
+                        for cache in (k_cache, v_cache))  # fmt: skip
+        scores = torch.where(seen[:, :, None], (q.float()[:, None] * keys).sum(3) * scale, -math.inf)
+        sums = torch.logsumexp(scores, 1)
+        weights = torch.where(seen[:, :, None], torch.exp(scores - sums[:, None]), 0.0)
+        rows = (weights[..., None] * values).sum(1).to(q.dtype)
+    if out is None or lse is None:
+        return rows, sums
+    return out.copy_(rows), lse.copy_(sums)
+
+
+class Planned:
+    """As `mixed`: plans copy lengths and tables into buffers that captured runs read."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[Any, torch.Tensor] = {}
+
+    def plan(self, *, causal: bool, scale: float, **lengths: torch.Tensor) -> None:
+        self.options, self.used = {"causal": causal, "scale": scale}, {}
+        for name, tensor in lengths.items():
+            buffer = self.buffers.setdefault((name, tensor.shape), torch.empty_like(tensor, memory_format=torch.contiguous_format))
+            self.used[name] = buffer.copy_(tensor)
+
+    def run(self, q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, out: Any = None, lse: Any = None) -> Call:
+        return mixed(q, k_cache, v_cache, **self.used, **self.options, out=out, lse=lse)
+
+
+class PlannedOnce(Planned):
+    """A second plan of the same shapes is not made."""
+
+    def plan(self, *, causal: bool, scale: float, **lengths: torch.Tensor) -> None:
+        if any((name, tensor.shape) not in self.buffers for name, tensor in lengths.items()):
+            super().plan(causal=causal, scale=scale, **lengths)
 
 
 def lengths_of_the_capture(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:

@@ -26,6 +26,20 @@ def test_correct_backend_has_no_finding() -> None:
     assert {outcome.status for outcome in report.outcomes if outcome.check not in ("A9", "A12")} == {"holds"}, str(report)
 
 
+@pytest.mark.parametrize("backend", [backends.mixed, backends.Planned])
+def test_queries_over_pages_are_captured(backend: Any) -> None:
+    checks = ["A0", "A1", "A3", "A4", "A7", "A11", "A12", "A15"]
+    report = audit(backend, device="cuda", dtype="bfloat16", form="ragged_paged", takes=("out", "lse"), causal=True, checks=checks, progress=False)
+    assert not report.findings, str(report)
+    assert {outcome.status for outcome in report.outcomes if outcome.check != "A12"} == {"holds"}, str(report)
+
+
+def test_plan_that_is_kept_is_found() -> None:
+    report = audit(backends.PlannedOnce, device="cuda", dtype="bfloat16", form="ragged_paged", takes=("out", "lse"), causal=True,
+                   checks=["A0", "A7", "A15"], progress=False)  # fmt: skip
+    assert {finding.check for finding in report.findings} & {"A7", "A15"}, str(report)
+
+
 @pytest.mark.parametrize("call, check, kind", [
     (backends.lengths_of_the_capture, "A7", "replay"),
     (backends.reads_lengths_on_the_host, "A12", "a call waits for the GPU"),
