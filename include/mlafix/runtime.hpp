@@ -129,9 +129,9 @@ private:
 /// i64 holds is an Error.
 class Arg {
 public:
-  Arg(const Tensor &tensor) : kind(MLAFIX_ARG_TENSOR), tensor(tensor) {}
-  /// A tensor of each rank. `peers` is not copied.
-  Arg(const mlafix_peers &peers) : kind(MLAFIX_ARG_PEERS), peers(&peers) {}
+  Arg(const Tensor &value) : kind(MLAFIX_ARG_TENSOR), tensor(value) {}
+  /// A tensor of each rank. `tensors` is not copied.
+  Arg(const mlafix_peers &tensors) : kind(MLAFIX_ARG_PEERS), peers(&tensors) {}
   /// A list of tensors. `tensors` is not copied; its group is not looked at.
   static Arg list(const mlafix_peers &tensors) {
     Arg made(tensors);
@@ -211,13 +211,13 @@ struct BoundDeleter {
 /// The C arguments of one call, on the stack.
 class PackedArgs {
 public:
-  PackedArgs(const mlafix_kernel *kernel, const Arg *args, size_t count)
-      : count(static_cast<uint32_t>(count)) {
-    if (count > MLAFIX_MAX_ARGS)
+  PackedArgs(const mlafix_kernel *kernel, const Arg *args, size_t given)
+      : count(static_cast<uint32_t>(given)) {
+    if (given > MLAFIX_MAX_ARGS)
       throw Error(MLAFIX_INVALID_ARGUMENT,
                   "expected at most " + std::to_string(MLAFIX_MAX_ARGS) +
-                      " arguments, got " + std::to_string(count));
-    for (size_t i = 0; i < count; ++i) {
+                      " arguments, got " + std::to_string(given));
+    for (size_t i = 0; i < given; ++i) {
       mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
       // Past the end: the launch itself says how many are expected.
       if (i < mlafix_kernel_num_args(kernel))
@@ -268,8 +268,8 @@ public:
 
 private:
   friend class Kernel;
-  Bound(std::shared_ptr<mlafix_unit> unit, mlafix_bound *bound)
-      : unit(std::move(unit)), handle(bound) {}
+  Bound(std::shared_ptr<mlafix_unit> owner, mlafix_bound *bound)
+      : unit(std::move(owner)), handle(bound) {}
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, detail::BoundDeleter> handle;
 };
@@ -328,8 +328,8 @@ public:
 
 private:
   friend class Unit;
-  Kernel(std::shared_ptr<mlafix_unit> unit, const mlafix_kernel *kernel)
-      : unit(std::move(unit)), handle(kernel) {}
+  Kernel(std::shared_ptr<mlafix_unit> owner, const mlafix_kernel *kernel)
+      : unit(std::move(owner)), handle(kernel) {}
   void launch(const Arg *args, size_t count, mlafix_device device, void *stream,
               uint32_t flags) const {
     detail::PackedArgs packed(handle, args, count);

@@ -88,7 +88,7 @@ namespace detail {
 /// A tensor as the C functions take it, within one expression.
 class Descriptor {
 public:
-  explicit Descriptor(const mlafix_tensor &tensor) noexcept : tensor(tensor) {}
+  explicit Descriptor(const mlafix_tensor &given) noexcept : tensor(given) {}
   operator const mlafix_tensor *() const noexcept { return &tensor; }
 
 private:
@@ -156,8 +156,8 @@ public:
 
 protected:
   View(const void *data, const Extents<Rank> &shape,
-       const Extents<Rank> &strides, bool strided) noexcept
-      : memory(data), sizes(shape), steps(strides), strided(strided) {}
+       const Extents<Rank> &strides, bool hasStrides) noexcept
+      : memory(data), sizes(shape), steps(strides), strided(hasStrides) {}
 
 private:
   const void *memory;
