@@ -148,3 +148,33 @@ def test_an_instrumented_function_of_an_older_file_is_read_as_it_is_written(file
     monkeypatch.setattr(source, "_began", file.stat().st_ctime - 10)
     with pytest.raises(mlafix.CompileError, match="as it was when Python read it"):
         source.Source(function)
+
+
+DECORATORS = {
+    "plain": "@mlafix.kernel\n",
+    "in parentheses over lines (PEP 614)": "@(\n    mlafix.kernel\n)\n",
+    "a call over lines": "@mlafix.kernel(\n    allow={\n'bounds'}\n)\n",
+    "behind a form feed": "\f@mlafix.kernel\n",
+    "behind a form feed and blanks": "    \f@mlafix.kernel\n",
+    "on a continued line": "@\\\nmlafix.kernel\n",
+    "beside another, with comments between": "@same\n# one\n\n@(\n# two\n  mlafix.kernel  # three\n)\n# four\n",
+}
+
+
+@pytest.mark.parametrize("decorator", DECORATORS)
+def test_decorators_stand_as_python_lets_them(decorator: str, tmp_path: Path) -> None:
+    """dill#221, cpython#91029: a function begins with its first decorator, but not with what is around that."""
+    definition = 'def twice(y: Out[f32, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        y[t] = x[t] * 2.0\n'
+    path = tmp_path / f"decorated_{os.getpid()}_{tmp_path.name}.py"
+    head = "import mlafix\nfrom mlafix.dsl import In, Out, f32, grid\nsame = lambda function: function\n"
+    path.write_text(f"{head}{DECORATORS[decorator]}{definition}wrong = 1\n{DECORATORS[decorator]}{definition.replace('2.0', 'nothing')}")
+    module = imported(path)
+    x = np.ones((2, 4), np.float32)
+    with pytest.raises(mlafix.CompileError, match="expected a name that is defined, got 'nothing'") as error:
+        module.twice(np.empty_like(x), x)
+    lines = path.read_text().splitlines(keepends=False) if "form feed" not in decorator else path.read_text().split("\n")
+    assert "nothing" in lines[error.value.line - 1]
+    path.write_text(f"{head}{DECORATORS[decorator]}{definition}")
+    y = np.empty_like(x)
+    imported(path).twice(y, x)
+    assert (y == 2).all()

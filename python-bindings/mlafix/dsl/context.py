@@ -13,6 +13,8 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
+# Branches and loops within each other. The compiler reads its own text up to 250 brackets deep.
+_MOST_NESTED = 200
 # From here on a finite number is rounded to infinity.
 _F32_OVERFLOWS = 2**128 - 2**103
 
@@ -38,6 +40,8 @@ class Context:
         self.bases: set[str] = set()
         # How many inline functions this one is inside of.
         self.depth = 0
+        # How many branches and loops are around the statement at hand, those of callers included.
+        self.levels = 0
         # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
         self.guards: list[tuple[Dyn, bool]] = []
 
@@ -45,7 +49,7 @@ class Context:
         """The context of an inline function that is called here: the same kernel, other names."""
         inner = Context(self.builder, source, env)
         inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
-        inner.depth = self.depth + 1
+        inner.depth, inner.levels = self.depth + 1, self.levels
         return inner
 
     def at(self, node: ast.AST) -> Any:
@@ -130,6 +134,17 @@ class Context:
         if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
             self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}")
         return self.convert(value, "index", node).value
+
+    @contextlib.contextmanager
+    def nested(self, node: ast.AST) -> Iterator[None]:
+        """Counts a branch or a loop while it is built."""
+        if self.levels == _MOST_NESTED:
+            self.fail(node, f"expected branches and loops at most {_MOST_NESTED} deep, of which each elif is one, got more")
+        self.levels += 1
+        try:
+            yield
+        finally:
+            self.levels -= 1
 
     # -- Predicates --------------------------------------------------------------------------------------------------
 

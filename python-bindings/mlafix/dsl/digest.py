@@ -78,14 +78,32 @@ def _text(node: ast.FunctionDef) -> str:
     return "\n".join([_tree(node.args), *(_tree(statement) for statement in node.body)])
 
 
-def _tree(node: Any) -> str:
-    """A syntax tree as text: no places, and no fields that are empty, which differ between versions of Python."""
-    if isinstance(node, list):
-        return "[" + ",".join(_tree(element) for element in node) + "]"
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []) and name not in ("ctx", "kind"))
-    return f"{type(node).__name__}(" + ",".join(f"{name}={_tree(value)}" for name, value in fields) + ")"
+def _tree(tree: ast.AST) -> str:
+    """A syntax tree as text: no places, and no fields that are empty, which differ between versions of Python. Without recursion: a tree
+    may be deeper than Python's stack."""
+    pieces: list[str] = []
+    open_: list[Any] = [tree]
+    while open_:
+        node = open_.pop()
+        if isinstance(node, _Piece):
+            pieces.append(node)
+        elif isinstance(node, list):
+            open_ += reversed([_Piece("["), *_with_commas([[element] for element in node]), _Piece("]")])
+        elif isinstance(node, ast.AST):
+            fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []) and name not in ("ctx", "kind"))
+            named = _with_commas([[_Piece(f"{name}="), value] for name, value in fields])
+            open_ += reversed([_Piece(f"{type(node).__name__}("), *named, _Piece(")")])
+        else:
+            pieces.append(repr(node))
+    return "".join(pieces)
+
+
+class _Piece(str):
+    """Text of `_tree` itself; a str of the tree is a value."""
+
+
+def _with_commas(groups: list[list[Any]]) -> list[Any]:
+    return [part for number, group in enumerate(groups) for part in ([_Piece(","), *group] if number else group)]
 
 
 # -- The names -----------------------------------------------------------------------------------------------------------

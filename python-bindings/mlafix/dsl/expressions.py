@@ -331,9 +331,16 @@ class Expressions:
     # -- Operators ---------------------------------------------------------------------------------------------------
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        if type(node.op) not in BINARY:
-            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'{hints.of_operator(node)}")
-        return self.operators.binary(node, node.op, node.left, self.eval(node.left), node.right, self.eval(node.right))
+        """The operands from left to right, without recursion: generated code has sums of hundreds of terms."""
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp):
+            chain.append(chain[-1].left)
+        result = self.eval(chain[-1].left)
+        for one in reversed(chain):
+            if type(one.op) not in BINARY:
+                self.ctx.fail(one, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(one)}'{hints.of_operator(one)}")
+            result = self.operators.binary(one, one.op, one.left, result, one.right, self.eval(one.right))
+        return result
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
         return self.operators.unary(node, node.op, self.eval(node.operand), node.operand)

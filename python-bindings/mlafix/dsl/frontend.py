@@ -49,11 +49,8 @@ class Frontend:
     def run(self) -> str:
         """The kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
         node = self.source.node
-        try:
-            self.arguments(node)
-            self.top(node.body)
-        except RecursionError:
-            self.source.fail(node, "expected expressions that are nested less deeply, got more than Python can walk")
+        self.arguments(node)
+        self.top(node.body)
         self.check_bases()
         for name, value in self.context.defaults.items():
             self.builder.set_default(name, value, self.source.location(node))

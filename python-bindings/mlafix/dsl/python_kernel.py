@@ -22,7 +22,7 @@ from .digest import chosen_names, digest_of_library, is_same_text
 from .options import Options
 from .outside import Outside
 from .pickled import by_name, is_reachable
-from .source import keep_text
+from .source import keep_text, reading
 
 
 _LIBRARY = "mlafix.kernels."
@@ -62,7 +62,8 @@ class PythonKernel(Kernel):
         from .frontend import build
 
         self.digest  # noqa: B018 (the file that both read may be gone at the first call)
-        return build(self.function, self.options)
+        with reading(self.function):
+            return build(self.function, self.options)
 
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.options)
@@ -73,7 +74,8 @@ class PythonKernel(Kernel):
 
     @cached_property
     def _outside(self) -> Outside:
-        return Outside(self.function, self.options)
+        with reading(self.function):
+            return Outside(self.function, self.options)
 
     @property
     def digest(self) -> str:

@@ -66,19 +66,23 @@ def arguments(declared: ast.arguments) -> list[ast.arg]:
     return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *several]
 
 
-def outside(node: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
-    """Names that a tree reads and that are not among those of `inside`, and attributes of them (``math.pi``, not ``math``)."""
-    if isinstance(node, ast.Lambda):
-        inside = inside.union(argument.arg for argument in arguments(node.args))
-    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-        yield from outside(node.generators[0].iter, inside)  # the one part that does not see the comprehension's names
-        inside = inside.union(name for part in node.generators for name in targets(part.target))
-    root = node
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
-        if root.id not in inside:
-            yield node
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from outside(child, inside)
+def outside(tree: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
+    """Names that a tree reads and that are not among those of `inside`, and attributes of them (``math.pi``, not ``math``), in the order
+    of the text. Without recursion: a tree may be deeper than Python's stack."""
+    open_: list[tuple[ast.AST, frozenset[str]]] = [(tree, inside)]
+    while open_:
+        node, inside = open_.pop()
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
+            if root.id not in inside:
+                yield node
+            continue
+        within, before = inside, []
+        if isinstance(node, ast.Lambda):
+            within = inside.union(argument.arg for argument in arguments(node.args))
+        elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+            before = [(node.generators[0].iter, inside)]  # the one part that does not see the comprehension's names
+            within = inside.union(name for part in node.generators for name in targets(part.target))
+        open_ += [*reversed([(part, within) for part in ast.iter_child_nodes(node)]), *before]

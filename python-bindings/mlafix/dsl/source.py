@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import functools
-import inspect
 import linecache
 import os
-import textwrap
 import time
-import tokenize
 import types
 import warnings
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from .. import _diagnostics
@@ -28,6 +26,8 @@ from .values import field_names, is_record
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
 
+TOO_DEEP = "expected expressions and statements that are nested less deeply, got more levels than Python can follow (name a part of it)"
+
 python = types.SimpleNamespace(**vars(builtins))
 """Python's own functions as they are when mlafix is imported: torch.export puts others in the place of min and max while it traces."""
 
@@ -35,6 +35,17 @@ python = types.SimpleNamespace(**vars(builtins))
 def member(module: types.ModuleType, name: str) -> Any:
     """The value of a name in a module. Raises AttributeError."""
     return getattr(python if module is builtins and hasattr(python, name) else module, name)
+
+
+@contextlib.contextmanager
+def reading(function: types.FunctionType) -> Iterator[None]:
+    """Around what reads a function's text: one that is nested deeper than Python can follow is a CompileError at the function. (Statements
+    name the statement.)"""
+    try:
+        yield
+    except RecursionError as error:
+        code = function.__code__
+        raise CompileError(f"'{function.__name__}': {TOO_DEEP}", code.co_filename, code.co_firstlineno, 0) from error
 
 
 def keep_text(function: types.FunctionType) -> None:
@@ -51,13 +62,37 @@ def _lines(function: types.FunctionType) -> list[str]:
     return _texts[function]
 
 
-def _block(function: types.FunctionType) -> list[str] | None:
-    """The lines of a function's definition, or None where only a tokenizer can tell.
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
-    inspect.getblock finds them with a tokenizer, which takes longer than all else that a first call needs. Here the
-    definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
+
+def _definition(function: types.FunctionType) -> tuple[_Definition | None, int]:
+    """The syntax tree of a function's definition, and how many lines its file has before the tree's line 1. None if no def made the
+    function. Raises SyntaxError if its file is not Python any more."""
+    block = _block(function)
+    if block is not None:
+        return block
+    first = function.__code__.co_firstlineno
+    for node in ast.walk(_parsed("".join(_lines(function)))):
+        # Python counts a decorated function from its first decorator, but not from a parenthesis or "@" on a line before it.
+        if isinstance(node, _Definition) and node.name == function.__name__:
+            if first == min(part.lineno for part in (node, *node.decorator_list)):
+                return node, 0
+    return None, 0
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
+    """The same without the rest of the file, which takes longer to parse than all else that a first call needs; None where only the
+    parser can tell where the definition begins or ends.
+
+    The definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
     """
-    lines = _lines(function)[function.__code__.co_firstlineno - 1 :]
+    before = function.__code__.co_firstlineno - 1
+    lines = _lines(function)[before:]
     if not lines:
         return None
     outside = len(lines[0]) - len(lines[0].lstrip())
@@ -71,21 +106,16 @@ def _block(function: types.FunctionType) -> list[str] | None:
             end = number
             break
         has_begun = has_begun or text.startswith(("def ", "async def "))
-    block = lines[:end]
+    # A block around an indented definition keeps its columns as they are.
+    is_indented = lines[0][0] in " \t"
     try:
-        found = ast.parse(textwrap.dedent("".join(block))).body
+        found: Sequence[ast.AST] = ast.parse("if True:\n" * is_indented + "".join(lines[:end])).body
     except SyntaxError:
         return None
-    is_whole = len(found) == 1 and isinstance(found[0], (ast.FunctionDef, ast.AsyncFunctionDef))
-    return block if is_whole and found[0].name == function.__name__ else None  # type: ignore[attr-defined]
-
-
-def _tokenized(lines: list[str]) -> list[str]:
-    """The first of the lines that are one block."""
-    try:
-        return inspect.getblock(lines)
-    except (SyntaxError, tokenize.TokenError):
-        return lines  # the parser says what is wrong with them
+    if is_indented and len(found) == 1:
+        found = found[0].body  # type: ignore[attr-defined]
+    is_whole = len(found) == 1 and isinstance(found[0], _Definition) and found[0].name == function.__name__
+    return (found[0], before - is_indented) if is_whole else None  # type: ignore[return-value]
 
 
 def _is_in_its_file(function: types.FunctionType) -> bool:
@@ -148,23 +178,15 @@ class Source:
                 f"prompt has none"
             )
             raise CompileError(message, self.file, code.co_firstlineno, 0)
-        lines = _block(function) or _tokenized(_lines(function)[code.co_firstlineno - 1 :])
-        # A block around an indented definition keeps its columns as they are.
-        self._shift = code.co_firstlineno - 1
-        text = "".join(lines)
-        if text[:1].isspace():
-            text = "if True:\n" + text
-            self._shift -= 1
         try:
-            tree = ast.parse(text)
+            node, self._shift = _definition(function)
         except SyntaxError as error:
             message = f"expected the text of '{self.name}' as it was when it was defined, got something else: {error}"
             raise CompileError(message, self.file, code.co_firstlineno, 0) from error
-        found = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-        if not found or found[0].name != self.name:
+        if node is None:
             message = f"expected a function that is defined by def, got '{self.name}'"
             raise CompileError(message, self.file, code.co_firstlineno, 0)
-        self.node = found[0]
+        self.node = node
         if _may_have_changed(self.file) and not _is_in_its_file(function):
             message = f"expected the text of '{self.name}' as it was when Python read it, got another: {self.file} has changed since; import it again"
             raise CompileError(message, self.file, code.co_firstlineno, 0)

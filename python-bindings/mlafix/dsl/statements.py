@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from .context import Context
 from .expressions import MOST_UNROLLED, Expressions
 from .memory import Memory
 from .operators import BINARY, Operators
-from .source import python
+from .source import TOO_DEEP, python
 from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe, is_record
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
@@ -59,7 +60,12 @@ class Statements:
             if method is None:
                 name = _NAMES.get(type(statement), type(statement).__name__.lower())
                 self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hints.of_statement(statement)}")
-            method(statement)
+            is_level = isinstance(statement, (ast.If, ast.For))
+            try:
+                with self.ctx.nested(statement) if is_level else contextlib.nullcontext():
+                    method(statement)
+            except RecursionError:
+                self.ctx.fail(statement, TOO_DEEP)
 
     def run_Pass(self, node: ast.Pass) -> None:
         pass
