@@ -9,6 +9,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Compilation.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/HostNumbers.h"
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Parallel.h"
 #include "lib/Compiler/Pipeline.h"
@@ -503,6 +504,7 @@ CompileResult Compilation::run() {
 
 CompileResult mlafix::compile(std::string_view source, std::string_view name,
                               const CompileOptions &options) {
+  DefaultNumbers numbers;
   return Compilation(source, name, options).run();
 }
 

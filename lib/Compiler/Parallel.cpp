@@ -7,6 +7,8 @@
 
 #include "lib/Compiler/Parallel.h"
 
+#include "lib/Compiler/HostNumbers.h"
+
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ThreadPool.h"
@@ -43,6 +45,7 @@ struct Job {
   std::atomic<size_t> next{0};
 
   static void *run(void *opaque) {
+    DefaultNumbers numbers;
     Job &job = *static_cast<Job *>(opaque);
     for (size_t i = job.next++; i < job.count; i = job.next++)
       job.work(i);

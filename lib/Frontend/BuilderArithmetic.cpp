@@ -131,7 +131,7 @@ KernelBuilder::Value KernelBuilder::constant(double value,
   if (!impl->checkUnfinished(location))
     return {};
   return impl->wrap(impl->make<arith::ConstantOp>(
-      location, impl->builder.getF32FloatAttr(static_cast<float>(value))));
+      location, impl->builder.getFloatAttr(impl->builder.getF32Type(), value)));
 }
 
 KernelBuilder::Value KernelBuilder::constant(std::int64_t value,

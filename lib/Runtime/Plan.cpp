@@ -578,11 +578,13 @@ mlafix_status mlafix::runtime::logPlan(const Call &call,
     std::snprintf(grid, sizeof(grid), " in %u blocks of %u threads", plan.grid,
                   plan.threads);
   Traffic traffic = countTraffic(call);
-  if (auto rate = static_cast<double>(prepared.bandwidth); rate > 0)
-    std::snprintf(
-        time, sizeof(time), ", which the memory moves in %.2f us at %.0f GB/s",
-        static_cast<double>(traffic.read + traffic.written) / rate * 1e6,
-        rate / 1e9);
+  if (auto rate = static_cast<double>(prepared.bandwidth); rate > 0) {
+    // No decimal point, which a program's locale may write in another way.
+    auto ns = static_cast<double>(traffic.read + traffic.written) / rate * 1e9;
+    std::snprintf(time, sizeof(time),
+                  ", which the memory moves in %.0f ns at %.0f GB/s", ns,
+                  rate / 1e9);
+  }
   log(MLAFIX_LOG_DEBUG,
       "kernel \"%s\" [%s]: %s, of %zu code versions for %s, takes the call: "
       "%lld rows%s, %llu bytes read, %llu written%s",

@@ -7,12 +7,13 @@
 
 #include "Abi.h"
 #include "mlafix/DLPack.h"
+#include "mlafix/RoundToF32.h"
 #include "mlafix/runtime.h"
 #include "mlafix/runtime/tvm_ffi.h"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstdio>
 #include <exception>
 #include <optional>
 #include <string>
@@ -109,6 +110,13 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
   return tensor;
 }
 
+/// One digit and an exponent, which have no decimal point of a locale.
+std::string roundedText(double number) {
+  char text[16];
+  std::snprintf(text, sizeof(text), "%.0e", number);
+  return text;
+}
+
 mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
                       const Any &given) {
   bool isInt = given.typeIndex == typeInt;
@@ -129,17 +137,16 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
     break;
   case MLAFIX_ARG_F32:
     if (given.typeIndex == typeFloat) {
-      auto rounded = static_cast<float>(given.real);
-      if (std::isinf(rounded) && !std::isinf(given.real))
+      if (mlafix::overflowsF32(given.real))
         throw Failure{"ValueError",
                       "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
                           "\": argument \"" + info.name +
                           "\": expected a number that an f32 holds, got " +
-                          std::to_string(given.real)};
-      return mlafix_f32_arg(rounded);
+                          roundedText(given.real)};
+      return mlafix_f32_arg(mlafix::roundToF32(given.real));
     }
     if (isInt)
-      return mlafix_f32_arg(static_cast<float>(given.integer));
+      return mlafix_f32_arg(mlafix::roundToF32(given.integer));
     break;
   default:
     if (given.typeIndex == typeBool)

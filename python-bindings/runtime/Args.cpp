@@ -8,8 +8,8 @@
 #include "Args.h"
 
 #include "Errors.h"
+#include "mlafix/RoundToF32.h"
 
-#include <cmath>
 #include <cstdio>
 
 namespace nb = nanobind;
@@ -397,10 +397,10 @@ float readFloat(PyObject *object, const ArgContext &place) {
                  integerText(object).c_str());
     place.fail("expected a number, got %s", typeName(object).c_str());
   }
-  auto rounded = static_cast<float>(value);
-  if (std::isinf(rounded) && !std::isinf(value))
-    place.fail("expected a number that an f32 holds, got %.9g", value);
-  return rounded;
+  if (mlafix::overflowsF32(value))
+    place.fail("expected a number that an f32 holds, got %s",
+               reprOf(nb::float_(value)).c_str());
+  return mlafix::roundToF32(value);
 }
 
 bool readBool(PyObject *object, const ArgContext &place) {

@@ -17,7 +17,35 @@
 #include "Peers.h"
 #include "UnitModule.h"
 
+#include <cfenv>
+#include <cstring>
+
 namespace nb = nanobind;
+
+/// Text that is read and constants that are folded must not depend on the
+/// rounding mode of the thread that happens to need them.
+static void bindArithmetic(nb::module_ &module) {
+  module.def(
+      "default_arithmetic",
+      [] {
+        std::fenv_t before;
+        std::fegetenv(&before);
+        std::fesetenv(FE_DFL_ENV);
+        return nb::bytes(&before, sizeof(before));
+      },
+      "Has this thread round to nearest, keep subnormals and never trap. "
+      "Returns what restore_arithmetic takes.");
+  module.def(
+      "restore_arithmetic",
+      [](nb::bytes before) {
+        std::fenv_t environment;
+        if (before.size() != sizeof(environment))
+          throw nb::value_error("expected what default_arithmetic returned");
+        std::memcpy(&environment, before.data(), sizeof(environment));
+        std::fesetenv(&environment);
+      },
+      nb::arg("before"));
+}
 
 NB_MODULE(_runtime, module) {
   module.doc() = "The mlafix runtime: units, tensors, launches.";
@@ -35,6 +63,7 @@ NB_MODULE(_runtime, module) {
   module.attr("EMISSIONS") = nb::tuple(emissions);
   module.attr("ASSEMBLERS") = nb::tuple(assemblers);
   mlafix::python::importErrors();
+  bindArithmetic(module);
   mlafix::python::bindUnits(module);
   mlafix::python::bindBound(module);
   mlafix::python::bindNewTensor(module);

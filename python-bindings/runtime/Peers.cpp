@@ -25,8 +25,8 @@ PeerGroup::PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces,
   constexpr double mostSeconds = 1e9;
   if (!(timeout > 0 && timeout <= mostSeconds))
     throwArgumentError("argument \"timeout\": expected seconds above 0 and at "
-                       "most 1e9, got %g",
-                       timeout);
+                       "most 1e9, got %s",
+                       reprOf(nb::float_(timeout)).c_str());
   for (uintptr_t address : workspaces)
     addresses.push_back(reinterpret_cast<void *>(address));
   group = MLAFIX_GROUP_INIT;

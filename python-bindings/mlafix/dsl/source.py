@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from .. import _diagnostics
+from .. import _diagnostics, _runtime
 from .._forks import cached_property
 from .._toolchain import compiler
 from ..errors import CompileError
@@ -39,13 +39,16 @@ def member(module: types.ModuleType, name: str) -> Any:
 
 @contextlib.contextmanager
 def reading(function: types.FunctionType) -> Iterator[None]:
-    """Around what reads a function's text: one that is nested deeper than Python can follow is a CompileError at the function. (Statements
-    name the statement.)"""
+    """Around what reads a function's text: constants do not depend on the rounding mode of the thread that needs the kernel, and a text
+    that is nested deeper than Python can follow is a CompileError at the function. (Statements name the statement.)"""
+    arithmetic = _runtime.default_arithmetic()
     try:
         yield
     except RecursionError as error:
         code = function.__code__
         raise CompileError(f"'{function.__name__}': {TOO_DEEP}", code.co_filename, code.co_firstlineno, 0) from error
+    finally:
+        _runtime.restore_arithmetic(arithmetic)
 
 
 def keep_text(function: types.FunctionType) -> None:

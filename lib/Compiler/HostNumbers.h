@@ -1,0 +1,47 @@
+//===- HostNumbers.h - arithmetic and text of the host ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_COMPILER_HOSTNUMBERS_H
+#define MLAFIX_LIB_COMPILER_HOSTNUMBERS_H
+
+#include <cfenv>
+#include <locale.h>
+
+namespace mlafix {
+
+/// While it lives, this thread writes and reads numbers as the "C" locale does,
+/// rounds to nearest, keeps subnormals and never traps, whatever its program
+/// has set. LLVM prints doubles by printf, and the passes compute constants
+/// with the host's floats: both would otherwise depend on the program that
+/// compiles.
+class DefaultNumbers {
+public:
+  DefaultNumbers() : locale(uselocale(plainLocale())) {
+    std::fegetenv(&arithmetic);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultNumbers() {
+    std::fesetenv(&arithmetic);
+    uselocale(locale);
+  }
+  DefaultNumbers(const DefaultNumbers &) = delete;
+  DefaultNumbers &operator=(const DefaultNumbers &) = delete;
+
+private:
+  /// Null if memory is short: the thread then keeps its locale.
+  static locale_t plainLocale() {
+    static locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+    return plain;
+  }
+
+  locale_t locale;
+  std::fenv_t arithmetic;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_LIB_COMPILER_HOSTNUMBERS_H
