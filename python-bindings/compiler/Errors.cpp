@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Errors.h"
+#include "python-bindings/shared/Finalization.h"
 
 namespace nb = nanobind;
 using namespace mlafix;
@@ -57,6 +58,7 @@ nb::list mlafix::python::toList(const std::vector<Diagnostic> &messages) {
 void mlafix::python::throwCompileError(const std::vector<Diagnostic> &messages,
                                        std::string_view source,
                                        std::string_view name) {
+  Call call;
   nb::object make =
       nb::module_::import_("mlafix._diagnostics").attr("compile_error");
   nb::object error = make(toList(messages), toText(source), toText(name));

@@ -13,6 +13,7 @@
 #include "BuilderModule.h"
 #include "Errors.h"
 #include "mlafix/Compiler.h"
+#include "python-bindings/shared/Finalization.h"
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -72,9 +73,10 @@ AssemblerKind assemblerOf(Text name) {
 
 CompileResult run(Text source, const std::string &name,
                   const CompileOptions &options) {
+  Call call;
   CompileResult result;
   {
-    nb::gil_scoped_release release;
+    ReleasedLock release;
     result = compile(source, name, options);
   }
   if (!result.ok)
@@ -138,6 +140,7 @@ std::string describe(nb::object source, const std::string &name,
 
 NB_MODULE(_compiler, module) {
   module.doc() = "The mlafix compiler: kernels to units.";
+  Call::waitAtExit();
   module.def("compile", &compileSource, "source"_a, "name"_a, nb::kw_only(),
              "kernel"_a = "",
              "specializations"_a =

@@ -7,6 +7,7 @@
 
 #include "Bound.h"
 #include "Errors.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <nanobind/stl/string.h>
 
@@ -58,7 +59,7 @@ void Bound::launch(nb::handle stream) const {
   if (device.type == MLAFIX_CPU && bytes >= releaseBytes) {
     ++inFlight;
     {
-      nb::gil_scoped_release released;
+      ReleasedLock released;
       status = mlafix_bound_launch(handle.get(), where, 0);
     }
     --inFlight;
@@ -209,11 +210,13 @@ void mlafix::python::bindBound(nb::module_ &module) {
                     "A call whose arguments were checked once, to launch many "
                     "times. Keeps its tensors alive.",
                     nb::type_slots(boundSlots))
-      .def("__call__", &Bound::launch, nb::arg("stream").none() = nb::none(),
+      .def("__call__", &Bound::launch, nb::call_guard<Call>(),
+           nb::arg("stream").none() = nb::none(),
            "Launch. `stream`: None (torch's current stream where torch tensors "
            "were bound, else the legacy default stream), an integer handle, or "
            "an object with cuda_stream or __cuda_stream__.")
-      .def("set_pointers", &Bound::setPointers, nb::arg("args"),
+      .def("set_pointers", &Bound::setPointers, nb::call_guard<Call>(),
+           nb::arg("args"),
            nb::sig("def set_pointers(self, args: tuple[object, ...]) -> None"),
            "New tensors, of the same dtypes, sizes, strides and device, or "
            "their addresses as integers (which must stay valid); new scalars. "
@@ -233,7 +236,7 @@ void mlafix::python::bindBound(nb::module_ &module) {
                 .attr("CallExplanation")
                 .attr("of")(bound.launchInfo());
           },
-          nb::sig("def explain(self) -> typing.Any"),
+          nb::call_guard<Call>(), nb::sig("def explain(self) -> typing.Any"),
           "Why a launch runs the code that it runs, a CallExplanation: code "
           "versions, grid, bytes.");
 }

@@ -8,6 +8,7 @@
 #include "Dispatcher.h"
 #include "EmptyTensor.h"
 #include "Errors.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <nanobind/stl/string.h>
 
@@ -78,7 +79,7 @@ void *Dispatcher::findStream(nb::handle stream, const CallArgs &call) {
 mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
                                 void *stream, uint32_t flags) {
   if (call.device.type == MLAFIX_CPU && call.bytes >= releaseBytes) {
-    nb::gil_scoped_release released;
+    ReleasedLock released;
     return mlafix_launch(entry.kernel, call.args, call.count, call.device,
                          stream, flags & runtimeFlags);
   }
@@ -208,8 +209,9 @@ PyType_Slot dispatcherSlots[] = {
 
 static void bindLaunches(nb::class_<Dispatcher> &dispatcher) {
   dispatcher
-      .def("__call__", &Dispatcher::launch, nb::arg("args"),
-           nb::arg("stream").none() = nb::none(), nb::arg("flags") = 0,
+      .def("__call__", &Dispatcher::launch, nb::call_guard<Call>(),
+           nb::arg("args"), nb::arg("stream").none() = nb::none(),
+           nb::arg("flags") = 0,
            nb::sig("def __call__(self, args: tuple[object, ...], stream: "
                    "object | None = None, flags: int = 0) -> None"),
            "Check the arguments, a tuple, and launch on their device. Tensors: "
@@ -219,8 +221,8 @@ static void bindLaunches(nb::class_<Dispatcher> &dispatcher) {
            "default stream); nothing waits. CPU: done on return. Raises "
            "ArgumentError, UnitError, DriverError, and what `resolve` raises; "
            "then nothing was launched.")
-      .def("try_launch", &Dispatcher::tryLaunch, nb::arg("args"),
-           nb::arg("stream").none() = nb::none(),
+      .def("try_launch", &Dispatcher::tryLaunch, nb::call_guard<Call>(),
+           nb::arg("args"), nb::arg("stream").none() = nb::none(),
            nb::sig("def try_launch(self, args: tuple[object, ...], stream: "
                    "object | None = None) -> tuple[typing.Any, ...] | None"),
            "The short way, for plain torch tensors while no mode or tracer of "
@@ -255,11 +257,13 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
               "collections.abc.Sequence[str] | None = None) -> None"));
   bindLaunches(dispatcher);
   dispatcher
-      .def("bind", &Dispatcher::bind, nb::arg("args"), nb::arg("flags") = 0,
+      .def("bind", &Dispatcher::bind, nb::call_guard<Call>(), nb::arg("args"),
+           nb::arg("flags") = 0,
            nb::sig("def bind(self, args: tuple[object, ...], flags: int = 0) "
                    "-> Bound"),
            "The same checks, once: a Bound to launch many times.")
-      .def("prepare", &Dispatcher::prepare, nb::arg("args"),
+      .def("prepare", &Dispatcher::prepare, nb::call_guard<Call>(),
+           nb::arg("args"),
            nb::sig("def prepare(self, args: tuple[object, ...]) -> KernelInfo"),
            "Resolve and load what such a call would run, without launching.")
       .def(

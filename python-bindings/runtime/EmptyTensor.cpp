@@ -16,6 +16,7 @@
 #include "EmptyTensor.h"
 #include "Errors.h"
 #include "LoadedLibrary.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <memory>
 #include <string>
@@ -77,7 +78,7 @@ public:
     int32_t status;
     {
       // An allocator may call back into Python from another thread.
-      nb::gil_scoped_release unlocked;
+      ReleasedLock unlocked;
       status = empty(view.ndim, view.sizes, view.strides, dtype, device,
                      view.device.ordinal, &tensor);
     }

@@ -16,6 +16,7 @@
 #include "NewTensor.h"
 #include "Peers.h"
 #include "UnitModule.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <cfenv>
 #include <cstring>
@@ -62,6 +63,7 @@ NB_MODULE(_runtime, module) {
 #include "mlafix/CompilerOptions.def"
   module.attr("EMISSIONS") = nb::tuple(emissions);
   module.attr("ASSEMBLERS") = nb::tuple(assemblers);
+  mlafix::python::Call::waitAtExit();
   mlafix::python::importErrors();
   bindArithmetic(module);
   mlafix::python::bindUnits(module);

@@ -8,6 +8,7 @@
 #include "UnitModule.h"
 #include "Errors.h"
 #include "mlafix/LaneGroups.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <charconv>
 #include <nanobind/stl/string.h>
@@ -31,7 +32,7 @@ Unit loadUnit(nb::object path) {
   mlafix_unit *unit = nullptr;
   mlafix_status status;
   {
-    nb::gil_scoped_release released;
+    ReleasedLock released;
     status = mlafix_unit_load_file(encoded.c_str(), nullptr, &unit);
   }
   check(status);
@@ -205,7 +206,7 @@ void bindContents(nb::class_<Unit> &unit) {
             return nb::module_::import_("mlafix._unit")
                 .attr("UnitKernel")(unit, name);
           },
-          nb::arg("name"),
+          nb::call_guard<Call>(), nb::arg("name"),
           nb::sig("def __getitem__(self, name: str) -> typing.Any"),
           "The kernel of that name, a mlafix.UnitKernel, to be called as "
           "kernels are: unit[\"merge\"](out, lse, parts, part_lses). Raises "
@@ -347,7 +348,8 @@ void mlafix::python::bindUnits(nb::module_ &module) {
       "Compiled kernels for several targets, from a .mlafix file. "
       "A unit is code: load none that you do not trust.");
   bindContents(unit);
-  unit.def_static("load", loadUnit, nb::arg("path").none(),
+  unit.def_static("load", loadUnit, nb::call_guard<Call>(),
+                  nb::arg("path").none(),
                   nb::sig("def load(path: str | os.PathLike[str]) -> Unit"),
                   "Load a unit from a file. Touches no CUDA driver. Raises "
                   "UnitError.")
@@ -372,12 +374,12 @@ void mlafix::python::bindUnits(nb::module_ &module) {
             mlafix_device wanted = deviceOf(device);
             mlafix_status status;
             {
-              nb::gil_scoped_release released;
+              ReleasedLock released;
               status = mlafix_unit_prepare(unit.handle.get(), wanted);
             }
             check(status);
           },
-          nb::arg("device").none(),
+          nb::call_guard<Call>(), nb::arg("device").none(),
           nb::sig("def prepare(self, device: str) -> None"),
           "Load the code on \"cpu\" or \"cuda:N\" now and not at the first "
           "launch. Raises UnitError, DriverError.")

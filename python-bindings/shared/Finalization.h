@@ -1,0 +1,106 @@
+//===- Finalization.h - threads at the interpreter's end --------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A daemon thread may be in a call when the program ends. Before Python 3.14,
+// the interpreter ends such a thread by pthread_exit as soon as it asks for the
+// interpreter's lock. That unwinds the stack: objects are destroyed without the
+// lock, and functions that must not throw end the process by std::terminate. A
+// thread that compiles then also works with globals that exit() destroys.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_SHARED_FINALIZATION_H
+#define MLAFIX_PYTHON_SHARED_FINALIZATION_H
+
+#include <atomic>
+#include <chrono>
+#include <nanobind/nanobind.h>
+#include <pthread.h>
+#include <thread>
+#include <unistd.h>
+
+namespace mlafix::python {
+
+/// Stops a thread until the process is gone, as Python 3.14 does.
+[[noreturn]] inline void waitForExit() {
+  for (;;)
+    pause();
+}
+
+/// nanobind's gil_scoped_release, but a thread that the interpreter does not
+/// let back waits.
+class ReleasedLock {
+public:
+  ReleasedLock() : state(PyEval_SaveThread()) {}
+  ~ReleasedLock() noexcept(false) {
+    struct Unwinding {
+      bool isReturned = false;
+      ~Unwinding() {
+        if (!isReturned)
+          waitForExit();
+      }
+    } unwinding;
+    PyEval_RestoreThread(state);
+    unwinding.isReturned = true;
+  }
+  ReleasedLock(const ReleasedLock &) = delete;
+  ReleasedLock &operator=(const ReleasedLock &) = delete;
+
+private:
+  PyThreadState *state;
+};
+
+/// Lives while a thread is in a function of this module that lets others run or
+/// calls Python code. The interpreter's end waits for such functions, and other
+/// threads begin none after it. Made and destroyed with the lock held.
+class Call {
+public:
+  Call() {
+    ++running;
+    // Not inside of another call, which is waited for.
+    if (++depth == 1 && isOver && pthread_self() != ending) {
+      --running;
+      PyEval_SaveThread();
+      waitForExit();
+    }
+  }
+  ~Call() {
+    --running;
+    --depth;
+  }
+  Call(const Call &) = delete;
+  Call &operator=(const Call &) = delete;
+
+  /// Has `atexit` wait; once, when the module is loaded. Python calls it before
+  /// it ends daemon threads, when others have been joined.
+  static void waitAtExit() {
+    nanobind::module_::import_("atexit").attr("register")(
+        nanobind::cpp_function(finish));
+    pthread_atfork(nullptr, nullptr, [] { running = depth; });
+  }
+
+private:
+  static void finish() {
+    // A thread may be stuck, as in a method of the caller's that waits.
+    constexpr std::chrono::seconds most(30);
+    auto end = std::chrono::steady_clock::now() + most;
+    ending = pthread_self();
+    isOver = true;
+    ReleasedLock released;
+    while (running > depth && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+  static inline std::atomic<int> running{0};
+  static inline thread_local int depth = 0;
+  static inline std::atomic<bool> isOver{false};
+  static inline std::atomic<pthread_t> ending{};
+};
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_SHARED_FINALIZATION_H
