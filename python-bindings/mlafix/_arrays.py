@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from . import _runtime
 from ._arguments import wrong
 
 
@@ -22,7 +23,9 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
         if dtype is None:
             return like.new_empty(shape)
         return like.new_empty(shape, dtype=torch_dtype(dtype))
-    if not hasattr(like, "__array_namespace__"):
+    if _runtime.is_immutable(like):
+        raise wrong("out", f"an array that may be written, since those of {type(like).__qualname__} never change, as numpy.empty makes one", "None")
+    if not hasattr(like, "__array_namespace__") or not hasattr(like, "__dlpack_device__"):
         raise wrong("out", f"an array, since {type(like).__qualname__} has no way to allocate one", "None")
     namespace = like.__array_namespace__()
     kind = like.dtype if dtype is None else getattr(namespace, _STANDARD[dtype], None)
@@ -192,6 +195,8 @@ def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
+    if not hasattr(array, "__dlpack_device__") and not is_torch(array):
+        raise wrong(name, "an array with memory", f"{type(array).__qualname__} (inside jax.jit, jax.ffi calls kernels: docs/Embedding.md)")
     if len(shape) != len(dims):
         raise wrong(name, f"{len(dims)} dim{'s' if len(dims) > 1 else ''} [{', '.join(dims)}]", len(shape))
     return shape

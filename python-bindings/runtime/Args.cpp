@@ -57,6 +57,8 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
+  if (spec.written && !view.readOnly)
+    view.readOnly = isImmutable(object);
   fitView(spec, place, view);
 }
 

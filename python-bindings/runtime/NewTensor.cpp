@@ -8,6 +8,7 @@
 #include "NewTensor.h"
 #include "EmptyTensor.h"
 #include "Errors.h"
+#include "python-bindings/shared/Finalization.h"
 
 #include <nanobind/stl/string.h>
 
@@ -132,4 +133,11 @@ void mlafix::python::bindNewTensor(nb::module_ &module) {
                      "Stands among a call's arguments for an integer: the size "
                      "of dim `dim` of the tensor argument number `arg`.")
       .def(nb::init<int32_t, int32_t>(), nb::arg("arg"), nb::arg("dim"));
+  module.def(
+      "is_immutable",
+      [](nb::handle object) { return isImmutable(object.ptr()); },
+      nb::call_guard<Call>(), nb::arg("object").none(),
+      nb::sig("def is_immutable(object: typing.Any) -> bool"),
+      "True for an array of a library whose arrays never change, as jax's, and "
+      "for one that is read-only by a protocol other than DLPack: no output.");
 }

@@ -66,6 +66,38 @@ nb::object makeCapsule(nb::handle producer, nb::object stream) {
 
 } // namespace
 
+/// True if the object says in the buffer protocol that its memory is read-only.
+static bool isReadOnlyBuffer(PyObject *object) {
+  if (!PyObject_CheckBuffer(object))
+    return false;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(object, &buffer, PyBUF_FULL_RO) != 0) {
+    clearException(); // of a dtype that the protocol lacks
+    return false;
+  }
+  bool isReadOnly = buffer.readonly;
+  PyBuffer_Release(&buffer);
+  return isReadOnly;
+}
+
+/// The same of the pair (address, is read-only) in an array interface of
+/// numpy's or numba's.
+static bool isReadOnlyInterface(PyObject *object, const char *name) {
+  nb::object interface = nb::steal(PyObject_GetAttrString(object, name)), data;
+  if (interface.is_valid() && PyDict_Check(interface.ptr()))
+    data = nb::borrow(PyDict_GetItemString(interface.ptr(), "data"));
+  clearException();
+  nb::object pair = data.is_valid() ? pairOf(data) : nb::object();
+  return pair.is_valid() &&
+         PyObject_IsTrue(NB_TUPLE_GET_ITEM(pair.ptr(), 1)) == 1;
+}
+
+bool mlafix::python::saysReadOnly(PyObject *object) {
+  return isReadOnlyBuffer(object) ||
+         isReadOnlyInterface(object, "__cuda_array_interface__") ||
+         isReadOnlyInterface(object, "__array_interface__");
+}
+
 void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
                                   Conversion &conversion, TensorView &view) {
   long deviceType = readDeviceType(object, place);

@@ -21,7 +21,13 @@ struct TypeEntry {
   PyTypeObject *type; ///< owned, so that its address stays its own
   Kind kind;
   const dlpack::ExchangeApi *api;
+  bool isImmutable = false;
 };
+
+/// Classes whose arrays never change. The libraries share the memory of equal
+/// ones, and their compilers keep what they hold; DLPack does not tell.
+constexpr const char *immutableClasses[][2] = {
+    {"jax", "Array"}, {"tensorflow", "Tensor"}, {"pyarrow", "Array"}};
 
 /// Programs have a few tensor types; those past the last are looked at anew
 /// each time.
@@ -79,12 +85,14 @@ TypeEntry classify(PyTypeObject *type) {
   if (relation(type, "numpy", "ndarray") == 2 ||
       relation(type, "numpy", "memmap") == 2)
     return {type, Kind::Numpy, nullptr};
-  if (api)
-    return {type, Kind::Exchange, api};
-  if (hasAttribute(holder, "__dlpack__") &&
-      hasAttribute(holder, "__dlpack_device__"))
-    return {type, Kind::Producer, nullptr};
-  return {type, Kind::NotATensor, nullptr};
+  bool isProducer = hasAttribute(holder, "__dlpack__") &&
+                    hasAttribute(holder, "__dlpack_device__");
+  if (!api && !isProducer)
+    return {type, Kind::NotATensor, nullptr};
+  bool isImmutable = false;
+  for (auto [module, name] : immutableClasses)
+    isImmutable |= relation(type, module, name) != 0;
+  return {type, api ? Kind::Exchange : Kind::Producer, api, isImmutable};
 }
 
 TypeEntry lookUp(PyTypeObject *type) {
@@ -142,6 +150,12 @@ nb::object mlafix::python::pairOf(nb::handle object) {
 
 PyObject *mlafix::python::importedModule(const char *name) {
   return PyDict_GetItemString(PyImport_GetModuleDict(), name);
+}
+
+bool mlafix::python::isImmutable(PyObject *object) {
+  TypeEntry entry = lookUp(Py_TYPE(object));
+  return (entry.kind == Kind::Exchange || entry.kind == Kind::Producer) &&
+         (entry.isImmutable || saysReadOnly(object));
 }
 
 const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {

@@ -76,6 +76,11 @@ struct Conversion {
 void readTensor(PyObject *object, const ArgContext &place,
                 Conversion &conversion, TensorView &view);
 
+/// True if a tensor that was read by DLPack must not be written: its library
+/// never changes an array (jax), or another of its protocols says so. DLPack's
+/// own flag is TensorView::readOnly.
+bool isImmutable(PyObject *object);
+
 /// The table of C functions of a plain torch tensor's type; null for all other
 /// types, and for a torch that has none.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
@@ -89,6 +94,10 @@ void readProducer(PyObject *object, const ArgContext &place,
                   Conversion &conversion, TensorView &view);
 void readDLPack(const dlpack::Tensor &tensor, const ArgContext &place,
                 TensorView &view);
+
+/// True if a protocol of Python other than DLPack calls the memory of an object
+/// read-only.
+bool saysReadOnly(PyObject *object);
 
 /// torch's current stream on a CUDA device, asked of torch itself.
 void *currentTorchStream(int32_t ordinal);
