@@ -7,6 +7,8 @@ import inspect
 import re
 from typing import Any, Callable, Mapping, ParamSpec, Tuple, TypeVar, Union
 
+import numpy
+
 from .errors import ArgumentError
 
 P = ParamSpec("P")
@@ -19,8 +21,9 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 
-def check_integer(name: str, value: object) -> None:
-    """Raises ArgumentError unless the value is an integer of 64 bits: Python's, numpy's or a symbolic one, but no bool."""
+def check_integer(name: str, value: Any) -> Any:
+    """The value, an integer of 64 bits: Python's or a symbolic one; one of numpy's, whose products wrap, as Python's. Raises
+    ArgumentError for anything else, and for a bool."""
     if isinstance(value, int) and not isinstance(value, bool):  # torch.compile cannot trace the other questions about a symbol.
         if not -(1 << 63) <= value < 1 << 63:
             raise wrong(name, "an integer of 64 bits", value)
@@ -28,6 +31,7 @@ def check_integer(name: str, value: object) -> None:
         raise wrong(name, "an integer", type(value).__qualname__)
     elif isinstance(value, bool) or not hasattr(type(value), "__index__"):
         raise wrong(name, "an integer", repr(value))
+    return int(value) if isinstance(value, numpy.integer) else value
 
 
 def check_flag(name: str, value: Any) -> None:

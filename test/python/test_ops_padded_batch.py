@@ -9,7 +9,7 @@ import pytest
 
 import mlafix
 from devices import Device
-from mlafix import ops
+from mlafix import library, ops
 from numerics import BF16, same_bits
 
 DTYPES = [(np.int32, np.int64), (np.int64, np.int32)]
@@ -109,6 +109,38 @@ def test_lengths_of_ranks_count_the_tokens_that_lie_there(ranks: int, interleave
         got = ops.lens_of_rank(device.put(lens), rank, ranks, interleave=interleave, live_rows=device.scalar(22), out=device.put(np.full(26, -7, np.int32)))
         device.synchronize()
         assert device.get(got).tolist() == owned[:22] + [0] * 4
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("ranks", "interleave"), [(2, 2**63 - 1), (2, 2**62), (8, 2**60), (2**40, 2**30), (2**62, 1), (2**62, 3), (3, 2**61)])
+def test_lengths_of_ranks_are_exact_where_ranks_and_runs_have_a_product_past_64_bits(ranks: int, interleave: int, dtype: type, device: Device) -> None:
+    """tilelang#1355, vllm#1486: no product in the kernels wraps, those of SGLang's drop-ins included, which check no numbers."""
+    lens = [0, 1, 10, 77, np.iinfo(dtype).max, np.iinfo(dtype).max - 1]
+    for rank in (0, 1, ranks - 1):
+        got = device.put(np.full(len(lens), -7, dtype))
+        library.kernel("lens_of_rank")(got, device.put(np.array(lens, dtype)), rank, ranks, interleave, len(lens), None)
+        device.synchronize()
+        whole, rest = zip(*(divmod(n, ranks * interleave) for n in lens))
+        want = [runs * interleave + min(max(left - rank * interleave, 0), interleave) for runs, left in zip(whole, rest)]
+        assert device.get(got).tolist() == want
+
+
+@pytest.mark.parametrize(("ranks", "page"), [(1, 2**62), (2, 2**61), (2**62, 1), (2**31, 2**31), (4, 2**63 - 1)])
+def test_pages_of_a_rank_may_have_any_size(ranks: int, page: int, device: Device) -> None:
+    table, lens = np.arange(1, 41, dtype=np.int64).reshape(1, 40) * 2**55, np.array([40], np.int32)
+    out = device.put(np.full((1, 9), -7, np.int64))
+    ops.pages_of_rank(out, device.put(table), device.put(np.array([0], np.int32)), device.put(lens), 0, ranks, page, pad_page=3)
+    device.synchronize()
+    pages = [j for j in range(9) if j * page < 40]
+    want = [int(table[0, j * page * ranks]) // ranks // page if j in pages and j * page * ranks < 40 else 3 for j in range(9)]
+    assert device.get(out).tolist() == [want]
+
+
+def test_counts_may_be_numpys_integers_whose_products_wrap(device: Device) -> None:
+    buffer = device.put(np.zeros(8, np.int32))
+    with pytest.raises(mlafix.ArgumentError, match="room for 70000 x 70000 = 4900000000 lengths, got 8"):
+        ops.expand_context_lens(buffer, device.put(np.array([1], np.int32)), np.int32(70000), np.int32(70000))
+    assert ops.chunks_with_zero_kv(np.array([3, 1], np.int8), chunk_size=2**62, num_chunks=3) == [False, True, True]
 
 
 @pytest.mark.parametrize(("ranks", "page"), [(1, 4), (2, 4), (4, 16)])

@@ -138,10 +138,13 @@ def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or
 
 @inline
 def length_of_rank(length, rank, ranks, interleave):
-    """How many of the first `length` tokens lie on a rank: runs of `interleave` tokens go round the ranks."""
-    runs = length // (i64(interleave) * i64(ranks)) * i64(interleave)
-    rest = length - runs * i64(ranks) - i64(rank) * i64(interleave)
-    return runs + min(max(rest, 0), i64(interleave))
+    """How many of the first `length` tokens lie on a rank: runs of `interleave` tokens go round the ranks. No product is larger than
+    the length, whatever the other numbers are."""
+    runs = length // i64(interleave)
+    rounds = runs // i64(ranks)
+    last = runs - rounds * i64(ranks)
+    rest = length - runs * i64(interleave)
+    return rounds * i64(interleave) + (i64(interleave) if rank < last else rest if rank == last else 0)
 
 
 @kernel
@@ -206,9 +209,11 @@ def pages_of_rank(
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))
-        used = live and i64(j) * i64(page_size) < length
+        # Quotients are compared: products of a page's size may wrap.
+        used = live and i64(j) <= (length - 1) // i64(page_size)
         row = index(load(requests[t], where=used))
         token = rank + j * page_size * ranks
-        known = used and 0 <= row < shape("q") and token < shape("m")
+        reaches = j * page_size <= (shape("m") - 1 - rank) // ranks
+        known = used and reaches and 0 <= row < shape("q") and token < shape("m")
         place = i64(load(token_table[row, token], where=known, otherwise=-1))
         out[t, j] = place // i64(ranks) // i64(page_size) if place >= 0 else pad_page

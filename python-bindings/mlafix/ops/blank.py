@@ -106,7 +106,7 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
         num_chunks = int(-(-lens.max(initial=0) // chunk_size))
     check_integer("num_chunks", num_chunks)
     # The shortest context runs out of keys first.
-    shortest = lens.min(initial=num_chunks * chunk_size)
+    shortest = min((int(length) for length in lens), default=num_chunks * chunk_size)
     return [bool(shortest <= chunk * chunk_size) for chunk in range(num_chunks)]
 
 

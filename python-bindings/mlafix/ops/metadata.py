@@ -153,8 +153,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         [-1, -1, -1, -1, -1, -1, -1]
     """
     (capacity,) = rows_of(buffer, "buffer", ("capacity",))
-    check_integer("num_decodes", num_decodes)
-    check_integer("max_decode_len", max_decode_len)
+    num_decodes, max_decode_len = check_integer("num_decodes", num_decodes), check_integer("max_decode_len", max_decode_len)
     if num_decodes < 0:
         raise wrong("num_decodes", "0 or more", num_decodes)
     if max_decode_len < 1:
