@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -313,3 +317,33 @@ def test_torch_compile_traces_calls() -> None:
     y.copy_(x)
     traced, want = torch.compile(step, fullgraph=True, backend="eager")(x, ids, starts), step(y, ids, starts)
     assert torch.equal(traced, want) and torch.equal(x, y) and not x[1].any()
+
+
+def test_vllm_54296_a_watched_call_with_indices_that_the_pages_allow_has_no_fault(tmp_path: Path) -> None:
+    """Padding is negative by convention: a server that is watched (MLAFIX_DEBUG=1) must not drown in such calls (sglang#30123)."""
+    program = """
+import numpy as np
+from mlafix import ops
+for dtype in (np.int32, np.int64):
+    x, table = np.ones((4, 1, 8), np.float32), np.ones((4, 8), np.float32)
+    for interleaved in (False, True):
+        ops.apply_rope(x, np.array([1, -1, 4, 2**31 - 1], dtype), table, interleaved=interleaved)
+        assert (x[1:] == 0).all()
+    cache, ids = np.ones((4, 8), np.float32), np.array([2, -1, 4, -2**31], dtype)
+    ops.zero_blocks(cache, ids)
+    others = [np.ones((4, 2, 8), np.float32), np.ones((3, 5, 4), np.float32), np.ones((9, 1, 8), np.int8)]
+    ops.zero_blocks([np.ones((4, 8), np.float32), cache], ids)
+    ops.zero_blocks(others, ids)
+    assert cache[[0, 1, 3]].all() and not cache[2].any() and not others[1][2].any()
+rows, starts = np.ones((3, 8), np.float32), np.array([0, 2, 5, 5], np.int32)
+for kind, pad in ((np.float32, 0.0), (np.float32, 2.0), (np.int32, 5)):
+    packed = ops.pack_rows(rows.astype(kind), starts, 2, pad=pad)
+    assert packed[..., 0].tolist() == [[1, 1], [1, 0], [pad, pad]]  # row 3, which is not there, is zeros
+out = ops.unpack_rows(np.ones((3, 1, 8), np.float32), starts, out=np.full((6, 8), 9, np.float32))
+assert out[:, 0].tolist() == [1, 0, 1, 0, 0, 9]
+ops.lens_of_rank(np.array([9, -3], np.int32), 0, 2, live_rows=1, out=np.empty(4, np.int32))
+ops.pages_of_rank(np.empty((2, 9), np.int32), np.ones((2, 9), np.int64), np.array([-1, 7], np.int32), np.array([5, 2**31 - 1], np.int32), 0, 2, 2)
+"""
+    environment = {**os.environ, "MLAFIX_DEBUG": "1", "MLAFIX_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -19,6 +19,7 @@ from mlafix.dsl import (
     i32,
     i64,
     index,
+    inline,
     kernel,
     load,
     segments,
@@ -39,7 +40,7 @@ C = DType("C", default=f32)
 def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
     """Clears the blocks that a list names: P rows of R elements, of which R may be all that is contiguous."""
     for b, p in grid("n", "P"):
-        cache[ids[b], p] = 0
+        store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
 
 
 @kernel
@@ -49,7 +50,7 @@ def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: In
     """The same of one to eight caches that share their ids, as layers do, in one launch."""
     for b, p in grid("n", "P"):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
-            store(cache[ids[b], p], 0)
+            store(cache[ids[b], p], 0, where=0 <= ids[b] < shape("m"))
 
 
 @kernel(allow={"bounds"})  # a cache of fewer rows has none for the last of the grid's
@@ -59,7 +60,7 @@ def zero_blocks_of_shapes(c0: InOut[E, "m0 p0 R0"], c1: InOut[E, "m1 p1 R1"] | N
     """The same of caches whose shapes differ; `rows`: the most that a block has."""
     for b, p in grid("n", rows):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
-            store(cache[ids[b], p], 0)
+            store(cache[ids[b], p], 0, where=0 <= ids[b] < cache.shape[0] and p < cache.shape[1])
 
 
 @kernel(allow={"bounds"})
@@ -69,7 +70,13 @@ def zero_chunks(c0: InOut[E, "m0 p0 k0 K"], c1: InOut[E, "m1 p1 k1 K"] | None, c
     """The same in chunks, of which a row has `chunks` at most."""
     for b, p, c in grid("n", rows, chunks):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
-            store(cache[ids[b], p, c], 0)
+            store(cache[ids[b], p, c], 0, where=0 <= ids[b] < cache.shape[0] and p < cache.shape[1] and c < cache.shape[2])
+
+
+@inline
+def behind(t, end, pad):
+    """The value in place of a row t that is not read: `pad` behind the sequence's end, and 0 for a row that `x` lacks."""
+    return pad if t >= end else 0
 
 
 @kernel
@@ -78,7 +85,7 @@ def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], p
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
-        padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
+        padded[s, j] = load(x[t], where=0 <= t < min(starts[s + 1], shape("n")), otherwise=behind(t, starts[s + 1], pad))
 
 
 @kernel
@@ -87,7 +94,7 @@ def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
-        padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
+        padded[s, j] = load(x[t], where=0 <= t < min(starts[s + 1], shape("n")), otherwise=behind(t, starts[s + 1], pad))
 
 
 @kernel
@@ -96,7 +103,7 @@ def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
     assume(shape("b") < shape("b1"))
     for s, j in grid("b", "m"):
         t = index(starts[s]) + j
-        padded[s, j] = load(x[t], where=t < starts[s + 1])
+        padded[s, j] = load(x[t], where=0 <= t < min(starts[s + 1], shape("n")))
 
 
 @kernel
@@ -105,7 +112,7 @@ def pack_chunks(padded: Out[T, "b m k K"], x: In[T, "n k K"], starts: In[i32, "b
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
-        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1], otherwise=pad)
+        padded[s, j, c] = load(x[t, c], where=0 <= t < min(starts[s + 1], shape("n")), otherwise=behind(t, starts[s + 1], pad))
 
 
 @kernel
@@ -114,7 +121,7 @@ def pack_chunks_of_integers(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
-        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1], otherwise=pad)
+        padded[s, j, c] = load(x[t, c], where=0 <= t < min(starts[s + 1], shape("n")), otherwise=behind(t, starts[s + 1], pad))
 
 
 @kernel
@@ -123,21 +130,21 @@ def pack_chunks_of_bits(padded: Out[E, "b m k K"], x: In[E, "n k K"], starts: In
     assume(shape("b") < shape("b1"))
     for s, j, c in grid("b", "m", "k"):
         t = index(starts[s]) + j
-        padded[s, j, c] = load(x[t, c], where=t < starts[s + 1])
+        padded[s, j, c] = load(x[t, c], where=0 <= t < min(starts[s + 1], shape("n")))
 
 
 @kernel(allow={"bounds"})
 def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
     """x[t] = padded[s, t - starts[s]] of the sequence s that has row t. Rows of no sequence keep their value; dropped rows become 0."""
     for s, t in segments(starts, "n"):
-        x[t] = padded[s, t - starts[s]]
+        x[t] = load(padded[s, t - starts[s]], where=t - starts[s] < shape("m"))
 
 
 @kernel(allow={"bounds"})
 def unpack_chunks(x: InOut[E, "n k K"], padded: In[E, "b m k K"], starts: In[i32, "b1"]):
     """unpack_rows in chunks."""
     for s, t, c in segments(starts, "n", "k"):
-        x[t, c] = padded[s, t - starts[s], c]
+        x[t, c] = load(padded[s, t - starts[s], c], where=t - starts[s] < shape("m"))
 
 
 @kernel
@@ -145,7 +152,7 @@ def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m 
     """Each pair (x[i], x[K + i]) of a head turned by its angle; a position beyond the table gives zeros."""
     for t, h in grid("n", "H"):
         known = 0 <= positions[t] < shape("m")
-        c, s = table[positions[t], 0], table[positions[t], 1]
+        c, s = load(table[positions[t], 0], where=known), load(table[positions[t], 1], where=known)
         a, b = load(x[t, h, 0], where=known), load(x[t, h, 1], where=known)
         x[t, h, 0] = a * c - b * s
         x[t, h, 1] = b * c + a * s
@@ -156,7 +163,7 @@ def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[
     """The same of each pair (x[2 * i], x[2 * i + 1])."""
     for t, h in grid("n", "H"):
         known = 0 <= positions[t] < shape("m")
-        c, s = table[positions[t], 0], table[positions[t], 1]
+        c, s = load(table[positions[t], 0], where=known), load(table[positions[t], 1], where=known)
         a, b = load(x[t, h, :, 0], where=known), load(x[t, h, :, 1], where=known)
         x[t, h, :, 0] = a * c - b * s
         x[t, h, :, 1] = b * c + a * s
