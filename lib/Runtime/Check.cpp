@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <array>
 #include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
 
 using namespace mlafix::runtime;
@@ -198,11 +200,26 @@ bool passes(const Call &call, const LaunchCheck &check) {
   return values[count - 1] != 0;
 }
 
+/// True if `text` has `word` between characters that are no part of a name.
+bool hasWord(const std::string &text, const std::string &word) {
+  auto isOfName = [](char c) {
+    return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+           (c >= 'a' && c <= 'z');
+  };
+  for (size_t at = text.find(word); at != std::string::npos;
+       at = text.find(word, at + 1)) {
+    size_t end = at + word.size();
+    if ((at == 0 || !isOfName(text[at - 1])) &&
+        (end == text.size() || !isOfName(text[end])))
+      return true;
+  }
+  return false;
+}
+
 /// "n = 20, k = 3": what the condition is about, as far as it fits.
-struct Numbers {
+class Numbers {
+public:
   Numbers(const Call &call, const LaunchCheck &check) {
-    text[0] = '\0';
-    size_t used = 0;
     for (const CheckStep &step : check.steps) {
       if (!step.isLeaf() || step.kind == CheckStepKind::Constant)
         continue;
@@ -211,18 +228,39 @@ struct Numbers {
       bool isNamed = !isSize || !arg.dims[step.dim].empty();
       const std::string &name =
           isSize && isNamed ? arg.dims[step.dim] : arg.name;
-      int written =
-          std::snprintf(text + used, sizeof(text) - used,
-                        "%s%.48s%s = %" PRId64, used ? ", " : "", name.c_str(),
-                        isNamed ? "" : ".shape", readLeaf(call, step));
-      if (written < 0 || used + size_t(written) >= sizeof(text)) {
-        text[used] = '\0';
-        return;
-      }
-      used += size_t(written);
+      add("%.48s%s = %" PRId64, name.c_str(), isNamed ? "" : ".shape",
+          readLeaf(call, step));
     }
+    // Names that the code is compiled for are constants in the steps.
+    const auto &bindings = call.desc().bindings;
+    for (const auto &[name, value] : bindings)
+      if (hasWord(check.text, name))
+        add("%.48s = %.48s", name.c_str(), value.c_str());
+    for (size_t i = 0; used == 0 && i < bindings.size(); ++i)
+      add("%.48s = %.48s", bindings[i].first.c_str(),
+          bindings[i].second.c_str());
+    if (used == 0)
+      add("a condition that never holds");
   }
-  char text[512];
+
+  const char *get() const { return text; }
+
+private:
+  __attribute__((format(printf, 2, 3))) void add(const char *format, ...) {
+    char one[128];
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(one, sizeof(one), format, arguments);
+    va_end(arguments);
+    int written = std::snprintf(text + used, sizeof(text) - used, "%s%s",
+                                used ? ", " : "", one);
+    if (used + static_cast<size_t>(written) < sizeof(text))
+      used += static_cast<size_t>(written);
+    text[used] = '\0';
+  }
+
+  size_t used = 0;
+  char text[512] = "";
 };
 
 } // namespace
@@ -233,7 +271,7 @@ static mlafix_status checkConditions(const Call &call) {
   for (const LaunchCheck &check : call.desc().checks)
     if (!passes(call, check))
       return fail(MLAFIX_INVALID_ARGUMENT, "expected %s, got %s",
-                  check.text.c_str(), Numbers(call, check).text);
+                  check.text.c_str(), Numbers(call, check).get());
   return MLAFIX_OK;
 }
 

@@ -113,6 +113,35 @@ def test_a_launch_that_breaks_one_is_refused(device: Device, changed: dict[str, 
         launch(device, **{**GOOD, **changed})
 
 
+def test_a_broken_promise_names_the_sizes_that_the_code_is_compiled_for(tmp_path: Path) -> None:
+    kernel = load(tmp_path, """
+@kernel
+def parts(y: Out[f32, "n Q D"], x: In[f32, "n A D"]):
+    assume(shape("A") == 2 * shape("Q"))
+    for t, h in grid("n", "Q"):
+        y[t, h] = x[t, h]
+
+@kernel
+def mixed(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    assume(shape("n") % shape("D") == 0)
+    for t in grid("n"):
+        y[t] = x[t]
+
+@kernel
+def of_a_tensor(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    assume(x.shape[1] >= 8)
+    for t in grid("n"):
+        y[t] = x[t]
+""")  # fmt: skip
+    for name, sizes, message in (
+        ("parts", ((2, 3, 4), (2, 5, 4)), r"expected shape\('A'\) == 2 \* shape\('Q'\), got A = 5, Q = 3$"),
+        ("mixed", ((3, 4), (3, 4)), r"expected shape\('n'\) % shape\('D'\) == 0, got n = 3, D = 4$"),
+        ("of_a_tensor", ((3, 4), (3, 4)), r"expected x.shape\[1\] >= 8, got D = 4$"),
+    ):
+        with pytest.raises(mlafix.Error, match=message):
+            getattr(kernel, name)(*(np.ones(size, np.float32) for size in sizes))
+
+
 def test_a_bound_call_checks_new_scalars(device: Device) -> None:
     out, x = device.poisoned((8,), np.float32), device.put(np.arange(20, dtype=np.float32))
     with pytest.raises(mlafix.ArgumentError, match="expected shape"):
