@@ -10,6 +10,7 @@
 
 #include "lib/Compiler/CodeGen.h"
 #include "lib/Compiler/ContextPool.h"
+#include "lib/Compiler/TextCheck.h"
 #include "mlafix/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -39,7 +40,8 @@ public:
               const CompileOptions &options)
       : options(options), diagnosticStream(result.diagnostics) {
     sources.AddNewSourceBuffer(
-        llvm::MemoryBuffer::getMemBufferCopy(source, name), llvm::SMLoc());
+        llvm::MemoryBuffer::getMemBufferCopy(dropByteOrderMark(source), name),
+        llvm::SMLoc());
   }
 
   CompileResult run();

@@ -20,6 +20,11 @@
 using namespace llvm;
 using namespace mlafix;
 
+StringRef mlafix::dropByteOrderMark(StringRef source) {
+  source.consume_front("\xef\xbb\xbf");
+  return source;
+}
+
 namespace {
 
 struct Token {

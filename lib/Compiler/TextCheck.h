@@ -38,6 +38,9 @@ struct TextError {
   std::string message;
 };
 
+/// `source` without the byte order mark that some editors put in front.
+llvm::StringRef dropByteOrderMark(llvm::StringRef source);
+
 /// The first location of `source`, MLIR text, that exceeds a limit.
 std::optional<TextError> checkText(llvm::StringRef source);
 

@@ -7,6 +7,7 @@
 
 #include "Options.h"
 #include "Report.h"
+#include "StandardOutput.h"
 #include "StreamPtx.h"
 
 #include <cstdio>
@@ -95,14 +96,8 @@ static int run(const Options &options, const std::vector<Case> &cases) {
   return 0;
 }
 
-int main(int argc, char **argv) {
-  Options options;
-  try {
-    options = parseOptions(argc, argv);
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "mlafix-bench: error: %s\n", error.what());
-    return 2;
-  }
+/// Does what the command line asks for; returns the exit status.
+static int start(const Options &options) {
   if (options.help) {
     std::fputs(usage, stdout);
     return 0;
@@ -127,11 +122,22 @@ int main(int argc, char **argv) {
         std::puts(work.name.c_str());
     return 0;
   }
+  if (cases.empty() && !std::regex_search("host", options.cases))
+    throw std::runtime_error("--case: expected to match a case that --list "
+                             "shows, got no match");
+  return run(options, cases);
+}
+
+int main(int argc, char **argv) {
+  Options options;
   try {
-    if (cases.empty() && !std::regex_search("host", options.cases))
-      throw std::runtime_error("--case: expected to match a case that --list "
-                               "shows, got no match");
-    return run(options, cases);
+    options = parseOptions(argc, argv);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "mlafix-bench: error: %s\n", error.what());
+    return 2;
+  }
+  try {
+    return mlafix::finishOutput("mlafix-bench", start(options));
   } catch (const std::bad_alloc &) {
     std::fputs("mlafix-bench: error: out of memory\n", stderr);
   } catch (const std::exception &error) {

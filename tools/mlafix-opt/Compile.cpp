@@ -208,6 +208,10 @@ int CompileCommand::run(StringRef input, StringRef output) const {
   if (!source)
     return fail("cannot read '" + input + "': " + source.getError().message());
 
+  if (sys::fs::equivalent(input, output) && sys::fs::is_regular_file(output))
+    return fail("-o: expected another file than the source, got '" + output +
+                "'");
+
   CompileResult result;
   for (unsigned i = 0, e = std::max(options->repeat.getValue(), 1u); i != e;
        ++i)

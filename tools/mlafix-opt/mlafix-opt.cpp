@@ -67,6 +67,9 @@ static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
     return mlir::MlirOptMain(argc, argv, input, output, registry);
   std::string error;
   std::unique_ptr<MemoryBuffer> text = mlir::openInputFile(input, &error);
+  StringRef plain = text ? mlafix::dropByteOrderMark(text->getBuffer()) : "";
+  if (text && plain.size() != text->getBufferSize())
+    text = MemoryBuffer::getMemBufferCopy(plain, text->getBufferIdentifier());
   std::unique_ptr<ToolOutputFile> file =
       text && isReadable(*text) ? mlir::openOutputFile(output, &error)
                                 : nullptr;

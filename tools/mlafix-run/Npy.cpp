@@ -95,6 +95,27 @@ uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
   return empty ? 0 : bytes;
 }
 
+/// Piece by piece: a pipe has no size, and a header may promise far more than
+/// there is.
+void readData(std::istream &file, uint64_t bytes, std::vector<char> &data) {
+  constexpr uint64_t pieceBytes = 64 << 20;
+  while (data.size() < bytes) {
+    size_t begin = data.size();
+    data.resize(begin + std::min(bytes - begin, pieceBytes));
+    auto wanted = static_cast<std::streamsize>(data.size() - begin);
+    file.read(data.data() + begin, wanted);
+    if (file.gcount() == wanted)
+      continue;
+    if (file.bad())
+      throw std::runtime_error("expected " + std::to_string(bytes) +
+                               " bytes of data, got a read error");
+    auto present = begin + static_cast<uint64_t>(file.gcount());
+    throw std::runtime_error("expected " + std::to_string(bytes) +
+                             " bytes of data, got " + std::to_string(present) +
+                             " (is it truncated?)");
+  }
+}
+
 Array readArray(std::istream &file, mlafix_dtype dtype) {
   NpyHeader header = readHeader(file);
   std::vector<std::string> spellings = descrs(dtype);
@@ -108,20 +129,7 @@ Array readArray(std::istream &file, mlafix_dtype dtype) {
   array.sizes = header.shape;
   array.fortranOrder = header.fortranOrder;
   uint64_t bytes = dataBytes(header.shape, mlafix_dtype_size(dtype));
-  // Measured first: a header may promise far more than there is.
-  std::streampos begin = file.tellg();
-  file.seekg(0, std::ios::end);
-  auto present = static_cast<uint64_t>(file.tellg() - begin);
-  file.seekg(begin);
-  if (present < bytes)
-    throw std::runtime_error("expected " + std::to_string(bytes) +
-                             " bytes of data, got " + std::to_string(present) +
-                             " (is it truncated?)");
-  array.bytes.resize(bytes);
-  file.read(array.bytes.data(), static_cast<std::streamsize>(bytes));
-  if (static_cast<uint64_t>(file.gcount()) != bytes)
-    throw std::runtime_error("expected " + std::to_string(bytes) +
-                             " bytes of data, got a read error");
+  readData(file, bytes, array.bytes);
   return array;
 }
 

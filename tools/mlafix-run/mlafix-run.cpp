@@ -9,6 +9,7 @@
 #include "Options.h"
 #include "Run.h"
 #include "Source.h"
+#include "StandardOutput.h"
 
 #include <cstdio>
 #include <stdexcept>
@@ -45,24 +46,29 @@ static bool follow(const Options &options, const std::string &kernel,
   return followed.faults.empty();
 }
 
+/// Does what the command line asks for. True if it holds.
+static bool start(const Options &options) {
+  if (options.help) {
+    std::fputs(usage, stdout);
+    return true;
+  }
+  Unit unit = openUnit(options);
+  Follow followSource;
+  if (isSource(options.file))
+    followSource = [&](const std::string &kernel,
+                       const std::vector<LaunchValue> &values) {
+      return follow(options, kernel, values);
+    };
+  if (!options.list)
+    return runKernel(unit, options, followSource);
+  listKernels(unit);
+  return true;
+}
+
 int main(int argc, char **argv) {
   try {
-    Options options = parseOptions(argc, argv);
-    if (options.help) {
-      std::fputs(usage, stdout);
-      return 0;
-    }
-    Unit unit = openUnit(options);
-    Follow followSource;
-    if (isSource(options.file))
-      followSource = [&](const std::string &kernel,
-                         const std::vector<LaunchValue> &values) {
-        return follow(options, kernel, values);
-      };
-    if (!options.list)
-      return runKernel(unit, options, followSource) ? 0 : 1;
-    listKernels(unit);
-    return 0;
+    int status = start(parseOptions(argc, argv)) ? 0 : 1;
+    return finishOutput("mlafix-run", status);
   } catch (const std::bad_alloc &) {
     std::fputs("mlafix-run: error: out of memory\n", stderr);
   } catch (const std::exception &error) {

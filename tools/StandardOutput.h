@@ -1,0 +1,30 @@
+//===- StandardOutput.h - the end of a tool's output ------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TOOLS_STANDARDOUTPUT_H
+#define MLAFIX_TOOLS_STANDARDOUTPUT_H
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace mlafix {
+
+/// The exit status of a tool: `status`, or 1 with a message if what it printed
+/// could not be written, as to a full disk.
+inline int finishOutput(const char *tool, int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return status;
+  std::fprintf(stderr, "%s: error: cannot write the standard output%s%s\n",
+               tool, errno ? ": " : "", errno ? std::strerror(errno) : "");
+  return 1;
+}
+
+} // namespace mlafix
+
+#endif // MLAFIX_TOOLS_STANDARDOUTPUT_H
