@@ -75,6 +75,10 @@ struct CompileOptions {
   /// severity Remark, at the locations of the kernel and its operations. For
   /// emissions after Emit::Canonical.
   bool remarks = false;
+  /// True if the passes follow MLIR's options about passes on the command line
+  /// of this program, which has registered them (--mlir-print-ir-after-all).
+  /// They then run one after the other.
+  bool passOptions = false;
 };
 
 /// The resources of a GPU entry point, as the assembler reports them.

@@ -61,6 +61,7 @@ private:
   llvm::LogicalResult writeAnalysis(mlir::ModuleOp isolated);
   llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                             llvm::StringRef target);
+  void applyPassOptions(mlir::PassManager &passes) const;
   std::string nameTarget(const Bindings &bindings,
                          llvm::StringRef target) const;
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,

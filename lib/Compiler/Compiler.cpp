@@ -217,6 +217,12 @@ std::string Compilation::nameTarget(const Bindings &bindings,
   return text;
 }
 
+/// Fails where the program has not registered the options.
+void Compilation::applyPassOptions(mlir::PassManager &passes) const {
+  if (options.passOptions)
+    (void)mlir::applyPassManagerCLOptions(passes);
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -230,24 +236,27 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
     buildMlafixPipeline(binding, pipeline);
+    applyPassOptions(binding);
     pipeline.first = Stage::Canonical;
     pipeline.last = last;
     // All that the passes after binding depend on.
-    std::string name =
-        (target + "/" + options.variant + "/" + Twine(int(last))).str();
+    std::string name = (target + "/" + options.variant + "/" +
+                        Twine(int(last)) + "/" + Twine(options.passOptions))
+                           .str();
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
+          applyPassOptions(passes);
         });
     std::optional<RemarkMessages> remarks;
     if (options.remarks)
       remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)))
       return failure();
-    // Remarks come in the order of the code versions.
+    // Remarks and what passes print come in the order of the code versions.
     std::optional<SharedContext> shared;
-    if (!remarks)
+    if (!remarks && !options.passOptions)
       shared.emplace(*context);
     if (failed(rest.run(module)))
       return failure();

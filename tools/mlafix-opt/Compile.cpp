@@ -172,6 +172,16 @@ static int writeOutput(StringRef path, StringRef text) {
   return EXIT_SUCCESS;
 }
 
+/// True if the command line has one of MLIR's options about passes.
+static bool arePassOptionsGiven() {
+  return any_of(cl::getRegisteredOptions(), [](const auto &entry) {
+    StringRef name = entry.first;
+    return entry.second->getNumOccurrences() > 0 &&
+           (name.starts_with("mlir-print-ir-") ||
+            name.starts_with("mlir-pass-"));
+  });
+}
+
 bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.kernel = kernel;
   result.targets = targets;
@@ -184,6 +194,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.unitName = unitName;
   result.launch = launch;
   result.remarks = remarks;
+  result.passOptions = arePassOptionsGiven();
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
