@@ -191,6 +191,7 @@ def check_peers() -> None:
 
 def check_compiler() -> None:
     assert (PACKAGE / "_compiler.pyi").exists()
+    assert b"mlafix_tvm_ffi_call" in (PACKAGE / "native" / "lib" / "libmlafix_tvm_ffi.a").read_bytes()
     merge(3, 24)
     call_double()
     with tempfile.TemporaryDirectory() as folder:
