@@ -71,7 +71,16 @@ def _kernels_of(path: Path) -> dict[str, Kernel]:
     return {name: value for name, value in vars(module).items() if isinstance(value, Kernel)}
 
 
+def _check_outputs(kernel: str, *outputs: str) -> None:
+    """Raises ArgumentError if an output is the file that the kernel or unit of the command line is in."""
+    source = next((Path(text) for text in (kernel, kernel.rpartition(":")[0]) if text and Path(text).is_file()), None)
+    for output in filter(None, outputs):
+        if source is not None and Path(output).is_file() and source.samefile(output):
+            raise ArgumentError(f'expected another file to write than the source, got "{output}"')
+
+
 def _compile(options: argparse.Namespace) -> int:
+    _check_outputs(options.kernel, options.output, options.depfile)
     kernel = find_kernel(options.kernel)
     choices = [parse_bindings(text) for text in options.bind]
     targets = [name for text in options.target for name in text.split(",") if name]
@@ -122,6 +131,7 @@ def _check_kernels(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    _check_outputs(options.kernel, options.output)
     sizes = [{name: _number(value) for name, value in parse_bindings(text, "--sizes").items()} for text in options.sizes]
     bound = parse_bindings(options.bind) if options.bind else {}
     target = _runtime.device_target("cpu") if options.target == "cpu" else options.target

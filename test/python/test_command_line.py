@@ -73,6 +73,16 @@ def test_what_is_compiled_is_said(emit: str, said: str, file: Path, tmp_path: Pa
         assert "Written by mlafix's compiler" in output.read_text() and "mlafix-opt" not in output.read_text()
 
 
+@pytest.mark.parametrize("command", ["compile -o", "compile -o /dev/null --depfile", "explain -o"])
+def test_the_source_is_not_written_over(command: str, file: Path, tmp_path: Path, capsys: CaptureFixture[str]) -> None:
+    (tmp_path / "link.py").symlink_to(file)
+    name, *options = command.split()
+    for source in (file, tmp_path / "link.py"):
+        assert main([name, f"{file}:twice", "--target", "cpu", "--bind", "D=8", *options, str(source)]) == 1
+        assert f'error: expected another file to write than the source, got "{source}"' in capsys.readouterr().err
+    assert file.read_text() == SOURCE
+
+
 def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     root = KERNELS.parent
     text = (root / "docs" / "language" / "tools.md").read_text(encoding="utf-8")
