@@ -147,7 +147,8 @@ bool KernelOp::allows(StringRef kind) {
 }
 
 Operation *KernelOp::getGrid() {
-  for (Operation &op : getBody().front())
+  // From the end: constants may be many, and come before it.
+  for (Operation &op : llvm::reverse(getBody().front()))
     if (isa<ForallOp, RaggedForallOp>(op))
       return &op;
   return nullptr;

@@ -162,12 +162,24 @@ std::mutex CodeSinking::mutex;
 std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
+/// True for functions of so many instructions that passes are left out whose
+/// time grows with the square of them: rows are vectors already, and what these
+/// passes find in a long program of theirs is little. No kernel of the library
+/// is as long.
+static bool isLong(const Module &module) {
+  constexpr unsigned kMostOptimized = 10000;
+  return module.getInstructionCount() > kMostOptimized;
+}
+
 namespace {
-/// Leaves passes of O3 out that change no PTX of a kernel: a sixth of O3's time
-/// (docs/Experiments.md, LLVM's passes).
+/// For GPUs, leaves passes of O3 out that change no PTX of a kernel: a sixth of
+/// O3's time (docs/Experiments.md, LLVM's passes). For all targets, of a long
+/// module, what isLong() says.
 class PassSelection {
 public:
-  explicit PassSelection(PassInstrumentationCallbacks &callbacks) {
+  PassSelection(PassInstrumentationCallbacks &callbacks, bool isGPU,
+                bool isLong)
+      : isGPU(isGPU), isLong(isLong) {
     callbacks.registerShouldRunOptionalPassCallback(
         [this](StringRef pass, Any unit) { return isWanted(pass, unit); });
   }
@@ -176,6 +188,12 @@ public:
 
 private:
   bool isWanted(StringRef pass, const Any &unit) {
+    if (isLong && pass == "SLPVectorizerPass")
+      return false;
+    if (isLong && pass == "LICMPass" && hoisted++ > 0)
+      return false;
+    if (!isGPU)
+      return true;
     if (pass != "InstCombinePass")
       return !unwanted.contains(pass);
     // LLVM 22 has eight rounds; what these find, a later one finds too.
@@ -190,6 +208,8 @@ private:
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",
                              "MemCpyOptPass"};
   DenseMap<const Function *, unsigned> combined;
+  bool isGPU, isLong;
+  unsigned hoisted = 0;
 };
 } // namespace
 
@@ -202,14 +222,12 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   ModuleAnalysisManager modules;
   PipelineTuningOptions tuning;
   PassInstrumentationCallbacks callbacks;
-  std::optional<PassSelection> selection;
+  PassSelection selection(callbacks, isGPU, isLong(module));
   // For loops over scalars. Rows are vectors already, and in a row's program
   // the vectorizer follows every path through an expression: minutes for some.
   // This bounds the time that compiling takes, whatever the machine.
   constexpr unsigned kMostVectorized = 500;
-  if (isGPU)
-    selection.emplace(callbacks);
-  else
+  if (!isGPU)
     tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
   TargetLibraryInfoImpl library(module.getTargetTriple());
@@ -248,17 +266,34 @@ struct ErrorCollector final : DiagnosticHandler {
 /// The passes of a code generator, and ours among them.
 class CodeGenPasses final : public legacy::PassManagerBase {
 public:
+  explicit CodeGenPasses(const Module &module)
+      : isLong(::isLong(module)),
+        hasManyAddresses(module.getInstructionCount() > kMostCompared) {}
+
   void add(Pass *pass) override {
     const PassInfo *info =
         PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
+    StringRef name = info ? info->getPassArgument() : StringRef();
+    bool comparesAddresses =
+        name == "slsr" || name == "gvn" || name == "nary-reassociate";
+    if ((hasManyAddresses && comparesAddresses) ||
+        (isLong && name == "machine-sink")) {
+      delete pass;
+      return;
+    }
     // Behind loop strength reduction, the last that makes divisions.
-    if (info && info->getPassArgument() == "codegenprepare")
+    if (name == "codegenprepare")
       passes.add(createWideDivisionsPass());
     passes.add(pass);
   }
   void run(Module &module) { passes.run(module); }
 
 private:
+  /// In instructions. NVPTX's passes for addresses compare each with all before
+  /// it: of 6,000 instructions they take four fifths of the code generator's
+  /// time.
+  static constexpr unsigned kMostCompared = 3500;
+  bool isLong, hasManyAddresses;
   legacy::PassManager passes;
 };
 } // namespace
@@ -272,7 +307,7 @@ Expected<std::string> mlafix::target::generateCode(Module &module,
   context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
   SmallString<0> buffer;
   raw_svector_ostream stream(buffer);
-  CodeGenPasses passes;
+  CodeGenPasses passes(module);
   TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
   passes.add(new TargetLibraryInfoWrapperPass(library));
