@@ -158,8 +158,6 @@ def blanks(dim: int, name: str) -> Iterator[Request]:
                             "suffix_lse": -floats(1, H), "kv_lens": ints(1), "cu_seqlens": ints(0, 1)}  # fmt: skip
     yield ops.mask_empty_context, {**rows(), "query_start_loc": ints(0, 1), "context_start_loc": ints(0, 0)}
     yield ops.fill_pad_rows, {**rows(), "live_rows": 0}
-    if dim in FAST and name != "f32":
-        yield ops.blank_rows_without_indices, {**rows(), "indices": ints(-1)[:, None]}
 
 
 def sink(dim: int, name: str, layout: str, base: str) -> Request:
@@ -177,6 +175,7 @@ def others(dim: int, name: str) -> Iterator[Request]:
     yield ops.merge_attn_stats, {"prefix": rows, "prefix_stats": stats, "suffix": -rows, "suffix_stats": stats, "softmax_scale": 1.0}
     if dim not in FAST:
         return
+    yield ops.blank_rows_without_indices, {"out": rows, "lse": floats(H, 1), "indices": ints(-1)[:, None]}
     yield ops.quantize_fp8_static, {"x": row, "scale": 1.0}
     yield ops.rmsnorm, {"x": row, "weight": row[0]}
     yield ops.softmax, {"x": row}
@@ -280,7 +279,7 @@ def drop_ins(dim: int, name: str) -> Iterator[Request]:
         yield ops.drop_ins.weight_of_rank, {"out": floats(1, H, dim, of=dtype), "out_lse": zeros(1, H), "lses": floats(2, 1, H), "rank": 1, "base": base}
     heads = {"rows": zeros(1, 1, H, dim, of=dtype), "lses": zeros(1, 1, H)}
     yield ops.drop_ins.pack_heads, {**heads, "out": floats(1, H, dim, of=dtype), "lse": lse}
-    yield ops.drop_ins.fold_state, {"out": floats(1, 1, H, dim), "lse": floats(1, 1, H), "block": floats(1, 1, H, dim, of=dtype), "block_lse": -floats(1, 1, H)}
+    yield ops.drop_ins.fold_state, {"out": floats(1, 1, H, dim), "lse": floats(1, 1, H, 1), "block": floats(1, 1, H, dim, of=dtype), "block_lse": -floats(1, H, 1)}
     stats = {"rows": floats(2, 1, H, dim, of=dtype), "stats": abs(floats(2, 1, H, 2))}
     yield ops.drop_ins.merge_stats_blocks, {"out": zeros(1, H, dim, of=dtype), **stats, "scale": 1.0}
 
@@ -306,7 +305,7 @@ def rare_without_rows() -> Iterator[Request]:
     """Lses of context parallelism, and of contexts whose bounds are i64."""
     for kind in (np.int32, np.int64):
         yield ops.drop_ins.mask_rows_without_keys, {"lse": floats(1, H), "seq_lens": ints(1), "query_start_loc": ints(0, 1, of=kind)}
-        yield ops.drop_ins.requests_of_tokens, {"out": ints(0), "query_start_loc": ints(0, 1, of=kind), "mapped": 1}
+        yield ops.drop_ins.requests_of_tokens, {"out": ints(0), "query_start_loc": ints(0, 1, of=kind), "mapped": 1, "count": 1}
         yield ops.drop_ins.localize_indices, {"out": ints(0, of=kind), "indices": ints(1, of=kind), "rank": 0, "ranks": 2, "interleave": 1}
         for starts in (None, ints(1, of=kind)):
             yield ops.drop_ins.lens_of_rank_between, {"out": ints(0, of=kind), "lens": ints(1, of=kind), "starts": starts, "rank": 0, "ranks": 2,
