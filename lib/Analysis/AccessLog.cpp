@@ -71,6 +71,8 @@ bool mlafix::writeOneNumber(const MemoryAccess &a, const MemoryAccess &b) {
 AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
     : kernel(kernel), launch(launch) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
+    if (access.isRow && access.getArgument())
+      ofRows.insert(access.getArgNumber());
     if (access.slice)
       ends[access.getArgNumber()].insert(
           {access.slice->begin, access.slice->end - 1, access.slice->end});
@@ -122,7 +124,10 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     writers.insert_or_assign(place, Writer{SmallVector<int64_t>(row), access});
     return;
   }
-  if (kernel.getArgAccess(argument) == "write" && !isOwn)
+  // Of what rows wrote to an element that is not looked at, nothing is known.
+  bool isSeen = !ofRows.contains(argument) ||
+                llvm::is_contained(getElementsOfRow(argument), element.back());
+  if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)
     report(Question::WrittenFirst, argument, access.op, row, element);
   readers[place].push_back({SmallVector<int64_t>(row), access.op});
 }

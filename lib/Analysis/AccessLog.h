@@ -62,7 +62,8 @@ private:
   llvm::DenseMap<unsigned, int64_t> groups;
   /// The elements to look at beside the first ones, by argument.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;
-  llvm::SmallDenseSet<unsigned> byRows; ///< arguments accessed by rows
+  llvm::SmallDenseSet<unsigned> byRows; ///< arguments accessed by rows so far
+  llvm::SmallDenseSet<unsigned> ofRows; ///< arguments that any op does so
 
   /// Elements of one tensor that are looked for at most.
   static constexpr int64_t kMaxElements = 100000;

@@ -137,10 +137,10 @@ void Prover::placeElement(LinearSystem &system, const RowAccess &store,
 }
 
 /// A system of the elements of `argument`; `element` are its first columns.
-LinearSystem mlafix::makeElements(RowModel &model, KernelOp kernel,
+LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
                                   unsigned argument,
                                   SmallVector<Form> &element) {
-  LinearSystem system(model);
+  LinearSystem system(model, work);
   for (unsigned dim = 0; dim < model.getRank(argument); ++dim)
     element.push_back(system.addColumn());
   for (auto [dim, column] : llvm::enumerate(element)) {
@@ -164,7 +164,7 @@ static std::optional<PresburgerSet> projectCases(LinearSystem &system,
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
   SmallVector<Form> element;
-  LinearSystem elements = makeElements(model, kernel, argument, element);
+  LinearSystem elements = makeElements(model, work, kernel, argument, element);
   assumeLaunch(elements, argument);
   for (const RowAccess *store : stores)
     addLaunch(elements, *store);
@@ -182,7 +182,7 @@ Answer Prover::coverRows(unsigned argument,
     placeElement(one, *store, element);
     one.restrict(dropUncertain(model, store->condition));
     std::optional<PresburgerSet> places;
-    if (!one.isOverBudget() && ++systems <= Budget::systems)
+    if (!one.isOverBudget())
       places = projectCases(one, dims);
     if (!places)
       return makeUnknown(Question::Coverage, argument, store,
@@ -192,11 +192,13 @@ Answer Prover::coverRows(unsigned argument,
   std::optional<PresburgerSet> missed;
   if (!elements.isOverBudget() &&
       written.getNumDisjuncts() <= Budget::disjuncts)
-    missed = subtract(elements.getSet(), written);
-  if (!missed)
+    missed = subtract(elements.getSet(), written, work);
+  std::optional<bool> none =
+      missed ? isEmpty(*missed, work) : std::optional<bool>();
+  if (!none)
     return makeUnknown(Question::Coverage, argument, nullptr,
                        "too many cases to look at");
-  if (missed->isIntegerEmpty())
+  if (*none)
     return {Question::Coverage, argument};
   return conclude(Question::Coverage, argument,
                   stores.empty() ? nullptr : stores.front(), elements,
@@ -249,8 +251,6 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
   PresburgerSet written =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(dims));
   for (const RowAccess *store : usable) {
-    if (++systems > Budget::systems)
-      return std::nullopt;
     LinearSystem one = cases;
     one.clear();
     for (Var var : store->loops)
@@ -266,7 +266,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
   }
   if (cases.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
     return std::nullopt;
-  return subtract(cases.getSet(), written);
+  return subtract(cases.getSet(), written, work);
 }
 
 /// The second step: the row writes its element in every case.
@@ -277,7 +277,7 @@ Answer Prover::coverCases(unsigned argument,
                 [&](const RowAccess *store) { return isReliable(*store); });
   for (const RowAccess *store : reliable) {
     SmallVector<Form> element;
-    LinearSystem cases = makeElements(model, kernel, argument, element);
+    LinearSystem cases = makeElements(model, work, kernel, argument, element);
     assumeLaunch(cases, argument);
     for (Var var : model.getGridIndices())
       (void)cases.getColumn(var);
@@ -287,10 +287,12 @@ Answer Prover::coverCases(unsigned argument,
     cases.restrict(dropUncertain(model, store->condition));
     std::optional<PresburgerSet> missed =
         subtractStores(cases, element, store->loops, reliable);
-    if (!missed)
+    std::optional<bool> none =
+        missed ? isEmpty(*missed, work) : std::optional<bool>();
+    if (!none)
       return makeUnknown(Question::Coverage, argument, store,
                          "too many cases to look at");
-    if (!missed->isIntegerEmpty())
+    if (!*none)
       return conclude(Question::Coverage, argument, store, cases,
                       cases.findPoint(*missed));
   }

@@ -7,7 +7,6 @@
 
 #include "lib/Analysis/Elimination.h"
 
-#include "mlir/Analysis/Presburger/Simplex.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -15,7 +14,6 @@
 #include <map>
 #include <numeric>
 
-using namespace mlir::presburger;
 using namespace mlafix;
 
 static int64_t getCoefficient(const SparseRow &row, unsigned column) {
@@ -108,6 +106,7 @@ Elimination::Elimination(llvm::ArrayRef<SparseRow> given) {
 /// Takes a row in, whose terms are in order. Of rows that bound the same form
 /// on the same side, the tightest one stays.
 void Elimination::add(SparseRow row) {
+  steps += 4 + rows.size();
   isContradiction |= isImpossible(row);
   if (isContradiction || row.terms.empty())
     return;
@@ -190,6 +189,7 @@ void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
 /// lies: one in each pair has the coefficient 1. Then each pair of them becomes
 /// a row. False: there is no such column, or rows would become more.
 bool Elimination::dropColumn() {
+  steps += 8 * rows.size();
   struct Uses {
     unsigned lower = 0, upper = 0;
     bool isUnitLower = true, isUnitUpper = true, isSolvable = true;
@@ -230,28 +230,4 @@ bool Elimination::combineBounds(unsigned column) {
   }
   replace(column, std::move(others));
   return true;
-}
-
-bool mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows) {
-  Elimination left(rows);
-  if (left.isEmpty() || left.getRows().empty())
-    return !left.isEmpty();
-  llvm::SmallDenseMap<unsigned, unsigned> columns;
-  for (const SparseRow &row : left.getRows())
-    for (auto [column, coefficient] : row.terms)
-      columns.try_emplace(column, columns.size());
-  IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
-  llvm::SmallVector<llvm::DynamicAPInt> dense;
-  for (const SparseRow &row : left.getRows()) {
-    dense.assign(columns.size() + 1, llvm::DynamicAPInt(0));
-    dense.back() = llvm::DynamicAPInt(row.constant); // = takes an int
-    for (auto [column, coefficient] : row.terms)
-      dense[columns.lookup(column)] += coefficient;
-    if (row.isEquality)
-      set.addEquality(dense);
-    else
-      set.addInequality(dense);
-  }
-  // A simplex sees at once what has no rational point either.
-  return !Simplex(set).isEmpty() && !set.isIntegerEmpty();
 }

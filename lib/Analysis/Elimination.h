@@ -7,15 +7,15 @@
 //
 // Most sets of constraints that the prover asks about are decided by solving
 // equations, and by dropping columns that have no bound or one bound on a side.
-// What is left for a simplex, whose time grows with rows times columns, is
-// small.
+// What is left is small.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_ANALYSIS_ELIMINATION_H
 #define MLAFIX_ANALYSIS_ELIMINATION_H
 
-#include "mlir/Analysis/Presburger/IntegerRelation.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <vector>
 
@@ -40,6 +40,8 @@ public:
   bool isEmpty() const { return isContradiction; }
   /// What is left; none of it if the set is known to have a point.
   llvm::ArrayRef<SparseRow> getRows() const { return rows; }
+  /// The comparisons and sums of rows that it took.
+  int64_t getSteps() const { return steps; }
 
 private:
   void add(SparseRow row);
@@ -51,10 +53,9 @@ private:
 
   std::vector<SparseRow> rows;
   bool isContradiction = false;
+  int64_t steps = 0;
 };
 
-/// True if there is an integer point.
-bool hasPoint(llvm::ArrayRef<SparseRow> rows);
 } // namespace mlafix
 
 #endif // MLAFIX_ANALYSIS_ELIMINATION_H

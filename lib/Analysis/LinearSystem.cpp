@@ -8,8 +8,6 @@
 
 #include "lib/Analysis/LinearSystem.h"
 
-#include "lib/Analysis/Elimination.h"
-
 #include <limits>
 
 using namespace mlir;
@@ -148,8 +146,9 @@ void LinearSystem::restrict(const Condition &condition, unsigned instance) {
 void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
-  llvm::erase_if(cases,
-                 [](const Disjunct &disjunct) { return !hasPoint(disjunct); });
+  llvm::erase_if(cases, [&](const Disjunct &disjunct) {
+    return hasPoint(disjunct) == false;
+  });
 }
 
 /// Of two forms, the constant that they add up to.
@@ -204,7 +203,7 @@ bool LinearSystem::splitRemainders() {
     for (int64_t value = 0; value <= most; ++value, --form.constant) {
       Disjunct one = disjunct;
       one.push_back({form, /*isEquality=*/true});
-      if (hasPoint(one))
+      if (hasPoint(one) != false)
         open.push_back(std::move(one));
     }
     if (open.size() + split.size() > Budget::candidates)
@@ -241,19 +240,26 @@ IntegerPolyhedron LinearSystem::getPolyhedron(const Disjunct &disjunct,
   return polyhedron;
 }
 
-bool LinearSystem::hasPoint(const Disjunct &disjunct) {
+std::optional<bool> LinearSystem::hasPoint(const Disjunct &disjunct) const {
   std::vector<SparseRow> rows;
   for (const Row &row : disjunct)
     rows.push_back({{row.form.terms.begin(), row.form.terms.end()},
                     row.form.constant,
                     row.isEquality});
-  return mlafix::hasPoint(rows);
+  return mlafix::hasPoint(rows, *work);
 }
 
 std::optional<bool> LinearSystem::isEmpty() const {
   if (isOverBudget())
     return std::nullopt;
-  return llvm::none_of(disjuncts, hasPoint);
+  bool isKnown = true;
+  for (const Disjunct &disjunct : disjuncts) {
+    std::optional<bool> found = hasPoint(disjunct);
+    if (found == true)
+      return false;
+    isKnown &= found.has_value();
+  }
+  return isKnown ? std::optional(true) : std::nullopt;
 }
 
 namespace {
@@ -410,7 +416,7 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
   for (const Disjunct &disjunct : disjuncts) {
     IntegerPolyhedron solved = solveLocals(getPolyhedron(disjunct, numDims));
-    if (!isSoonSolved(solved))
+    if (!isSoonSolved(solved) || !work->spend(numColumns * disjunct.size()))
       return std::nullopt;
     set.unionInPlace(solved);
   }
@@ -425,9 +431,12 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
   return result;
 }
 
-std::optional<PresburgerSet> mlafix::subtract(PresburgerSet set,
-                                              const PresburgerSet &other) {
+std::optional<PresburgerSet>
+mlafix::subtract(PresburgerSet set, const PresburgerSet &other, Work &work) {
   for (const IntegerRelation &disjunct : other.getAllDisjuncts()) {
+    int64_t size = disjunct.getNumConstraints() * disjunct.getNumVars();
+    if (!work.spend(size * set.getNumDisjuncts()))
+      return std::nullopt;
     set = set.subtract(PresburgerSet(PresburgerRelation(disjunct)));
     if (set.getNumDisjuncts() > Budget::pieces)
       return std::nullopt;
@@ -449,8 +458,9 @@ toPoint(ArrayRef<DynamicAPInt> numbers) {
   return point;
 }
 
-/// True unless the set is seen to be empty.
-static bool mayHavePoint(const IntegerRelation &set) {
+/// The constraints; none where a number does not fit 64 bits.
+static std::optional<std::vector<SparseRow>>
+getRows(const IntegerRelation &set) {
   std::vector<SparseRow> rows;
   auto add = [&](ArrayRef<DynamicAPInt> numbers, bool isEquality) {
     std::optional<LinearSystem::Point> row = toPoint(numbers);
@@ -466,19 +476,47 @@ static bool mayHavePoint(const IntegerRelation &set) {
   };
   for (unsigned i = 0; i < set.getNumEqualities(); ++i)
     if (!add(set.getEquality(i), /*isEquality=*/true))
-      return true;
+      return std::nullopt;
   for (unsigned i = 0; i < set.getNumInequalities(); ++i)
     if (!add(set.getInequality(i), /*isEquality=*/false))
-      return true;
-  return hasPoint(rows);
+      return std::nullopt;
+  return rows;
+}
+
+std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
+  bool isKnown = true;
+  for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
+    auto rows = getRows(disjunct);
+    std::optional<bool> found =
+        rows ? hasPoint(*rows, work) : std::optional<bool>();
+    if (found == true)
+      return false;
+    isKnown &= found.has_value();
+  }
+  return isKnown ? std::optional(true) : std::nullopt;
+}
+
+/// The values of the set's dims, or of all its columns, at one of its points.
+/// None if there is none, or if the work runs out.
+static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
+                                                      Work &work) {
+  // Looking for a point takes long where there is none.
+  auto rows = getRows(set);
+  if (!rows || hasPoint(*rows, work) != true)
+    return std::nullopt;
+  if (set.getNumVars() > Budget::sampled)
+    return findSmallPoint(std::move(*rows), set.getNumDimVars(), work);
+  if (!work.spend(100 * set.getNumVars()))
+    return std::nullopt;
+  std::optional<SmallVector<DynamicAPInt, 8>> sample = set.findIntegerSample();
+  return sample ? toPoint(*sample) : std::nullopt;
 }
 
 std::optional<LinearSystem::Point>
 LinearSystem::findPoint(const PresburgerSet &set) const {
   constexpr int64_t kBounds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,
                                  11, 12, 13, 14, 15, 16, 17, 64, 1024};
-  using Sample = std::optional<SmallVector<DynamicAPInt, 8>>;
-  auto search = [&](int64_t least, int64_t bound) -> Sample {
+  auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {
     for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
       IntegerRelation small = disjunct;
       for (unsigned i = 0; bound && i < disjunct.getNumDimVars(); ++i)
@@ -486,20 +524,16 @@ LinearSystem::findPoint(const PresburgerSet &set) const {
           small.addBound(BoundType::UB, i, bound);
           small.addBound(BoundType::LB, i, least);
         }
-      // Looking for a point takes long where there is none.
-      if (!mayHavePoint(small))
-        continue;
-      if (Sample sample = small.findIntegerSample())
-        return sample;
+      if (std::optional<Point> point = samplePoint(std::move(small), *work))
+        return point;
     }
     return std::nullopt;
   };
   for (int64_t bound : kBounds)
     for (int64_t least : {int64_t(0), -bound})
-      if (Sample sample = search(least, bound))
-        return toPoint(*sample);
-  Sample sample = search(0, 0);
-  return sample ? toPoint(*sample) : std::nullopt;
+      if (std::optional<Point> point = search(least, bound))
+        return point;
+  return search(0, 0);
 }
 
 std::optional<LinearSystem::Point> LinearSystem::findPoint() const {

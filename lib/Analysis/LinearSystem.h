@@ -16,6 +16,7 @@
 #ifndef MLAFIX_ANALYSIS_LINEARSYSTEM_H
 #define MLAFIX_ANALYSIS_LINEARSYSTEM_H
 
+#include "lib/Analysis/IntegerPoints.h"
 #include "lib/Analysis/RowModel.h"
 
 #include "mlir/Analysis/Presburger/PresburgerRelation.h"
@@ -43,10 +44,16 @@ struct Budget {
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
   static constexpr unsigned pieces = 64; // of a difference, at each step
-  // Of one kernel: sets that are looked at, examples that are run, and the ops
-  // that all of these run.
-  static constexpr unsigned systems = 1024, examples = 32;
+  // Columns of a set of which MLIR's Presburger library looks for a point: the
+  // time that takes grows exponentially.
+  static constexpr unsigned sampled = 13;
+  // Of one kernel: examples that are run, and the ops that all of these run.
+  static constexpr unsigned examples = 32;
   static constexpr int64_t steps = 1 << 17;
+  // Units of Work: of one question at most, of a kernel, and of each question
+  // that comes when the kernel's are used up.
+  static constexpr int64_t question = 8'000'000, kernel = 24'000'000,
+                           last = 400'000;
 };
 
 class LinearSystem {
@@ -54,7 +61,9 @@ public:
   /// A point of the set: a value for each column.
   using Point = llvm::SmallVector<int64_t>;
 
-  explicit LinearSystem(const RowModel &model) : model(&model), disjuncts(1) {}
+  /// What the system decides is taken off `work`.
+  LinearSystem(const RowModel &model, Work &work)
+      : model(&model), work(&work), disjuncts(1) {}
 
   /// A column of its own.
   Form addColumn();
@@ -98,7 +107,7 @@ private:
     std::optional<std::pair<unsigned, int64_t>> getFixed() const;
   };
   using Disjunct = std::vector<Row>;
-  static bool hasPoint(const Disjunct &disjunct);
+  std::optional<bool> hasPoint(const Disjunct &disjunct) const;
   static bool contradict(const Disjunct &a, const Disjunct &b);
   /// A remainder, which is at least 0, and the most that it is, unless an
   /// equality gives it.
@@ -112,6 +121,7 @@ private:
   bool isNamed(unsigned column) const;
 
   const RowModel *model;
+  Work *work;
   unsigned numColumns = 0;
   llvm::DenseMap<std::pair<Var, unsigned>, unsigned> columns;
   std::vector<bool> named;
@@ -123,7 +133,10 @@ private:
 /// many pieces.
 std::optional<mlir::presburger::PresburgerSet>
 subtract(mlir::presburger::PresburgerSet set,
-         const mlir::presburger::PresburgerSet &other);
+         const mlir::presburger::PresburgerSet &other, Work &work);
+/// True if the set has no point; none where that takes too long.
+std::optional<bool> isEmpty(const mlir::presburger::PresburgerSet &set,
+                            Work &work);
 
 } // namespace mlafix
 

@@ -72,10 +72,6 @@ void Prover::assumeAccess(LinearSystem &system, const RowAccess &access,
     system.restrict(model.getLaunchCheck());
 }
 
-std::optional<bool> Prover::isEmpty(const LinearSystem &system) {
-  return ++systems > Budget::systems ? std::nullopt : system.isEmpty();
-}
-
 static const Answer &worse(const Answer &a, const Answer &b) {
   return static_cast<int>(b.verdict) > static_cast<int>(a.verdict) ? b : a;
 }
@@ -95,7 +91,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   if (isKnown)
     return answer;
   for (bool isBelow : {true, false}) {
-    LinearSystem outside(model);
+    LinearSystem outside(model, work);
     Form form = outside.getForm(index);
     Form wrong;
     wrong.constant = isBelow ? -1 : 0;
@@ -104,7 +100,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
       wrong.add(outside.getForm(size), -1);
     outside.restrict(wrong);
     assumeAccess(outside, access, access.executes, 0);
-    std::optional<bool> none = isEmpty(outside);
+    std::optional<bool> none = outside.isEmpty();
     if (none == true)
       continue;
     if (std::optional<std::string> why = keepByPromise(outside, access)) {
@@ -208,7 +204,7 @@ void Prover::restrictSigns(LinearSystem &pair, const RowAccess &a) {
 
 /// Row 0 of `a` and row 1 of `b` at one element.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
-  LinearSystem pair(model);
+  LinearSystem pair(model, work);
   restrictElement(pair, a, b);
   assumeAccess(pair, a, 0);
   assumeAccess(pair, b, 1);
@@ -280,7 +276,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
   // A segment's predicate is asked in no row, and meets all of them.
   if (isOfSegment(b)) {
     LinearSystem pair = makePair(a, b);
-    if (isEmpty(pair) == true)
+    if (pair.isEmpty() == true)
       return answer;
     return conclude(question, argument, &b, pair, pair.findPoint());
   }
@@ -290,7 +286,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (&a == &b && !isAscending)
         continue;
       LinearSystem pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
-      std::optional<bool> none = isEmpty(pair);
+      std::optional<bool> none = pair.isEmpty();
       if (none == true)
         continue;
       const RowAccess &shown = b;
@@ -303,8 +299,9 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (!none)
         return makeUnknown(question, argument, &shown,
                            "too many cases to look at");
-      if (isRagged && isEmpty(makePair(a, b, i, isAscending,
-                                       /*isPromised=*/true)) == true) {
+      if (isRagged &&
+          makePair(a, b, i, isAscending, /*isPromised=*/true).isEmpty() ==
+              true) {
         answer.verdict = Verdict::Promised;
         answer.op = shown.access.op;
         answer.reason =
@@ -313,7 +310,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
         continue;
       }
       restrictInside(pair, a);
-      if (isEmpty(pair) == true)
+      if (pair.isEmpty() == true)
         continue;
       return concludePair(question, argument, a, b, pair);
     }
@@ -370,15 +367,17 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
                   });
     std::vector<RowAccess> joined = joinStores(model, earlier);
     SmallVector<Form> element;
-    LinearSystem cases = makeElements(model, kernel, argument, element);
+    LinearSystem cases = makeElements(model, work, kernel, argument, element);
     assumeAccess(cases, *load, 0);
     placeElement(cases, *load, element);
     std::optional<PresburgerSet> missed =
         subtractStores(cases, element, load->loops, pointersTo(joined));
-    if (!missed)
+    std::optional<bool> none =
+        missed ? mlafix::isEmpty(*missed, work) : std::optional<bool>();
+    if (!none)
       return makeUnknown(Question::WrittenFirst, argument, load,
                          "too many cases to look at");
-    if (!missed->isIntegerEmpty())
+    if (!*none)
       return conclude(Question::WrittenFirst, argument, load, cases,
                       cases.findPoint(*missed));
   }
@@ -400,11 +399,18 @@ Prover::Prover(KernelOp kernel, bool followsWraps)
 Answer Prover::ask(function_ref<Answer(Prover &)> question) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
+  const int64_t units =
+      std::clamp(all.getLeft(), Budget::last, Budget::question);
+  work = Work(units);
   Answer answer = question(*this);
+  all.spend(units - work.getLeft());
   if (answer.verdict == Verdict::Unknown && model.omitsWraps()) {
     if (!careful)
       careful = std::make_unique<Prover>(kernel, /*followsWraps=*/true);
+    const int64_t left = std::max(work.getLeft(), Budget::last);
+    careful->work = Work(left);
     Answer other = question(*careful);
+    all.spend(left - careful->work.getLeft());
     std::vector<OpenIndex> open = std::exchange(careful->openIndices, {});
     if (other.verdict != Verdict::Unknown) {
       if (other.question == Question::Bounds) {
@@ -483,7 +489,7 @@ std::optional<std::string> Prover::keepByPromise(const LinearSystem &wrong,
     return std::nullopt;
   LinearSystem promised = wrong;
   promised.restrict(access.assumed, 0);
-  if (isEmpty(promised) != true)
+  if (promised.isEmpty() != true)
     return std::nullopt;
   return describePromises(access.promises);
 }
@@ -510,7 +516,7 @@ bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
   auto isCertain = [&](const Condition &fails) {
     LinearSystem without = pair;
     without.restrict(fails, instance);
-    return isEmpty(without) == true;
+    return without.isEmpty() == true;
   };
   unsigned table = getKernelArgument(load.getSource()).getArgNumber();
   if (kernel.isArgOptional(table) &&
@@ -580,7 +586,7 @@ bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   auto isNone = [&](auto restrict) {
     LinearSystem one = pair;
     restrict(one);
-    return isEmpty(one) == true;
+    return one.isEmpty() == true;
   };
   auto difference = [&](LinearSystem &system) {
     Form form = system.getForm(Linear::of(y), 1);
@@ -626,7 +632,7 @@ std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
   llvm::append_range(promises, b.promises);
   pair.restrict(a.assumed, 0);
   pair.restrict(b.assumed, 1);
-  if (!promises.empty() && isEmpty(pair) == true)
+  if (!promises.empty() && pair.isEmpty() == true)
     return describePromises(promises);
   if (kernel.getBody().getOps<DistinctOp>().empty())
     return std::nullopt;

@@ -17,8 +17,8 @@
 namespace mlafix {
 
 /// A system of the elements of `argument`; `element` are its first columns.
-LinearSystem makeElements(RowModel &model, KernelOp kernel, unsigned argument,
-                          llvm::SmallVector<Form> &element);
+LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
+                          unsigned argument, llvm::SmallVector<Form> &element);
 
 class Prover {
 public:
@@ -68,8 +68,6 @@ private:
   /// The answer where the pair, of elements that there are, has a point.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
                       const RowAccess &b, const LinearSystem &pair);
-  /// True if there is no point; none where that, or all so far, is too much.
-  std::optional<bool> isEmpty(const LinearSystem &system);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b);
   /// Restricts the pair to one element.
   void restrictElement(LinearSystem &pair, const RowAccess &a,
@@ -121,8 +119,10 @@ private:
 
   KernelOp kernel;
   RowModel model;
-  /// How many sets of points were looked at, and examples run.
-  unsigned systems = 0, examples = 0;
+  /// The work that is left of the question, and of the kernel.
+  Work work{Budget::question}, all{Budget::kernel};
+  /// How many examples were run.
+  unsigned examples = 0;
   /// How many ops examples may run yet.
   int64_t steps = Budget::steps;
   /// Index and size, of which the first is known to be below the second and not

@@ -163,3 +163,21 @@ def test_rows_may_write_one_number_to_one_place(tmp_path, dims, at):
     assert verdicts(written(tmp_path, f"y: InOut[f32, '{dims}'], x: In[f32, 'n']", lines))["y", "one writer"] == "proved"
     lines[1] = lines[1].replace("0.0", "-0.0")
     assert verdicts(written(tmp_path, f"y: InOut[f32, '{dims}'], x: In[f32, 'n']", lines))["y", "one writer"] == "refuted"
+
+
+REMAINDERS = [
+    "y[" + " + ".join(f"t % {2 * j + 3}" for j in range(8)) + "] = x[t]",
+    "y[" + " + ".join(f"t // {2 * j + 3}" for j in range(8)) + "] = x[t]",
+]
+
+
+@pytest.mark.parametrize("line", REMAINDERS)
+def test_a_question_of_many_divisions_ends(tmp_path, line):
+    module = written(tmp_path, "y: InOut[f32, 'm D'], x: In[f32, 'n D']", [line])
+    assert verdicts(module)["y", "one writer"] in ("unknown", "refuted")  # rows 0 and 1 have different elements, others do not
+
+
+def test_a_question_of_a_chain_of_divisions_ends(tmp_path):
+    lines = ["i = t", *(f"i = (i * 3 + {j}) // 2 % 100003" for j in range(12)), "y[t] = x[i]"]
+    module = written(tmp_path, "y: Out[f32, 'n D'], x: In[f32, 'n D']", lines)
+    assert verdicts(module)["x", "bounds"] in ("unknown", "refuted")

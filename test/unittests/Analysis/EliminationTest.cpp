@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/Elimination.h"
+#include "lib/Analysis/IntegerPoints.h"
+#include "mlir/Analysis/Presburger/IntegerRelation.h"
 #include "gtest/gtest.h"
 
 #include <limits>
@@ -15,6 +16,14 @@ using namespace mlafix;
 using namespace mlir::presburger;
 
 namespace {
+
+/// Each of these systems takes little work.
+bool hasPoint(llvm::ArrayRef<SparseRow> rows) {
+  Work work(100000);
+  std::optional<bool> found = mlafix::hasPoint(rows, work);
+  EXPECT_TRUE(found);
+  return found.value_or(false);
+}
 
 SparseRow least(std::initializer_list<std::pair<unsigned, int64_t>> terms,
                 int64_t constant) {
@@ -133,6 +142,56 @@ TEST(Elimination, answers_are_those_of_presburger) {
   EXPECT_GT(empty, 1000u);
   EXPECT_LT(empty, 3000u);
   EXPECT_GT(solved, 3000u);
+}
+
+/// x - divisor * column is from 0 to the divisor less 1.
+void addQuotient(std::vector<SparseRow> &rows, unsigned x, unsigned column,
+                 int64_t divisor) {
+  rows.push_back(least({{x, 1}, {column, -divisor}}, 0));
+  rows.push_back(least({{x, -1}, {column, divisor}}, divisor - 1));
+}
+
+// Two numbers below 10^6 with one sum of remainders: MLIR's algorithm takes
+// half a minute to find them.
+TEST(IntegerPoints, a_search_ends_with_its_work) {
+  std::vector<SparseRow> rows;
+  SparseRow sum = equal({}, 0);
+  unsigned column = 2;
+  for (unsigned x : {0u, 1u}) {
+    rows.push_back(least({{x, 1}}, 0));
+    rows.push_back(least({{x, -1}}, 1000000));
+    for (int64_t divisor : {3, 5, 7, 9, 11, 13, 15, 17}) {
+      addQuotient(rows, x, column, divisor);
+      int64_t sign = x ? -1 : 1;
+      sum.terms.push_back({x, sign});
+      sum.terms.push_back({column++, -sign * divisor});
+    }
+  }
+  rows.push_back(sum);
+  rows.push_back(least({{0, 1}, {1, -1}}, -1));
+  for (int64_t units : {100, 10000, 1000000}) {
+    Work work(units);
+    std::optional<bool> found = mlafix::hasPoint(rows, work);
+    EXPECT_TRUE(!found || *found);
+    if (units == 100) {
+      EXPECT_FALSE(found);
+      EXPECT_EQ(work.getLeft(), 0);
+    }
+  }
+}
+
+// 31 x - 21 y = 11 has points, but none with x below 20.
+TEST(IntegerPoints, points_between_the_shadows_are_found) {
+  std::vector<SparseRow> rows = {least({{0, 31}, {1, -21}}, -11),
+                                 least({{0, -31}, {1, 21}}, 11),
+                                 least({{0, 1}}, 0), least({{0, -1}}, 19)};
+  EXPECT_FALSE(hasPoint(rows));
+  rows.back() = least({{0, -1}}, 20);
+  EXPECT_TRUE(hasPoint(rows));
+  Work work(100000);
+  auto point = findSmallPoint(rows, 2, work);
+  ASSERT_TRUE(point);
+  EXPECT_EQ(31 * (*point)[0] - 21 * (*point)[1], 11);
 }
 
 } // namespace

@@ -79,7 +79,8 @@ TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
 TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
   Kernel kernel("", "");
   RowModel model(*kernel, /*followsWraps=*/false);
-  LinearSystem system(model);
+  Work work(Budget::question);
+  LinearSystem system(model, work);
   Form x = system.addColumn();
   x.constant = std::numeric_limits<int64_t>::max();
   system.addColumn();

@@ -1,0 +1,354 @@
+//===- IntegerPoints.cpp - is there an integer point? ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The Omega test (Pugh, "The Omega test: a fast and practical integer
+// programming algorithm for dependence analysis", 1991). Equalities are solved.
+// A column between whose bounds an integer always lies is dropped. Else there
+// is no point if the bounds contradict each other (the real shadow), and there
+// is one if they leave enough room (the dark shadow). Between the two, a point
+// lies close to a bound. Unlike the algorithm of MLIR's Presburger library, it
+// can be stopped: some systems of few columns would take minutes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/IntegerPoints.h"
+
+#include "mlir/Analysis/Presburger/Simplex.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+
+using namespace mlir::presburger;
+using namespace mlafix;
+
+namespace {
+using Rows = std::vector<SparseRow>;
+
+/// The bounds of one column.
+struct Bounds {
+  std::vector<const SparseRow *> lower, upper;
+  int64_t mostLower = 0, mostUpper = 0; ///< coefficients without their signs
+
+  bool isExact() const { return mostLower == 1 || mostUpper == 1; }
+  int64_t countPairs() const { return int64_t(lower.size() * upper.size()); }
+};
+
+class PointSearch {
+public:
+  explicit PointSearch(Work &work) : work(work) {}
+  std::optional<bool> search(Rows rows, unsigned depth = 0);
+
+private:
+  std::optional<bool> split(const Rows &rows, unsigned depth);
+  std::optional<bool> searchNearBounds(const Rows &rows, unsigned column,
+                                       const Bounds &bounds, unsigned depth);
+  std::optional<bool> askPresburger(llvm::ArrayRef<SparseRow> rows);
+  /// Looks for an integer point near rational ones, at `nodes` places at most.
+  /// Returns nullopt if there is none: there may be one elsewhere.
+  std::optional<bool> dive(Rows rows, unsigned &nodes);
+
+  Work &work;
+  static constexpr unsigned kMaxDepth = 40, kDives = 256;
+  static constexpr size_t kMaxRows = 160;
+};
+} // namespace
+
+/// The rows as MLIR takes them, and the columns that they have.
+static IntegerPolyhedron
+getPolyhedron(llvm::ArrayRef<SparseRow> rows,
+              llvm::SmallVectorImpl<unsigned> &columns) {
+  llvm::SmallDenseMap<unsigned, unsigned> numbers;
+  for (const SparseRow &row : rows)
+    for (auto [column, coefficient] : row.terms)
+      if (numbers.try_emplace(column, columns.size()).second)
+        columns.push_back(column);
+  IntegerPolyhedron set(PresburgerSpace::getSetSpace(columns.size()));
+  llvm::SmallVector<llvm::DynamicAPInt> dense;
+  for (const SparseRow &row : rows) {
+    dense.assign(columns.size() + 1, llvm::DynamicAPInt(0));
+    dense.back() = llvm::DynamicAPInt(row.constant); // = takes an int
+    for (auto [column, coefficient] : row.terms)
+      dense[numbers.lookup(column)] += coefficient;
+    if (row.isEquality)
+      set.addEquality(dense);
+    else
+      set.addInequality(dense);
+  }
+  return set;
+}
+
+static int64_t getCoefficient(const SparseRow &row, unsigned column) {
+  for (auto [other, coefficient] : row.terms)
+    if (other == column)
+      return coefficient;
+  return 0;
+}
+
+/// Replaces a column by the sum of it and multiples of others, so that the
+/// coefficients of the equality become smaller: those of the others are what
+/// is left of a division by the smallest one. False: a number does not fit.
+static bool reduceEquality(Rows &rows, const SparseRow &equality) {
+  auto smallest =
+      *llvm::min_element(equality.terms, [](const auto &x, const auto &y) {
+        return std::abs(x.second) < std::abs(y.second);
+      });
+  llvm::SmallVector<std::pair<unsigned, int64_t>, 6> factors;
+  for (auto [column, coefficient] : equality.terms) {
+    if (column == smallest.first)
+      continue;
+    int64_t factor = coefficient / smallest.second,
+            rest = coefficient % smallest.second;
+    if (std::abs(rest) > std::abs(smallest.second) / 2)
+      factor += (rest < 0) == (smallest.second < 0) ? 1 : -1;
+    if (factor)
+      factors.push_back({column, factor});
+  }
+  for (SparseRow &row : rows) {
+    int64_t times = getCoefficient(row, smallest.first);
+    if (times)
+      for (auto [column, factor] : factors) {
+        int64_t product;
+        if (llvm::MulOverflow(times, factor, product) ||
+            product == std::numeric_limits<int64_t>::min())
+          return false;
+        row.terms.push_back({column, -product});
+      }
+  }
+  return true;
+}
+
+/// Gives columns that are fractions at a rational point the integers beside
+/// them, one after the other.
+std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
+  Elimination left(rows);
+  if (left.isEmpty())
+    return false;
+  if (left.getRows().empty())
+    return true;
+  work.spend(left.getSteps() / 4);
+  llvm::SmallVector<unsigned> columns;
+  Simplex simplex(getPolyhedron(left.getRows(), columns));
+  if (nodes == 0 || !work.spend(4 * left.getRows().size() * columns.size()))
+    return std::nullopt;
+  --nodes;
+  if (simplex.isEmpty())
+    return false;
+  auto sample = simplex.getRationalSample();
+  if (!sample)
+    return std::nullopt;
+  for (auto [column, value] : llvm::zip(columns, *sample)) {
+    if (value.num % value.den == 0)
+      continue;
+    llvm::DynamicAPInt low = floor(value);
+    if (abs(low) > llvm::DynamicAPInt(int64_t(1) << 60))
+      return std::nullopt;
+    for (int64_t number : {int64_t(low), int64_t(low) + 1}) {
+      Rows one = left.getRows().vec();
+      one.push_back({{{column, 1}}, -number, /*isEquality=*/true});
+      if (dive(std::move(one), nodes) == true)
+        return true;
+    }
+    return std::nullopt;
+  }
+  return true;
+}
+
+/// Numbers of any size, in systems so small that it takes no time.
+std::optional<bool> PointSearch::askPresburger(llvm::ArrayRef<SparseRow> rows) {
+  llvm::SmallVector<unsigned> columns;
+  IntegerPolyhedron set = getPolyhedron(rows, columns);
+  if (set.getNumVars() > 2 || rows.size() > 8 || !work.spend(100))
+    return std::nullopt;
+  return !set.isIntegerEmpty();
+}
+
+std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
+  for (unsigned round = 0; round < 64; ++round) {
+    if (rows.size() > kMaxRows || !work.spend(2 * rows.size() + 1))
+      return std::nullopt;
+    Elimination left(rows);
+    work.spend(left.getSteps() / 4);
+    if (left.isEmpty() || left.getRows().empty())
+      return !left.isEmpty();
+    rows = left.getRows();
+    auto equality = llvm::find_if(
+        rows, [](const SparseRow &row) { return row.isEquality; });
+    if (equality == rows.end())
+      return split(rows, depth);
+    // One of a single column is solved, unless a number does not fit.
+    if (equality->terms.size() < 2 ||
+        !reduceEquality(rows, SparseRow(*equality)))
+      return askPresburger(left.getRows());
+  }
+  return std::nullopt;
+}
+
+/// x * a + y * b - room.
+static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
+                                        const SparseRow &y, int64_t b,
+                                        int64_t room) {
+  SparseRow sum;
+  int64_t p, q;
+  if (llvm::MulOverflow(x.constant, a, p) ||
+      llvm::MulOverflow(y.constant, b, q) ||
+      llvm::AddOverflow(p, q, sum.constant) ||
+      llvm::SubOverflow(sum.constant, room, sum.constant))
+    return std::nullopt;
+  for (auto [row, factor] : {std::pair(&x, a), std::pair(&y, b)})
+    for (auto [column, coefficient] : row->terms) {
+      int64_t product;
+      if (llvm::MulOverflow(coefficient, factor, product))
+        return std::nullopt;
+      sum.terms.push_back({column, product});
+    }
+  return sum;
+}
+
+/// The rows without a column: each pair of its bounds leaves an integer
+/// between them for sure (`isDark`), or a number.
+static std::optional<Rows> project(const Rows &rows, unsigned column,
+                                   const Bounds &bounds, bool isDark) {
+  Rows result;
+  for (const SparseRow &row : rows)
+    if (!getCoefficient(row, column))
+      result.push_back(row);
+  for (const SparseRow *low : bounds.lower)
+    for (const SparseRow *high : bounds.upper) {
+      int64_t a = getCoefficient(*low, column),
+              b = -getCoefficient(*high, column), room;
+      if (llvm::MulOverflow(a - 1, b - 1, room))
+        return std::nullopt;
+      std::optional<SparseRow> sum =
+          combine(*low, b, *high, a, isDark ? room : 0);
+      if (!sum)
+        return std::nullopt;
+      result.push_back(std::move(*sum));
+    }
+  return result;
+}
+
+/// Points of which `column` is close to one of its bounds: nearer than where
+/// an integer lies between the bounds for sure.
+std::optional<bool> PointSearch::searchNearBounds(const Rows &rows,
+                                                  unsigned column,
+                                                  const Bounds &bounds,
+                                                  unsigned depth) {
+  bool isUnknown = false;
+  for (const SparseRow *low : bounds.lower) {
+    int64_t a = getCoefficient(*low, column), b = bounds.mostUpper, product;
+    if (llvm::MulOverflow(a, b, product))
+      return std::nullopt;
+    int64_t most = llvm::divideFloorSigned(product - a - b, b);
+    SparseRow near = *low;
+    near.isEquality = true;
+    for (int64_t distance = 0; distance <= most; ++distance) {
+      Rows one = rows;
+      one.push_back(near);
+      std::optional<bool> found = search(std::move(one), depth + 1);
+      if (found == true)
+        return true;
+      isUnknown |= !found;
+      if (work.getLeft() == 0)
+        return std::nullopt;
+      if (llvm::SubOverflow(near.constant, int64_t(1), near.constant))
+        return std::nullopt;
+    }
+  }
+  return isUnknown ? std::nullopt : std::optional(false);
+}
+
+std::optional<bool> PointSearch::split(const Rows &rows, unsigned depth) {
+  if (depth > kMaxDepth)
+    return std::nullopt;
+  std::map<unsigned, Bounds> columns;
+  for (const SparseRow &row : rows)
+    for (auto [column, coefficient] : row.terms) {
+      Bounds &bounds = columns[column];
+      int64_t &most = coefficient > 0 ? bounds.mostLower : bounds.mostUpper;
+      most = std::max(most, std::abs(coefficient));
+      (coefficient > 0 ? bounds.lower : bounds.upper).push_back(&row);
+    }
+  // Columns that are dropped for good come first, then those whose bounds have
+  // small coefficients.
+  auto cost = [](const Bounds &bounds) {
+    int64_t factor =
+        bounds.isExact() ? 0 : std::min(bounds.mostLower, bounds.mostUpper);
+    return std::pair(factor,
+                     bounds.countPairs() -
+                         int64_t(bounds.lower.size() + bounds.upper.size()));
+  };
+  auto best = llvm::min_element(columns, [&](const auto &x, const auto &y) {
+    return cost(x.second) < cost(y.second);
+  });
+  auto &[column, bounds] = *best;
+  if (!bounds.isExact()) {
+    unsigned nodes = depth ? 1 : kDives;
+    if (std::optional<bool> near = dive(rows, nodes))
+      return near;
+  }
+  std::optional<Rows> real = project(rows, column, bounds, /*isDark=*/false);
+  std::optional<bool> found =
+      real ? search(std::move(*real), depth + 1) : std::nullopt;
+  if (found == false || bounds.isExact())
+    return found;
+  std::optional<Rows> dark = project(rows, column, bounds, /*isDark=*/true);
+  if (dark && search(std::move(*dark), depth + 1) == true)
+    return true;
+  return searchNearBounds(rows, column, bounds, depth);
+}
+
+std::optional<bool> mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows,
+                                     Work &work) {
+  return PointSearch(work).search(rows.vec());
+}
+
+/// The value of least magnitude, not negative if that can be, that a column may
+/// have.
+static std::optional<int64_t> findValue(Rows &rows, unsigned column,
+                                        Work &work) {
+  for (int64_t sign : {1, -1}) {
+    // The value times the sign is between two ends.
+    auto isWithin = [&](int64_t least, int64_t most) {
+      Rows one = rows;
+      one.push_back({{{column, sign}}, -least, false});
+      one.push_back({{{column, -sign}}, most, false});
+      return hasPoint(one, work) == true;
+    };
+    constexpr int64_t kMost = int64_t(1) << 62;
+    int64_t most = 1;
+    while (most < kMost && !isWithin(0, most) && work.getLeft() > 0)
+      most *= 8;
+    if (work.getLeft() == 0)
+      return std::nullopt;
+    if (most >= kMost)
+      continue;
+    int64_t least = 0;
+    while (least < most) {
+      int64_t middle = least + (most - least) / 2;
+      if (isWithin(least, middle))
+        most = middle;
+      else
+        least = middle + 1;
+    }
+    return sign * least;
+  }
+  return std::nullopt;
+}
+
+std::optional<llvm::SmallVector<int64_t>>
+mlafix::findSmallPoint(Rows rows, unsigned count, Work &work) {
+  llvm::SmallVector<int64_t> point;
+  for (unsigned column = 0; column < count; ++column) {
+    std::optional<int64_t> value = findValue(rows, column, work);
+    if (!value)
+      return std::nullopt;
+    point.push_back(*value);
+    rows.push_back({{{column, 1}}, -*value, /*isEquality=*/true});
+  }
+  return point;
+}
