@@ -75,7 +75,7 @@ WAYS: dict[str, Callable[[Run, Groups], Any]] = {
 
 WAITS = {name for name, program in PROGRAMS.items() if program.waits}
 WRITES_NOTHING = {
-    "apply_sink", "cumulate_lens", "fixup_merge", "flashinfer.merge_state", "flashinfer.merge_states", "flashinfer.variable_length_merge_states",
+    "apply_sink", "combine_experts", "cumulate_lens", "fixup_merge", "flashinfer.merge_state", "flashinfer.merge_states", "flashinfer.variable_length_merge_states",
     "lens_of_rank", "merge_attn_states", "merge_attn_stats", "merge_states_list", "merge_states_ragged", "mix_depth", "pack_rows",
     "quantize_fp8_static", "rmsnorm", "sglang.dcp_lse_combine_triton", "sglang.dcp_mla_reduce", "sglang.merge_state", "sglang.merge_state_v1",
     "sglang.merge_state_v2", "softmax", "tokenspeed.merge_state", "vllm.merge_mla_segments_triton", "vllm.pack_seq_triton"}  # fmt: skip

@@ -201,8 +201,8 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
             one's end; updated.
         slots: `[t]` i64 or i32: where the KV of each token goes; updated.
         block_table: `[b, w]` i32 or i64, of any size, `[r, w]` as a rule: the blocks of each request; updated.
-        live_tokens: how many tokens are live, likewise; a negative count says nothing. None: `cu_seqlens[live_rows]`, or all tokens where
-            there are no offsets.
+        live_tokens: how many tokens are live, likewise; a negative count says nothing. None: `cu_seqlens[live_rows]`, the last entry
+            where there are fewer, 0 where there is none, or all tokens where `cu_seqlens` is not given.
         pad_slot: what a slot of padding becomes: -1, which engines' cache writers leave out. It fits the slots' dtype.
         pad_block: what an entry of padding becomes: 0, a block that is there. It fits the table's dtype.
         stream: the CUDA stream; None is torch's current one.
