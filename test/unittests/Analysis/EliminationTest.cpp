@@ -83,7 +83,8 @@ TEST(Elimination, constants_of_a_simplex_have_64_bits) {
 /// remainders are kept.
 class RandomSystem {
 public:
-  explicit RandomSystem(unsigned seed) : random(seed) {
+  /// Coefficients are at most `most`.
+  explicit RandomSystem(unsigned seed, int64_t most = 5) : random(seed) {
     columns = draw(1, 4);
     for (unsigned count = draw(1, 5); count > 0; --count) {
       SparseRow row;
@@ -91,7 +92,7 @@ public:
       row.constant = draw(-7, 8);
       for (unsigned term = draw(0, 3); term > 0; --term)
         row.terms.push_back({unsigned(draw(0, columns - 1)),
-                             draw(0, 1) ? draw(-1, 1) : draw(-5, 5)});
+                             draw(0, 1) ? draw(-1, 1) : draw(-most, most)});
       rows.push_back(row);
       if (row.isEquality || draw(0, 1))
         continue;
@@ -142,6 +143,19 @@ TEST(Elimination, answers_are_those_of_presburger) {
   EXPECT_GT(empty, 1000u);
   EXPECT_LT(empty, 3000u);
   EXPECT_GT(solved, 3000u);
+}
+
+// Few of these are solved by equations and by columns that are dropped.
+TEST(IntegerPoints, answers_are_those_of_presburger) {
+  unsigned empty = 0;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    RandomSystem system(seed, /*most=*/40);
+    bool isEmpty = system.getPolyhedron().isIntegerEmpty();
+    empty += isEmpty;
+    ASSERT_EQ(hasPoint(system.rows), !isEmpty) << "of seed " << seed;
+  }
+  EXPECT_GT(empty, 1000u);
+  EXPECT_LT(empty, 3500u);
 }
 
 /// x - divisor * column is from 0 to the divisor less 1.
