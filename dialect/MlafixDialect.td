@@ -49,9 +49,11 @@ def Mlafix_Dialect : Dialect {
       numbers are numbers like any other.
 
     N5 in chains: the weight is that in the whole, of all states that loops, and merges of what they give, put together.
-    Infinities and NaN of a state whose weight there is zero leave no trace, in whatever order the states come. Three
-    kinds of merges weigh states step by step. There, such a payload counts as soon as a step gives it a weight: loops
-    that compute an lse from rows, loops that store or that carry more than one state, and merges in a branch.
+    Infinities and NaN of a state whose weight there is zero reach no result, in whatever order the states come. An
+    element that a step added one to is merged again, each state weighed once against the largest lse. That may round it
+    otherwise than with a finite payload, within N10; other elements keep their bits. Three kinds of merges weigh states
+    step by step. There, such a payload counts as soon as a step gives it a weight: loops that compute an lse from rows,
+    loops that store or that carry more than one state, and merges in a branch.
     `mlafix-repair-merges` says so in a remark.
 
     N11 applies to two arguments of one shape and dtype, one written and one read, if every row reads only the element

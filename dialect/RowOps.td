@@ -250,7 +250,8 @@ def Mlafix_TopKOp : Mlafix_Op<"top_k", [Pure, SameVariadicResultSize]> {
   let description = [{
     As many elements as there are `values`, the greatest first, and then their indices. Equal elements, zeros of either sign among them, come in the order of their indices. NaN is
     beyond all numbers, as in `mlafix.arg_reduce`. A value is 0 for a zero of either sign. With rows along the first factor of a product as results,
-    they have an element for each group. The row, or the group, has at least as many elements.
+    they have an element for each group. The row, or the group, has at least as many elements. A row
+    along a dim with a bound may have fewer: the values that it has no elements for are -inf or the least integer, at index 0.
 
     ```mlir
     %best:4 = mlafix.top_k %row : tensor<?xf32, #mlafix.dim<"D">> -> f32, f32, i32, i32
