@@ -189,3 +189,27 @@ def halves(out: Out[f32, "n D"], out_lse: Out[f32, "n"], first_lse: Out[f32, "n"
     want_out, want_lse = run(device, kernels.one, v, lse)
     np.testing.assert_array_equal(device.get(first_lse).view(np.int32), want_lse.view(np.int32))
     np.testing.assert_allclose(out, want_out, rtol=4e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("states", [1, 7, 8, 9, 33])
+def test_narrow_rows_whose_last_chunk_is_a_part(device: Device, tmp_path: Path, rng: np.random.Generator, states: int) -> None:
+    """Rows of one pack, whose states the launch counts: no element is NaN, whichever states are empty."""
+    kernel = load(tmp_path, """
+@mlafix.kernel
+def narrow(out: Out[bf16, "n H D"], x: In[f32, "k n H D"], lse: In[f32, "k n H"]):
+    for t, h in grid("n", "H"):
+        state = identity("D")
+        for i in range(x.shape[0]):
+            state = merge(state, load_state(x[i, t, h], lse[i, t, h]))
+        store_state(state, out[t, h])
+""").narrow
+    x, lse = rng.normal(0, 1, (states, 33, 5, 8)).astype(np.float32), rng.normal(0, 3, (states, 33, 5)).astype(np.float32)
+    lse[rng.random(lse.shape) < 0.3] = -np.inf
+    x[np.isinf(lse)] = np.nan
+    out = device.poisoned((33, 5, 8), BF16)
+    kernel(out, device.put(x), device.put(lse))
+    device.synchronize()
+    weights = np.where(np.isinf(lse), 0, np.exp(lse.astype(np.float64)))[..., None]
+    total = weights.sum(0)
+    want = (np.nan_to_num(x.astype(np.float64)) * weights).sum(0) / np.where(total > 0, total, 1)
+    np.testing.assert_allclose(device.get(out).astype(np.float64), want, rtol=2**-7, atol=2**-7)
