@@ -26,7 +26,7 @@ def contents(kernel: Kernel, call: Call) -> dict[str, np.ndarray]:
     made: dict[str, np.ndarray] = {}
     for tensor in kernel.tensors:
         dtype, shape = dtype_of(tensor, call), shape_of(tensor, call)
-        made[tensor.name] = segments(call) if tensor.name == "cu" else make(rng, dtype, shape, call.kinds.get(tensor.name, "normal"))
+        made[tensor.name] = _segments(call) if tensor.name == "cu" else make(rng, dtype, shape, call.kinds.get(tensor.name, "normal"))
     _bury(rng, kernel, call, made)
     for name, bits in call.values.items():
         array = made[name]
@@ -105,7 +105,7 @@ def _bury(rng: np.random.Generator, kernel: Kernel, call: Call, made: dict[str, 
         made[out][rows] = make(rng, dtype_of(tensors[out], call), (int(rows.sum()), made[out].shape[-1]), "garbage")
 
 
-def segments(call: Call) -> np.ndarray:
+def _segments(call: Call) -> np.ndarray:
     """Starts of segments: in order, some empty; at times malformed, but never so that two segments share a row."""
     rng = np.random.default_rng([call.seed, 1])
     count, rows = call.sizes["b1"] - 1, call.sizes.get("n", 0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from contents import segments
+import numpy as np
+from contents import contents, dtype_of
+from interpret import Interpreter
+from memory import Cells
 from rows import accesses, written
 from syntax import (
     FLOATS,
@@ -63,22 +66,20 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
             if made and bound:
                 call.sizes = dict(made[0].sizes)
             call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
-            if _has_rows(kernel, call) or rng.random() < 0.1:
+            call.bound = [dim for dim in call.bound if call.sizes.get(dim, 0) >= _sliced(kernel, dim)]
+            _arrange(kernel, call, rng, bool(number), pairs)
+            if rng.random() < 0.1 or _has_rows(kernel, call):
                 break
-        call.bound = [dim for dim in call.bound if call.sizes.get(dim, 0) >= _sliced(kernel, dim)]
-        _arrange(kernel, call, rng, bool(number), pairs)
         made.append(call)
     return made
 
 
 def _has_rows(kernel: Kernel, call: Call) -> bool:
-    """True if the grid has rows, whatever a predicate of segments says."""
-    extents = [extent if isinstance(extent, int) else call.scalars[extent[1]] if isinstance(extent, tuple) else call.sizes.get(extent, 1)
-               for extent in (kernel.grid.extents[1:] if kernel.grid.segments else kernel.grid.extents)]  # fmt: skip
-    if not kernel.grid.segments:
-        return all(extent > 0 for extent in extents)
-    starts = [int(start) for start in segments(call)]
-    return all(extent > 0 for extent in extents) and any(0 <= start < end <= extents[0] for start, end in zip(starts, starts[1:]))
+    """True if the grid has rows."""
+    with np.errstate(all="ignore"):
+        made = contents(kernel, call)
+        cells = {t.name: Cells(dtype_of(t, call), made[t.name], moved=t.dtype == "M") for t in kernel.tensors if t.name in made}
+    return Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).count() > 0
 
 
 def _arrange(kernel: Kernel, call: Call, rng: random.Random, is_other: bool, pairs: list[tuple[str, str]]) -> None:

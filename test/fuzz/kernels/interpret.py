@@ -45,6 +45,11 @@ class Interpreter(Expressions):
             self.block(self.kernel.body)
             self._spoil(indices)
 
+    def count(self) -> int:
+        """How many rows the grid may have."""
+        with np.errstate(all="ignore"):
+            return len(self._grid()[1])
+
     def _begin(self, rows: int, surely: np.ndarray) -> None:
         self.rows, self.must, self.may, self.dead = rows, surely, np.ones(rows, bool), np.zeros(rows, bool)
 

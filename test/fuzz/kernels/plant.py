@@ -33,8 +33,8 @@ from syntax import (
 )
 
 _SWAPS = {
-    "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
-    "or": "and", "xor": "or", "min": "max", "max": "min", "neg": "abs", "exp": "exp2", "exp2": "exp", "log": "log2",
+    "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "xor",
+    "or": "and", "xor": "and", "min": "max", "max": "min", "neg": "abs", "exp": "exp2", "exp2": "exp", "log": "log2",
     "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "tanh": "exp", "floor": "ceil", "ceil": "floor", "sin": "cos",
     "cos": "sin", "erf": "floor", "round": "trunc", "trunc": "round", "bf16": "f16", "f16": "bf16", "f8e4m3fn": "f8e5m2", "f8e5m2": "f8e4m3fn", "f8e8m0": "bf16",
 }  # fmt: skip
