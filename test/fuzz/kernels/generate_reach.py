@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from generate_loads import may_be_constant
@@ -140,18 +141,20 @@ class Reach(Statements):
     def _hoist(self, statement: Statement, is_loop: bool) -> list[Statement]:
         """Gives names to operands that are hidden, and stores them. The statement has the names in their place."""
         made: list[Statement] = []
-        named: dict[int, Node] = {}
+        named: dict[int, tuple[Node, Node]] = {}  # by identity: what was there, and what stands in its place
 
-        def visit(node: Node, hidden: float, is_guarded: bool) -> Node:
-            if id(node) in named:
-                return named[id(node)]
+        def visit(shared: Node, hidden: float, is_guarded: bool) -> Node:
+            if id(shared) in named:
+                return named[id(shared)][1]
+            # An earlier statement may have the same node: there, names that are given here have no values yet.
+            node = dataclasses.replace(shared, args=list(shared.args))
             for i, argument in enumerate(node.args):
                 guarded = is_guarded or (node.op == "ifexp" and i > 0) or (node.op == "logic" and i > 0)
                 node.args[i] = visit(argument, hides(node), guarded)
             result = node
             if self.chance(hidden * 0.95 * self.thoroughness) and not (is_guarded and _has(node, "load", "load_state") and self.chance(0.3)):
                 result = self._named(node, made, is_loop)
-            named[id(node)] = result
+            named[id(shared)] = shared, result
             return result
 
         self.integers = []

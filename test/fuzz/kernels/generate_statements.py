@@ -259,7 +259,9 @@ class Statements(Expressions):
 
     def state_scatter(self, nesting: int) -> list[Statement]:
         """A store to the row, or the element, that a table of distinct entries names."""
-        places = [(index, dim) for index, dim in self.own if "=" not in dim]
+        # Behind the table's end entries are 0, so that rows of a grid of any count would meet there.
+        uncounted = {scalar.name for scalar in self.scalars if not scalar.at_most}
+        places = [(index, dim) for index, dim in self.own if "=" not in dim and f"count_{index}" not in uncounted]
         if not places or self.distinct or self.segment_index:
             return self.state_write(nesting)
         index, dim = self.pick(places)
