@@ -93,7 +93,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     names = dict(t, N=N, HEADS=HEADS, torch=torch, ops=ops, vllm=vllm, flash_attn=flash_attn, device=t["out"].device,
                  partial=torch.randn(splits, batch, 1, heads, dim, device=device),
                  partial_lse=torch.randn(splits, batch, heads, 1, device=device).transpose(2, 3), bound=ops.merge_attn_states.bind(**t),
-                 operator=torch.ops.mlafix.merge_attn_states.default,
+                 operator=torch.ops.mlafix.merge_attn_states.out_out_lse,
                  stream=torch.cuda.current_stream().cuda_stream if device == "cuda" else None)
     inputs = "prefix, prefix_lse, suffix, suffix_lse"
     statements = {
@@ -107,7 +107,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
                                     "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
         "torch.ops.mlafix.merge_attn_states": f"operator({inputs}, out, out_lse, True, None, 'hn', 'e', None, None, None, None, False, "
-                                             "None, None, None, None, False, '', None, 0, False, '', None, None, False, False, None)",
+                                             "None, None, None, False, '', None, 0, False, '', None, None, False, False, None)",
     }
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
