@@ -16,8 +16,8 @@
 
 using namespace mlafix;
 
-static int64_t getCoefficient(const SparseRow &row, unsigned column) {
-  for (auto [other, coefficient] : row.terms)
+int64_t SparseRow::getCoefficient(unsigned column) const {
+  for (auto [other, coefficient] : terms)
     if (other == column)
       return coefficient;
   return 0;
@@ -158,7 +158,7 @@ bool Elimination::solveEquality() {
         continue;
       std::vector<SparseRow> solved;
       bool fits = llvm::all_of(rows, [&](const SparseRow &row) {
-        int64_t factor = getCoefficient(row, column);
+        int64_t factor = row.getCoefficient(column);
         if (factor == 0 || &row == &equality)
           return true;
         std::optional<SparseRow> sum =
@@ -179,7 +179,7 @@ bool Elimination::solveEquality() {
 /// Rows of the column give way to others.
 void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
   llvm::erase_if(rows, [&](const SparseRow &row) {
-    return getCoefficient(row, column) != 0;
+    return row.getCoefficient(column) != 0;
   });
   for (SparseRow &row : others)
     add(std::move(row));
@@ -215,11 +215,11 @@ bool Elimination::dropColumn() {
 bool Elimination::combineBounds(unsigned column) {
   std::vector<SparseRow> others;
   for (const SparseRow &low : rows) {
-    int64_t a = getCoefficient(low, column);
+    int64_t a = low.getCoefficient(column);
     if (a <= 0)
       continue;
     for (const SparseRow &high : rows) {
-      int64_t b = getCoefficient(high, column);
+      int64_t b = high.getCoefficient(column);
       if (b >= 0)
         continue;
       std::optional<SparseRow> sum = combine(low, -b, high, a);

@@ -28,6 +28,9 @@ struct SparseRow {
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
   int64_t constant = 0;
   bool isEquality = false;
+
+  /// The first coefficient of `column`; 0 if it has none.
+  int64_t getCoefficient(unsigned column) const;
 };
 
 /// Replaces a set of integer points by one with fewer columns, which is empty

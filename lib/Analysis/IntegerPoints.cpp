@@ -82,13 +82,6 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   return set;
 }
 
-static int64_t getCoefficient(const SparseRow &row, unsigned column) {
-  for (auto [other, coefficient] : row.terms)
-    if (other == column)
-      return coefficient;
-  return 0;
-}
-
 /// Replaces a column by the sum of it and multiples of others, so that the
 /// coefficients of the equality become smaller: those of the others are what
 /// is left of a division by the smallest one. False: a number does not fit.
@@ -109,7 +102,7 @@ static bool reduceEquality(Rows &rows, const SparseRow &equality) {
       factors.push_back({column, factor});
   }
   for (SparseRow &row : rows) {
-    int64_t times = getCoefficient(row, smallest.first);
+    int64_t times = row.getCoefficient(smallest.first);
     if (times)
       for (auto [column, factor] : factors) {
         int64_t product;
@@ -215,12 +208,12 @@ static std::optional<Rows> project(const Rows &rows, unsigned column,
                                    const Bounds &bounds, bool isDark) {
   Rows result;
   for (const SparseRow &row : rows)
-    if (!getCoefficient(row, column))
+    if (!row.getCoefficient(column))
       result.push_back(row);
   for (const SparseRow *low : bounds.lower)
     for (const SparseRow *high : bounds.upper) {
-      int64_t a = getCoefficient(*low, column),
-              b = -getCoefficient(*high, column), room;
+      int64_t a = low->getCoefficient(column),
+              b = -high->getCoefficient(column), room;
       if (llvm::MulOverflow(a - 1, b - 1, room))
         return std::nullopt;
       std::optional<SparseRow> sum =
@@ -240,7 +233,7 @@ std::optional<bool> PointSearch::searchNearBounds(const Rows &rows,
                                                   unsigned depth) {
   bool isUnknown = false;
   for (const SparseRow *low : bounds.lower) {
-    int64_t a = getCoefficient(*low, column), b = bounds.mostUpper, product;
+    int64_t a = low->getCoefficient(column), b = bounds.mostUpper, product;
     if (llvm::MulOverflow(a, b, product))
       return std::nullopt;
     int64_t most = llvm::divideFloorSigned(product - a - b, b);
