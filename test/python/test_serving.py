@@ -280,11 +280,11 @@ def compare_keys() -> None:
         return plain(self, bindings, target)
 
     for name, program in PROGRAMS.items():
-        keys = mlafix.compile_keys([(program.run, program.make(3, 5, 80))])
+        keys = mlafix.compile_keys([(program.run, program.make(4, 5, 80))])
         asked: list[mlafix.CompileKey] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(cache.Variants, "unit_of_call", asks)
-            program.run(*program.make(3, 5, 80))
+            program.run(*program.make(4, 5, 80))
         # A dispatcher does not ask again for what an earlier function's calls asked for.
         ever.update(asked)
         assert keys and set(asked) <= set(keys) <= ever, f"{name}: {keys}, {asked}"
