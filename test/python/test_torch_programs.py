@@ -135,6 +135,8 @@ def test_gradients_are_refused_under_torch_compile_as_elsewhere(program: Program
     tensors = [t.requires_grad_() if t.is_floating_point() and t.itemsize > 1 else t for t in program.make(*SHAPES[0])]
     if not any(t.requires_grad for t in tensors):
         pytest.skip("has no floats that autograd follows")
+    if program is PROGRAMS["vllm.init_mla_context_partial"]:
+        pytest.skip("takes the shapes of its floats, and no values")
     compiled = torch.compile(program.run, fullgraph=True, backend="aot_eager")
     with torch._dynamo.config.patch(capture_scalar_outputs=program.waits):
         for run in (program.run, compiled):
