@@ -107,7 +107,7 @@ def test_every_kind_of_scalar(scale: Any) -> None:
     ("change", "error", "message"),
     [
         ({4: 2**31}, ValueError, 'argument "count": expected an integer of 32 bits, got 2147483648'),
-        ({3: 1e39}, ValueError, 'argument "factor": expected a number that an f32 holds, got 9999999999999999'),
+        ({3: 1e39}, ValueError, 'argument "factor": expected a number that an f32 holds, got 1e+39'),
         ({3: "one"}, TypeError, 'argument "factor": expected float, got'),
         ({5: 1}, TypeError, 'argument "on": expected bool, got int'),
         ({0: torch.empty(3, 4, dtype=torch.complex64)}, TypeError, "expected f32, got elements of DLPack's type code 5 with 64 bits, 1 lane"),
