@@ -33,7 +33,7 @@ enum class Decider {
   Launch,
 };
 
-/// What is known of a number before a launch.
+/// Describes a number before a launch: who decides it, and its ends.
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;
