@@ -1,0 +1,142 @@
+"""Ranks of a gloo group that are called differently: an error on every rank, nothing written, and the next call is right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch.distributed")
+
+import mlafix
+from mlafix.distributed import Reducer
+from ranks import RankPool, raised
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
+    made = RankPool(tmp_path_factory.mktemp("ranks"), ranks=3, timeout=20)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("size", [4 * 16 * 4 + 4 * 4, 4096])
+def test_messages_of_the_groups_other_users_are_left_alone(pool: RankPool, size: int) -> None:
+    """A block has as many bytes, or fewer: what was received in its place was merged, or ended the process."""
+    for result in raised(pool.run("own_traffic", [(size,)] * 2)):
+        assert (result["out"] == 1.5).all() and (result["theirs"] == 42).all()
+
+
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+@pytest.mark.parametrize("tokens", [("0", "4"), ("4", "0"), ("2", "3"), ("3", "4"), ("4", "1")], ids=str)
+def test_numbers_of_tokens_that_differ(pool: RankPool, tokens: tuple[str, str], cut: str) -> None:
+    """3 and 4 tokens make blocks of one size where tokens are cut."""
+    if cut == "heads":
+        for error, written, again in raised(pool.run("mistaken", [(one, {"cut": cut}) for one in tokens])):
+            assert error == f'ArgumentError: argument "partial": expected {tokens[0]} tokens, as rank 0 has, got {tokens[1]} tokens on rank 1'
+            assert not written and again
+    for result in pool.run("call_of", [({"cut": cut}, int(one)) for one in tokens]):
+        assert isinstance(result, mlafix.ArgumentError) and "tokens, as rank 0 has" in str(result), result
+
+
+WRONG = [
+    ("base", 'argument "base": expected e, as rank 0 has, got 2 on rank 1', False),
+    ("expanded", 'argument "out": expected each element of a tensor that is written at an address of its own', True),
+    ("followed", 'argument "out": expected a tensor that autograd does not follow', True),
+    ("overlapping", 'argument "out": expected memory apart from that of argument "out_lse"', True),
+    ("partial followed", 'argument "partial": expected a tensor that autograd does not follow', True),
+    ("lengths", 'argument "seq_lens": expected a torch.Tensor, got int', True),
+    ("one length", 'argument "seq_lens": expected shape [any], got []', True),
+    ("no base", "argument \"base\": expected 'e', 'ln', '2' or 'log2', got ''", True),
+]
+
+
+@pytest.mark.parametrize("mistake, text, own", WRONG, ids=[row[0] for row in WRONG])
+def test_what_is_wrong_on_one_rank_is_an_error_on_all(pool: RankPool, mistake: str, text: str, own: bool) -> None:
+    results = raised(pool.run("mistaken", [("", {}), (mistake, {}), ("", {})]))
+    for rank, (error, written, again) in enumerate(results):
+        assert error.startswith("ArgumentError: rank 1 of 3: " if own and rank != 1 else "ArgumentError: ") and text in error, error
+        assert not written and again
+
+
+@pytest.mark.parametrize("mistake", ["expanded", "followed", "overlapping"])
+def test_outputs_are_refused_before_rows_are_sent(pool: RankPool, mistake: str) -> None:
+    """The rank that refuses has sent nothing: the others' next call is not answered by what was left over."""
+    results = raised(pool.run("mistaken", [(mistake, {"check_calls": False})] * 2))
+    assert all(error.startswith("ArgumentError: ") and not written and again for error, written, again in results)
+    results = raised(pool.run("refused_alone", [(mistake,)] * 2))
+    assert results == ["refused", "merged"]
+
+
+@pytest.mark.parametrize("name", ["cp_lse_ag_out_rs", "cp_lse_ag_out_ar", "dcp_a2a_lse_reduce"])
+def test_drop_ins_compare_shapes_and_dtypes(pool: RankPool, name: str) -> None:
+    for second, got in (((3, "float32", 4), "[3, 4, 16] of float32"), ((0, "float32", 4), "[0, 4, 16] of float32"),
+                        ((2, "bfloat16", 4), "[2, 4, 16] of bfloat16"), ((2, "float32", 2), "[2, 2, 16] of float32")):
+        texts = raised(pool.run("drop_in", [(name, 2, "float32", 4), (name, *second)]))
+        assert texts == [f'ArgumentError: argument "cp_attn_out": expected [2, 4, 16] of float32, as rank 0 has, got {got} on rank 1'] * 2
+    texts = raised(pool.run("drop_in", [(name, 2, "float32", 4), (name, 2, "float64", 4)]))
+    text = 'argument "cp_attn_out": expected dtype bfloat16 or float16 or float32, got float64'
+    assert texts == [f"ArgumentError: rank 1 of 2: {text}", f"ArgumentError: {text}"]
+    assert raised(pool.run("drop_in", [(name, 2, "float32", 4)] * 2)) == ["merged"] * 2
+
+
+GOOD: dict[str, Any] = {"max_tokens": 4, "heads": 6, "head_dim": 16}
+
+
+@pytest.mark.parametrize("wrong, text", [
+    ({"backend": "nccl"}, 'argument "backend": expected "auto" or "gloo", what the group has for cpu, got \'nccl\''),
+    ({"backend": "tcp"}, 'argument "backend": expected "auto", "symmetric", "nccl" or "gloo", got \'tcp\''),
+    ({"device": "meta"}, "argument \"device\": expected a device of type cpu or cuda, got 'meta'"),
+    ({"device": "gpu"}, "argument \"device\": expected a device of type cpu or cuda, got 'gpu'"),
+    ({"device": "cuda:77"}, 'argument "device": expected one of this process\'s'),
+    ({"timeout": "abc"}, "argument \"timeout\": expected a positive number of seconds, got 'abc'"),
+    ({"timeout": -1}, 'argument "timeout": expected a positive number of seconds, got -1'),
+    ({"timeout": 0}, 'argument "timeout": expected a positive number of seconds, got 0'),
+    ({"timeout": float("nan")}, 'argument "timeout": expected a positive number of seconds, got nan'),
+    ({"max_tokens": 10**13}, 'argument "max_tokens": expected 4, as rank 0 has, got 10000000000000 on rank 1'),
+    ({"head_dim": True}, 'argument "head_dim": expected an int of at least 1, got True'),
+    ({"overflow": "grow"}, 'argument "overflow": expected "error" or "exchange", got \'grow\''),
+    ({"cut": "\u00fc" * 700}, 'argument "cut": expected "heads", "tokens" or "none", got \'\u00fc\u00fc'),
+    ({"dtype": "\U0001f996" * 700}, 'argument "dtype": expected bf16, f16 or f32, got \'\U0001f996'),
+], ids=lambda value: next(iter(value)) if isinstance(value, dict) else "")
+def test_a_constructors_argument_wrong_on_one_rank_is_an_error_on_all(pool: RankPool, wrong: dict[str, Any], text: str) -> None:
+    results = pool.run("construct", [(GOOD,), ({**GOOD, **wrong},), (GOOD,)])
+    assert all(isinstance(result, mlafix.ArgumentError) and text in str(result) for result in results), results
+    assert pool.same("construct", 3, GOOD) == ["gloo"] * 3
+
+
+def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
+    for result in pool.run("construct", [({**GOOD, "max_tokens": 10**13},)] * 3):
+        assert str(result) == 'argument "max_tokens": expected tokens whose workspace can be allocated, got 10000000000000', result
+
+
+def test_groups_that_are_none(pool: RankPool) -> None:
+    with pytest.raises(mlafix.ArgumentError, match='"group": expected a default group, which torch.distributed.init_process_group makes, got None'):
+        Reducer(max_tokens=1, heads=1, head_dim=1)
+    for rank, errors in enumerate(pool.same("not_in_group", 3)):
+        assert errors == [f'ArgumentError: argument "group": expected a group that this process is a rank of, got one without rank {rank} of the default group',
+                          'ArgumentError: argument "group": expected a process group, or an object with world_size and rank_in_group, got str']
+
+
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+def test_calls_that_are_too_large_are_exchanged_where_asked(pool: RankPool, cut: str) -> None:
+    for ranks in (2, 3):
+        assert pool.same("overflowing", ranks, [2, 3, 1, 9, 0, 2], {"cut": cut}) == [[True] * 6] * ranks
+
+
+def test_the_example_says_how_it_is_started() -> None:
+    program = "examples/context_parallel/main.py"
+    environment = {name: value for name, value in os.environ.items() if name != "RANK"}
+    result = subprocess.run([sys.executable, Path(__file__).parents[3] / program], capture_output=True, text=True, env=environment)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [f"expected a process for each rank, got one: run torchrun --nproc-per-node 4 {program}"]
+
+
+def test_inputs_of_a_number_that_is_none(pool: RankPool) -> None:
+    for result in pool.run("inputs_of", [("a",)] * 2):
+        assert str(result) == "argument \"tokens\": expected an int from 0 to the reducer's 4, got 'a'"

@@ -1,0 +1,51 @@
+"""kernels/library.json against the kernels of mlafix.kernels, and their texts in kernels/*.mlir."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import mlafix
+import pytest
+from mlafix import kernels, library
+from mlafix.kernels.scaling import FORMATS
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+ROOT = Path(__file__).resolve().parents[3]
+ENTRIES = json.loads((ROOT / "kernels" / "library.json").read_text(encoding="utf-8"))["kernels"]
+
+
+def test_the_list_names_every_kernel_once() -> None:
+    listed = [Path(entry["name"]).name for entry in ENTRIES]
+    assert len(set(listed)) == len(listed)
+    expected = {*kernels.names(), *kernels.families()}
+    assert expected <= set(listed)
+    for name in set(listed) - expected:
+        kernels.find(name)  # the member of a family
+
+
+def test_texts_are_written_from_the_kernels() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "gen-kernels", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, f"scripts/gen-kernels writes them\n{done.stderr}"
+
+
+def test_signatures_of_texts_are_those_of_the_kernels() -> None:
+    for entry in ENTRIES:
+        name = Path(entry["name"]).name
+        if len(entry) > 1:
+            assert json.loads(library.signature(name)) == kernels.find(name).signature, name
+
+
+def test_every_kernel_of_the_library_warms_up() -> None:
+    made = mlafix.warmup([("pack_rows", {"R": 8, "T": "f32"}), ("merge_two_states_nvfp4", {"H": 2, "G": 2, "K": 16, "T": "bf16", "S": "f8e4m3fn", "P": 2, "Q": 1})], "cpu")
+    assert [unit.kernels[0].name for unit in made] == ["pack_rows", "merge_two_states"]
+    with pytest.raises(mlafix.ArgumentError, match='expected one of .*pack_rows.*, got "pack_row"'):
+        mlafix.warmup([("pack_row", {})], "cpu")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_members_of_families_have_names(format: str) -> None:
+    assert library.kernel(f"merge_dense_states_{format}") is library.kernel(f"merge_dense_states_{format}")

@@ -1,0 +1,36 @@
+"""How f4e2m1 and the scales of block-scaled products lie in memory: two codes a byte, tiles of 128 x 4."""
+
+from __future__ import annotations
+
+import numpy as np
+
+MAGNITUDES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
+
+
+def codes_of(x: np.ndarray) -> np.ndarray:
+    """The nearest number's code, by its distance in f64; of two at one distance the even code. NaN is 6, and so is what is beyond."""
+    wide = x.astype(np.float64)
+    distance = np.abs(np.minimum(np.abs(np.nan_to_num(wide, nan=6.0, posinf=6.0, neginf=6.0)), 6.0)[..., None] - MAGNITUDES)
+    nearest = distance == distance.min(-1, keepdims=True)
+    order = np.array([0, 2, 4, 6, 1, 3, 5, 7])
+    codes = order[np.argmax(nearest[..., order], -1)]
+    return (codes | np.where(np.signbit(wide) & ~np.isnan(wide), 8, 0)).astype(np.uint8)
+
+
+def packed(codes: np.ndarray) -> np.ndarray:
+    """Two codes a byte, the first in its low half."""
+    return codes[..., ::2] | codes[..., 1::2] << 4
+
+
+def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
+    """Where an element lies: of cuBLAS's "block scaling factors layout", written by itself."""
+    tile = (row // 128) * (pitch // 4) + column // 4
+    return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
+
+
+def rows_of(memory: np.ndarray, columns: int) -> np.ndarray:
+    """The matrix `[m, columns]` that lies in tiles in `memory`, `[m, pitch]`."""
+    m, pitch = memory.shape
+    row, column = np.mgrid[:m, :columns]
+    bits = memory.reshape(-1).view(f"u{memory.itemsize}")[in_tiles(row, column, pitch)]
+    return bits.view(memory.dtype)
