@@ -17,8 +17,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "mlafix"))
-import _keys  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parent / "mlafix" / "_files"))
+import keys  # noqa: E402
 
 
 def expand(opt: str, targets: str) -> list[str]:
@@ -41,7 +41,7 @@ def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
         path = Path(kernels) / f"{kernel}.mlir"
         bound = dict(item.split("=", 1) for item in bindings.split(",") if item)
         for target in names:
-            name = _keys.unit_file_name(kernel, path.read_text(encoding="utf-8"), bound, target)
+            name = keys.unit_file_name(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
             # The name says nothing of the compiler, so a unit older than it is made anew.
             made = folder / name

@@ -60,7 +60,7 @@ void mlafix::python::throwCompileError(const std::vector<Diagnostic> &messages,
                                        std::string_view name) {
   Call call;
   nb::object make =
-      nb::module_::import_("mlafix._diagnostics").attr("compile_error");
+      nb::module_::import_("mlafix._reports.diagnostics").attr("compile_error");
   nb::object error = make(toList(messages), toText(source), toText(name));
   PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())),
                   error.ptr());

@@ -16,7 +16,7 @@
 
 namespace mlafix::python {
 
-/// Tuples of the fields of mlafix._diagnostics.Message, notes included.
+/// Tuples of the fields of mlafix._reports.diagnostics.Message, notes included.
 nanobind::list toList(const std::vector<Diagnostic> &messages);
 
 /// Throws the mlafix.CompileError that says what `messages` say; `source` is

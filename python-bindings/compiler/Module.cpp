@@ -166,7 +166,7 @@ NB_MODULE(_compiler, module) {
                      "target: str) -> list[tuple[str, str, str, int, int, int, "
                      "int, str, str]]"),
              "What the passes decided, and why: the fields of a "
-             "mlafix._diagnostics.Message each. Raises CompileError.");
+             "mlafix._reports.diagnostics.Message each. Raises CompileError.");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "",
              nb::sig("def signature(source: str | bytes, name: str, kernel: "
                      "str = '') -> str"),

@@ -4,12 +4,12 @@ Everything public is re-exported here; nothing is defined here.
 """
 
 from . import ops
-from ._debug import DebugReport, Fault, Printed
-from ._explanation import CallExplanation, CodeVersion
-from ._kernel import Kernel
+from ._debug.debug import DebugReport, Fault, Printed
+from ._files.warmup import Availability, CompileKey, available, compile_keys, warmup
+from ._launcher.kernel import Kernel
+from ._launcher.unit import UnitKernel
+from ._reports.explanation import CallExplanation, CodeVersion
 from ._runtime import PeerGroup, PeerTensors, Unit, __version__
-from ._unit import UnitKernel
-from ._warmup import Availability, CompileKey, available, compile_keys, warmup
 from .dsl import Base, DType, In, InOut, List, Out, Peers, inline, kernel
 from .errors import (
     ArgumentError,

@@ -12,8 +12,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, _check, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
-from ._warmup import default_device
+from . import Kernel, _env, _runtime, cache, explain, library, warmup
+from ._files import inventory, toolchain
+from ._files.warmup import default_device
+from ._reports import check as _check
 from .engines import flashinfer, hub, report
 from .errors import ArgumentError, Error, UnitError
 
@@ -89,7 +91,7 @@ def _compile(options: argparse.Namespace) -> int:
         raise ArgumentError("expected a file for the unit (-o FILE), got none")
     number = f"{len(choices)} specialisations" if len(choices) > 1 else options.emit
     print(f"compiling {kernel.name}: {number}{' for ' if targets else ''}{', '.join(targets)}", file=sys.stderr)
-    output = _toolchain.compiler().compile(
+    output = toolchain.compiler().compile(
         kernel.source,
         kernel.file,
         kernel=kernel.name,
@@ -157,7 +159,7 @@ def _dependencies(options: argparse.Namespace) -> str:
     compiler."""
     path = Path(options.kernel.rpartition(":")[0] if ".py:" in options.kernel else options.kernel).resolve()
     files = {Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
-    compiler = Path(_toolchain.compiler().__file__)
+    compiler = Path(toolchain.compiler().__file__)
     needed = {path, compiler, *compiler.parent.glob("libmlafix_compiler.so*")}
     needed |= {file for file in files if path.parent in file.parents and "site-packages" not in file.parts}
     names = [str(file).replace(" ", "\\ ") for file in (Path(options.output), *sorted(needed))]
@@ -165,7 +167,7 @@ def _dependencies(options: argparse.Namespace) -> str:
 
 
 def _info(_options: argparse.Namespace) -> int:
-    for name, value in _inventory.facts().items():
+    for name, value in inventory.facts().items():
         print(f"{name:9} {value}")
     return 0
 
@@ -211,7 +213,7 @@ def _warmup(options: argparse.Namespace) -> int:
 
 def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str | None) -> None:
     """Raises UnitError unless the next process finds what was compiled. Where nothing compiles, it was found on disk itself."""
-    if _env.strict() or _toolchain.compiler_file() is None:
+    if _env.strict() or toolchain.compiler_file() is None:
         return
     target = _runtime.device_target(device or default_device())
     lost = sum(not kernel.variants.is_kept(kernel.bindings(bindings), target) for kernel, bindings in requests)
@@ -223,13 +225,13 @@ def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str |
 
 def _cache(options: argparse.Namespace) -> int:
     if options.clear:
-        print(f"{_inventory.size_text(_inventory.clear_cache(only_old=options.clear == 'old'))} removed")
+        print(f"{inventory.size_text(inventory.clear_cache(only_old=options.clear == 'old'))} removed")
         return 0
     current = cache.compiler_cache()
-    for folder, files, size in _inventory.cached_folders():
+    for folder, files, size in inventory.cached_folders():
         note = "  of this compiler" if current and folder == current.path else ""
-        print(f"{_inventory.size_text(size):>12}  {files:5} files  {folder}{note}")
-    print(f"{_inventory.facts()['cache']}")
+        print(f"{inventory.size_text(size):>12}  {files:5} files  {folder}{note}")
+    print(f"{inventory.facts()['cache']}")
     return 0
 
 

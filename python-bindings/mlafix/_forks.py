@@ -1,7 +1,7 @@
 """Forks while other threads are at work. A forked child has one thread: a lock that another one held stays locked in it.
 
 So what threads share here is made without locks (`cached_property`), or a fork waits until it is whole (`forks_wait`), or
-the child makes the lock anew (cache.py, _disk.py).
+the child makes the lock anew (cache.py, _files/disk.py).
 """
 
 from __future__ import annotations

@@ -20,7 +20,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import _archive, _disk, _env, _keys, _manifest, _recording, _runtime, _toolchain
+from . import _env, _runtime
+from ._files import archive as _archive
+from ._files import disk, keys, toolchain
+from ._launcher import manifest, recording
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
@@ -103,9 +106,9 @@ class Variants:
             device_type: DLPack's: 1 for the CPU, 2 for CUDA.
             ordinal: the CUDA device's.
         """
-        if _recording.recorders and (recorder := _recording.recorder_of_thread()):
-            recorder(_recording.Needed(self, bindings))
-            raise _recording.Recorded
+        if recording.recorders and (recorder := recording.recorder_of_thread()):
+            recorder(recording.Needed(self, bindings))
+            raise recording.Recorded
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
@@ -161,7 +164,7 @@ class Variants:
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
         options = ["line-info"] if _env.line_info() else []
-        return _keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
+        return keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit in memory, or of a file that was compiled ahead or cached."""
@@ -178,7 +181,7 @@ class Variants:
         for folder in prebuilt_folders():
             path = folder / name
             with contextlib.suppress(OSError), open(path, "rb") as file:
-                data = _disk.unit_bytes(path, file)
+                data = disk.unit_bytes(path, file)
                 unit = None if data is None else self._unit(path, data, bindings, target)
                 if unit is not None:
                     return unit
@@ -187,7 +190,7 @@ class Variants:
     @property
     def identity(self) -> str:
         """What an archive calls the kernel; "" for one that is in none."""
-        return _keys.identity(self.kernel, self.source)
+        return keys.identity(self.kernel, self.source)
 
     def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit of an archive that runs such a call, though it was compiled for fewer names."""
@@ -206,7 +209,7 @@ class Variants:
                     return _memory.setdefault(key, unit)
         return None
 
-    def _cached(self, folder: _disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+    def _cached(self, folder: disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         if folder is None:
             return None
         name = self._file(bindings, target)
@@ -231,12 +234,12 @@ class Variants:
         return (
             kernel.name == self.kernel
             and target in kernel.targets
-            and all(_manifest.is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
+            and all(manifest.is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """The unit that the compiler makes, and keeps."""
-        if _env.strict() or _toolchain.compiler_file() is None:
+        if _env.strict() or toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
         folder = compiler_cache()
         with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
@@ -252,7 +255,7 @@ class Variants:
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         _log.info("compiling %s %s for %s", self.kernel, bindings, target)
-        data = _toolchain.compiler().compile(
+        data = toolchain.compiler().compile(
             self._compiled(),
             self.file,
             kernel=self.kernel,
@@ -273,7 +276,7 @@ class Variants:
                 return unit
         if (unit := self._archived(bindings, target)) is not None:
             return unit
-        reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else f"this installation has no compiler ({_toolchain.INSTALL})"
+        reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else f"this installation has no compiler ({toolchain.INSTALL})"
         cached = compiler_cache()
         fault = cached.fault() if cached else ""
         unused = f" (which is not used: {fault})" if fault else ""
@@ -292,12 +295,12 @@ class Variants:
         return "none"
 
 
-def compiler_cache() -> _disk.Folder | None:
+def compiler_cache() -> disk.Folder | None:
     """The folder on disk for what this compiler makes, or None if nothing is kept."""
     root = _env.cache_dir()
     if root is None:
         return None
-    return _disk.Folder(root / _keys.compiler_folder(*_toolchain.compiler_facts(), *_toolchain.assembler_facts()))
+    return disk.Folder(root / keys.compiler_folder(*toolchain.compiler_facts(), *toolchain.assembler_facts()))
 
 
 def prebuilt_folders() -> list[Path]:

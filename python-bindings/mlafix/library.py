@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _runtime, _toolchain, cache
+from . import _runtime, cache
+from ._files import toolchain
 from ._forks import cached_property, forks_wait, whole
-from ._kernel import Kernel
+from ._launcher.kernel import Kernel
 from .errors import ArgumentError
 
 _TEXTS = Path(__file__).parent / "mlir"
@@ -77,7 +78,7 @@ def signature(name: str) -> str:
         return made.read_text(encoding="utf-8")
     if name not in _files():
         return _python_kernel(name)._signature_text
-    text: str = _toolchain.compiler().signature(source(name), str(path(name)), kernel=name)
+    text: str = toolchain.compiler().signature(source(name), str(path(name)), kernel=name)
     return text
 
 

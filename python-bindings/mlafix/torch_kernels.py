@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
-from . import _torch
+from ._launcher import torch_state
 
 
 class Kernel(Protocol):
@@ -41,7 +41,7 @@ def register(kernel: Kernel) -> str:
     """
     name = f"{kernel.name}_{hashlib.sha256(kernel._identity.encode()).hexdigest()[:8]}"
     if name not in _registered:
-        _library.define(_torch.schema(name, kernel.signature["args"]), tags=(torch.Tag.pt2_compliant_tag,))
+        _library.define(torch_state.schema(name, kernel.signature["args"]), tags=(torch.Tag.pt2_compliant_tag,))
 
         def run(*args: Any) -> None:
             kernel._launch_plain(args)
@@ -52,6 +52,6 @@ def register(kernel: Kernel) -> str:
         for key in ("CPU", "CUDA"):
             _library.impl(name, run, key)
         torch.library.register_fake(f"mlafix_kernels::{name}", fake, lib=_library)
-        _library.impl(name, _torch.refuse_grad(getattr(operators, name).default), "Autograd")
+        _library.impl(name, torch_state.refuse_grad(getattr(operators, name).default), "Autograd")
         _registered.add(name)
     return name

@@ -232,7 +232,7 @@ void mlafix::python::bindBound(nb::module_ &module) {
       .def(
           "explain",
           [](const Bound &bound) {
-            return nb::module_::import_("mlafix._explanation")
+            return nb::module_::import_("mlafix._reports.explanation")
                 .attr("CallExplanation")
                 .attr("of")(bound.launchInfo());
           },

@@ -203,7 +203,7 @@ void bindContents(nb::class_<Unit> &unit) {
   unit.def(
           "__getitem__",
           [](nb::handle unit, nb::handle name) {
-            return nb::module_::import_("mlafix._unit")
+            return nb::module_::import_("mlafix._launcher.unit")
                 .attr("UnitKernel")(unit, name);
           },
           nb::call_guard<Call>(), nb::arg("name"),

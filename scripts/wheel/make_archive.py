@@ -1,4 +1,4 @@
-"""Compiles the kernels that a wheel carries, and packs them into an archive (mlafix/_archive.py).
+"""Compiles the kernels that a wheel carries, and packs them into an archive (mlafix/_files/archive.py).
 
     make_archive.py OUT UNITS TARGETS [--dims 64,128] [--dtypes bf16,f16] [--jobs N] [--kept DIR]
 
@@ -29,7 +29,8 @@ import alike
 import wheel_calls
 
 import mlafix
-from mlafix import _archive, _keys, _runtime, _toolchain, cache
+from mlafix import _runtime, cache
+from mlafix._files import archive, keys, toolchain
 
 _HEADER, _ALIGNMENT = 64, 64
 _FNV_BASIS, _FNV_PRIME, _U64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
@@ -52,7 +53,7 @@ class Wanted(NamedTuple):
 
     def compile(self, target: str) -> bytes:
         """The whole unit for one target, compiled here."""
-        unit: bytes = self.variants._compile(dict(self.bindings), target.removesuffix(_archive.AND_LATER))
+        unit: bytes = self.variants._compile(dict(self.bindings), target.removesuffix(archive.AND_LATER))
         return unit
 
 
@@ -81,14 +82,14 @@ _BASELINES = ("x86-64", "aarch64")
 def expand(targets: str) -> list[str]:
     """The names in `targets`, with groups of them replaced by what they stand for."""
     cpus = [name for name in _runtime.TARGETS if name.startswith("x86-64")]
-    gpus = [*_CUBINS, _PTX + _archive.AND_LATER]
+    gpus = [*_CUBINS, _PTX + archive.AND_LATER]
     groups = {"cpu": cpus, "gpus": gpus, "all": [*gpus, *cpus]}
     return [name for target in targets.split(",") for name in groups.get(target, [target])]
 
 
 def is_for(one: Wanted, target: str) -> bool:
     """True if the archive has the unit's code for a target."""
-    if target == _PTX + _archive.AND_LATER:
+    if target == _PTX + archive.AND_LATER:
         return True
     is_of_most = one.calls is wheel_calls.of_most_models
     if target.startswith("sm_"):
@@ -145,14 +146,14 @@ class Folders(NamedTuple):
 
 
 def file_name(one: Wanted, target: str) -> str:
-    return _keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), target.removesuffix(_archive.AND_LATER))
+    return keys.unit_file_name(one.variants.kernel, one.variants.identity, dict(one.bindings), target.removesuffix(archive.AND_LATER))
 
 
 def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
     """The lean unit for one target, and the seconds that it took; the whole one, which has PTX and machine code, is kept in the folder."""
-    unwanted = "cubin" if target.endswith(_archive.AND_LATER) else "ptx"
+    unwanted = "cubin" if target.endswith(archive.AND_LATER) else "ptx"
     path = folders.made / file_name(one, target)
-    compiler = _toolchain.compiler_file()
+    compiler = toolchain.compiler_file()
     assert compiler is not None
     if path.exists() and path.stat().st_mtime >= os.stat(compiler).st_mtime:
         return lean(path.read_bytes(), unwanted), 0.0
@@ -207,7 +208,7 @@ def _compiled_at(job: tuple[int, str, Folders]) -> tuple[bytes, float]:
 
 def block_milliseconds(target: str) -> float:
     """How long a first call may decompress (docs/Experiments.md, "Blocks of an archive"). The driver of a GPU takes longer for all else, and for PTX much longer."""
-    if target.endswith(_archive.AND_LATER):
+    if target.endswith(archive.AND_LATER):
         return 48.0
     return 6.0 if target.startswith("sm_") else 3.0 if target.startswith("x86-64-v") else 4.0
 
@@ -215,7 +216,7 @@ def block_milliseconds(target: str) -> float:
 def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None:
     folders.made.mkdir(parents=True, exist_ok=True)
     declarations = {one.variants.identity: declaration(one) for one in _units}
-    units: dict[str, list[list[_archive.Unit]]] = {}
+    units: dict[str, list[list[archive.Unit]]] = {}
     with ProcessPoolExecutor(jobs) as pool:
         if folders.kept:
             check_kept(folders.kept, targets, pool)
@@ -228,7 +229,7 @@ def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None
             units[target] = [[found[number] for number in block] for block in blocks]
             print(f"{target}: {len(made)} units, {sum(len(data) for data, _ in made) / 2**20:.1f} MiB, {sum(took for _, took in made):.0f} s of processors, "
                   f"{time.monotonic() - begin:.0f} s", flush=True)
-    _archive.write(out, declarations, units)
+    archive.write(out, declarations, units)
 
 
 def bound(unit: bytes) -> dict[str, str]:

@@ -80,7 +80,7 @@ def check_functions() -> None:
     """No call may compile: there is no compiler. 12 heads, which no unit was compiled for."""
     import wheel_calls
 
-    from mlafix import _archive
+    from mlafix._files import archive as _archive
 
     assert not importlib.util.find_spec("mlafix._compiler"), "expected no compiler to be installed"
     (archive,) = _archive.archives([PACKAGE / "units"])

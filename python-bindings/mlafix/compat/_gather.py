@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._arguments import check_integer, wrong
-from .._arrays import torch_dtype
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import torch_dtype
 from ..errors import ArgumentError
 from ..ops import Array
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arguments import renames
+from .._launcher.arguments import renames
 from ._views import as_f32, in_rows
-
 
 of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
 """The engines' names of the arguments."""

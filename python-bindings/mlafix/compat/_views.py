@@ -8,8 +8,8 @@ from typing import Any, Iterator
 
 import numpy
 
-from .._arguments import check_integer, renames, wrong
-from .._arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, viewed
+from .._launcher.arguments import check_integer, renames, wrong
+from .._launcher.arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, viewed
 
 
 def widened(offsets: Any) -> Any:

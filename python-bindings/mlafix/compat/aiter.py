@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import ops
-from .._arguments import check_integer, renames, wrong
-from .._arrays import empty, rows_of
+from .._launcher.arguments import check_integer, renames, wrong
+from .._launcher.arrays import empty, rows_of
 from ..ops import Array
 from ._views import counted, with_rows_joined
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
-from .._arrays import empty, rows_of, viewed
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import empty, rows_of, viewed
 from ..ops import Array
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, rows_of
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import check_dtype, empty, rows_of
 from .._runtime import NewTensor
 from ..ops import Array
 from ..ops.merge_many import try_split

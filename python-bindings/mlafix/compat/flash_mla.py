@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
-from .._arrays import rows_of
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import rows_of
 from ..ops import Array
 from ._views import joined, repeated
 

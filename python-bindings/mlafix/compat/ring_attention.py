@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, rows_of
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import fold_state
 

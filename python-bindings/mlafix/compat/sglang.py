@@ -7,13 +7,12 @@ import warnings
 from typing import Any
 
 from .. import ops
-from .._arguments import check_integer, renames, wrong
-from .._arrays import check_dtype, check_integers, empty, rows_of, viewed
+from .._launcher.arguments import check_integer, renames, wrong
+from .._launcher.arrays import check_dtype, check_integers, empty, rows_of, viewed
 from ..ops import Array
 from ..ops.drop_ins import lens_of_rank_between, localize_indices, pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
 from ._views import as_f32, in_rows, lses_of_ranks, of_segments, rows_of_rank, segments_reduced
-
 
 _of_states = renames(out=("v_merged", "v_a"), out_lse=("s_merged", "s_a"), prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, rows_of
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import check_dtype, empty, rows_of
 from ..ops import Array
 from ..ops.drop_ins import merge_stats_blocks
 

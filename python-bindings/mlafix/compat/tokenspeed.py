@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from .. import ops
-from .._arguments import renames, wrong
+from .._launcher.arguments import renames, wrong
 from ..ops import Array, Base
 
 LSE_LOG2 = 1.0

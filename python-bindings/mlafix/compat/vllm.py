@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import ops
-from .._arguments import check_integer, renames, wrong
-from .._arrays import PAYLOADS, check_dtype, check_integers, empty, is_torch, rows_of, spelling_of
+from .._launcher.arguments import check_integer, renames, wrong
+from .._launcher.arrays import PAYLOADS, check_dtype, check_integers, empty, is_torch, rows_of, spelling_of
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops.drop_ins import blank_rows, mask_rows_without_keys, merge_into_rows, requests_of_tokens, weight_of_rank

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from .. import library
-from .._kernel import Kernel
+from .._launcher.kernel import Kernel
 from ._cut import Cut
 from .blocks import Blocks, block_size, blocks_in
 from .ranks import Ranks

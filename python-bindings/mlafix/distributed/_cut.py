@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from .._arguments import wrong
+from .._launcher.arguments import wrong
 
 CutName = Literal["heads", "tokens", "none"]
 

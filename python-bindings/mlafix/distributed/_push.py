@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .. import library
-from .._kernel import Kernel
-from ..kernels.push import OF_MANY, OF_TWO
+from .._launcher.kernel import Kernel
 from .._runtime import PeerGroup, PeerTensors
+from ..kernels.push import OF_MANY, OF_TWO
 from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
 from ._cut import Cut
 from .blocks import block_size, blocks_in

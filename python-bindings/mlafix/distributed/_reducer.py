@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn, cast
 
 import torch
 
-from .._arguments import renames, wrong
+from .._launcher.arguments import renames, wrong
 from ..errors import ArgumentError
 from ..ops import Base, Fp8
 from ._backends import Backend, Call, ExchangeBackend

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import torch
 
 from .. import library
-from .._kernel import Kernel
+from .._launcher.kernel import Kernel
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
 from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack

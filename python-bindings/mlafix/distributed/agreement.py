@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .._arguments import wrong
+from .._launcher.arguments import wrong
 from ..errors import ArgumentError
 from .ranks import Ranks
 

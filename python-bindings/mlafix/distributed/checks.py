@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .._arguments import wrong
-from .._arrays import dtype_name, torch_dtype
+from .._launcher.arguments import wrong
+from .._launcher.arrays import dtype_name, torch_dtype
 from ..errors import ArgumentError
 
 

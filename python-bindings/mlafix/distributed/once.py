@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .._arguments import wrong
+from .._launcher.arguments import wrong
 from ..errors import ArgumentError
 from ._backends import Call, exchange, verify
 from ._cut import Cut, CutName

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
-from .._arguments import wrong
+from .._launcher.arguments import wrong
 from ..errors import ArgumentError, RankError
 
 

@@ -7,12 +7,11 @@ import types
 from collections.abc import Callable, Collection
 from typing import Any, overload
 
-from .._kernel import Kernel
-from .._launcher import LAUNCH_WORDS
+from .._launcher.kernel import Kernel
+from .._launcher.launcher import LAUNCH_WORDS
 from ..errors import ArgumentError
 from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
-
 
 Function = Callable[..., Any]  # what type checkers take a function for
 

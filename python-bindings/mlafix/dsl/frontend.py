@@ -8,8 +8,8 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _diagnostics
-from .._toolchain import compiler
+from .._files.toolchain import compiler
+from .._reports import diagnostics
 from ..errors import CompileError
 from . import annotations, built_ins
 from .context import Context
@@ -298,4 +298,4 @@ def build(function: types.FunctionType, options: Options = Options()) -> str:
     except (UnicodeError, OverflowError) as error:
         message = f"expected names and numbers that a kernel can hold, got {error}"
         node = frontend.source.node
-        raise _diagnostics.compile_error([("error", message, *frontend.source.place(node))]) from error
+        raise diagnostics.compile_error([("error", message, *frontend.source.place(node))]) from error

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
-from .._launcher import Launcher
+from .._launcher.launcher import Launcher
 from . import built_ins, functions, types
 from .values import Dyn, Element, Tensor
 

@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from .._diagnostics import compile_error
+from .._reports.diagnostics import compile_error
 from .digest import describe, describe_text, digest, is_inline_function, is_word, names_of
 from .options import Options
 from .source import Source

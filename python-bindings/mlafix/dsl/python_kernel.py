@@ -14,16 +14,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import _archive, _env, _keys, _manifest, _runtime, _toolchain, cache
+from .. import _env, _runtime, cache
+from .._files import archive as _archive
+from .._files import keys, toolchain
 from .._forks import cached_property, whole
-from .._kernel import Kernel, TextlessVariants
+from .._launcher import manifest
+from .._launcher.kernel import Kernel, TextlessVariants
 from ..errors import UnitError
 from .digest import chosen_names, digest_of_library, is_same_text
 from .options import Options
 from .outside import Outside
 from .pickled import by_name, is_reachable
 from .source import keep_text, reading
-
 
 _LIBRARY = "mlafix.kernels."
 
@@ -122,9 +124,9 @@ class PythonKernel(Kernel):
         kept = folder.read_record(name) if folder else None
         if kept is not None:
             return kept
-        if _toolchain.compiler_file() is None:
+        if toolchain.compiler_file() is None:
             raise UnitError(f'kernel "{self.name}": {self.variants.nothing_ahead()}')
-        text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
+        text: str = toolchain.compiler().signature(self.source, self.file, self.name)
         if folder:
             folder.write_record(name, text)
         return text
@@ -143,28 +145,28 @@ class PythonVariants(TextlessVariants):
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> Any:
         names = self._python.signature["names"]
-        fitting = [k for k in unit.kernels if k.name == self.kernel and _manifest.fits(k.bindings, bindings, names)]
+        fitting = [k for k in unit.kernels if k.name == self.kernel and manifest.fits(k.bindings, bindings, names)]
         # A unit may have several specialisations that run the call: the one that was compiled for most of it.
         return max(fitting, key=lambda kernel: len(kernel.bindings), default=unit)
 
     @property
     def identity(self) -> str:
-        return _keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
+        return keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
 
     def declaration(self) -> dict[str, Any] | None:
         """How the kernel is declared, as an archive says."""
         found = (archive.declaration(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
         return next((declaration for declaration in found if declaration), None)
 
-    def entries(self) -> list[tuple[Path, _manifest.Entry]]:
+    def entries(self) -> list[tuple[Path, manifest.Entry]]:
         """The kernels of units compiled ahead of this function, and their files."""
         namesakes = self._namesakes()
         digest = self._python.digest if namesakes else ""
         return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
-    def _namesakes(self) -> list[tuple[Path, _manifest.Entry]]:
+    def _namesakes(self) -> list[tuple[Path, manifest.Entry]]:
         """Kernels of this name in units compiled ahead."""
-        return [(path, entry) for path in self._files_ahead() for entry in _manifest.entries_of(path) if entry.name == self.kernel]
+        return [(path, entry) for path in self._files_ahead() for entry in manifest.entries_of(path) if entry.name == self.kernel]
 
     def _files_ahead(self) -> list[Path]:
         """Unit files in the folders of units compiled ahead; beside the Python file those called as it or as the kernel."""
@@ -187,7 +189,7 @@ class PythonVariants(TextlessVariants):
     def nothing_ahead(self) -> str:
         """The error for a kernel that was not compiled ahead, in an installation without compiler."""
         places = " or ".join(self._places())
-        reason = f"this installation has no compiler ({_toolchain.INSTALL})"
+        reason = f"this installation has no compiler ({toolchain.INSTALL})"
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
@@ -218,12 +220,12 @@ class PythonVariants(TextlessVariants):
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
         if _env.line_info():  # then the lines count, too
             return super()._file(bindings, target)
-        return _keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
+        return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 
     def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         names = self._python.signature["names"]
         for path, entry in self.entries():
-            if target in entry.targets and _manifest.fits(entry.bindings, bindings, names):
+            if target in entry.targets and manifest.fits(entry.bindings, bindings, names):
                 try:
                     unit = self._unit(path, path.read_bytes(), bindings, target)
                 except OSError:
@@ -235,7 +237,7 @@ class PythonVariants(TextlessVariants):
 
 def _names_in(path: Path) -> list[str]:
     """The kernels of a unit file, each once."""
-    return list(dict.fromkeys(entry.name for entry in _manifest.entries_of(path)))
+    return list(dict.fromkeys(entry.name for entry in manifest.entries_of(path)))
 
 
 def _held(path: Path) -> str:

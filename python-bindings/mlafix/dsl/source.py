@@ -15,9 +15,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
-from .. import _diagnostics, _runtime
+from .. import _runtime
+from .._files.toolchain import compiler
 from .._forks import cached_property
-from .._toolchain import compiler
+from .._reports import diagnostics
 from ..errors import CompileError
 from . import scope
 from .values import field_names, is_record
@@ -57,7 +58,7 @@ def keep_text(function: types.FunctionType) -> None:
         return
     file = function.__code__.co_filename
     linecache.checkcache(file)
-    _texts[function] = _diagnostics.texts[file] = linecache.getlines(file, function.__globals__)
+    _texts[function] = diagnostics.texts[file] = linecache.getlines(file, function.__globals__)
 
 
 def _lines(function: types.FunctionType) -> list[str]:
@@ -221,7 +222,7 @@ class Source:
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
         """Raise the error that underlines a node."""
-        raise _diagnostics.compile_error([("error", message, *self.place(node))])
+        raise diagnostics.compile_error([("error", message, *self.place(node))])
 
     def cell(self, name: str) -> types.CellType | None:
         """The variable of an enclosing function that a name of this one is; None for any other name."""

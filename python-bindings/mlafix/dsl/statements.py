@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _diagnostics
+from .._reports import diagnostics
 from ..errors import CompileError
 from . import built_ins, hints, scope
 from .calls import Calls
@@ -340,5 +340,5 @@ class Statements:
             if self.ctx.depth >= _MAX_NOTES:
                 raise
             place = self.ctx.source.place(node)
-            note = _diagnostics.render(_diagnostics.Message("note", f"'{function.name}' is called here", *place))
+            note = diagnostics.render(diagnostics.Message("note", f"'{function.name}' is called here", *place))
             raise CompileError(f"{error.message}\n{note}", error.file, error.line, error.column) from None

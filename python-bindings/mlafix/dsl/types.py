@@ -7,7 +7,7 @@ import numbers
 import re
 from typing import Any
 
-from .._frames import without_frames
+from .._launcher.frames import without_frames
 from ..errors import ArgumentError
 
 # The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);

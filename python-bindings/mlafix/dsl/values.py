@@ -9,7 +9,7 @@ import dataclasses
 import numbers
 from typing import Any
 
-from .._launcher import Launcher
+from .._launcher.launcher import Launcher
 from .types import FLOATS, TensorType
 
 # Integers of more are not written out in messages; Python itself refuses to beyond 4300 digits.

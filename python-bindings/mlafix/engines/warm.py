@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-
-
-from .. import _env, _warmup
+from .. import _env
+from .._files import warmup
 from ..compat import sglang, vllm
 from ..errors import Error
 from .switch import Log
@@ -46,8 +45,8 @@ def warm(wanted: Iterable[Request], device: str, log: Log) -> None:
     _env.forbid_compiling(False)
     for request in wanted:
         try:
-            keys = _warmup.compile_keys([request])
-            _warmup.warmup(keys, device, progress=False)
+            keys = warmup.compile_keys([request])
+            warmup.warmup(keys, device, progress=False)
             ready += len(keys)
         except Error as error:
             log.logger.warning("mlafix: not ready: %s", error)

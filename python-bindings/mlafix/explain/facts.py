@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .. import _env, _toolchain
-from .._kernel import Kernel
-from .._remarks import Remark, parse
+from .. import _env
+from .._files import toolchain
+from .._launcher.kernel import Kernel
+from .._reports.remarks import Remark, parse
 from ..errors import ArgumentError, CompileError, UnitError
 from .lines import Line, located_file, mlir_lines, ptx_lines, source_lines
 
@@ -54,7 +55,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     Raises:
         CompileError: the kernel does not compile so.
     """
-    compiler = _toolchain.compiler()
+    compiler = toolchain.compiler()
 
     def emit(what: str, targets: Sequence[str] = (), **options: Any) -> Any:
         bound = kernel.bindings(bindings)
@@ -149,7 +150,7 @@ def _of_manifest(data: bytes, name: str, bindings: Mapping[str, str], target: st
             text = data[image["offset"] : image["offset"] + image["size"]].rstrip(b"\0").decode()
             facts.stages["PTX"] = ptx_lines(text, "")
     try:
-        facts.chip = _toolchain.compiler().chip(target)
+        facts.chip = toolchain.compiler().chip(target)
     except CompileError:
         facts.notes.append("No compiler is installed here: the target's multiprocessors and bandwidth are unknown.")
     return facts

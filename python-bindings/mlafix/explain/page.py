@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .._remarks import Remark
+from .._reports.remarks import Remark
 from .facts import Facts
 from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, check_names, coalescing, find_accesses, pack_of, plan_grid
 from .lines import Line, around

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from .._kernel import Kernel
+from .._launcher.kernel import Kernel
 from .scaling import FORMATS, Family
 
 MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")

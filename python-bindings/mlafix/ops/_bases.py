@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Dict, NamedTuple
 
-from .._arguments import wrong
+from .._launcher.arguments import wrong
 
 _BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2", "basee": "e", "base2": "2"}
 _LAYOUTS = {"hn": "hn", "nh": "nh", "HN": "hn", "NH": "nh"}

@@ -14,10 +14,11 @@ from typing import Any, Callable, cast
 
 import numpy
 
-from .. import _fake, library
-from .._arguments import Names, in_callers_words, wrong
+from .. import library
 from .._forks import whole
-from .._recording import UnlaunchedCall, record, recorder_of_thread, recorders
+from .._launcher import fake
+from .._launcher.arguments import Names, in_callers_words, wrong
+from .._launcher.recording import UnlaunchedCall, record, recorder_of_thread, recorders
 from ..errors import ArgumentError, Error
 from ._families import KernelDispatchers, Key, TryLaunch, checked
 from ._operators import FAKE, OPERATORS, Operator
@@ -65,12 +66,12 @@ def _is_other_for_torch(probe: Any) -> bool:
         return len(probe) > 0 and not isinstance(probe[0], (list, tuple)) and is_for_torch(probe[0])
     if not hasattr(type(probe), "__torch_function__"):
         return False
-    whole("mlafix._torch")
-    from .. import _torch
+    whole("mlafix._launcher.torch_state")
+    from .._launcher import torch_state
 
     if _tensor is None:
         register_torch_operators()
-    return _torch.must_see(probe)
+    return torch_state.must_see(probe)
 
 
 def register_torch_operators() -> None:
@@ -80,14 +81,14 @@ def register_torch_operators() -> None:
     later calls this function before it loads the program. It imports torch, and may be called again.
     """
     global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing, _transforming
-    whole("mlafix._torch")
+    whole("mlafix._launcher.torch_state")
     whole("mlafix.ops._torch_ops")
-    from .. import _torch
+    from .._launcher import torch_state
     from . import _torch_ops  # noqa: F401 (registers)
 
-    _compiling, _tracing, _transforming = _torch.compiling, _torch.tracing, _torch.transforming
-    _dispatch_modes, _function_modes = _torch.dispatch_modes, _torch.function_modes
-    _dynamo_traces = _torch.dynamo_traces
+    _compiling, _tracing, _transforming = torch_state.compiling, torch_state.tracing, torch_state.transforming
+    _dispatch_modes, _function_modes = torch_state.dispatch_modes, torch_state.function_modes
+    _dynamo_traces = torch_state.dynamo_traces
     _tensor = sys.modules["torch"].Tensor
 
 
@@ -102,7 +103,7 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
     if stream is FAKE:
         _check(family, key, arguments)
         if recorders and recorder_of_thread():
-            with _fake.addressed(arguments) as addressed:
+            with fake.addressed(arguments) as addressed:
                 if addressed:
                     record(family.made(key), addressed)
         return
@@ -121,7 +122,7 @@ def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stre
 
 
 def _check(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...]) -> None:
-    bound = _fake.check(family.kernel, family.arguments, arguments, views=family.views(checked(key)[0]))
+    bound = fake.check(family.kernel, family.arguments, arguments, views=family.views(checked(key)[0]))
     library.check_dtypes(family.kernel, bound, family.stored)
 
 

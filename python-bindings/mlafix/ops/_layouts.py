@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Tuple, Union
 
 import numpy
 
-from .._arguments import wrong
-from .._arrays import is_torch
+from .._launcher.arguments import wrong
+from .._launcher.arrays import is_torch
 
 TILE_COLUMNS = 4
 _TILE_ROWS = {None: 0, "128x4": 128, "8x4": 8}

@@ -9,8 +9,8 @@ import dataclasses
 import inspect
 from typing import Any, Callable
 
-from .._arguments import check_flag, check_integer, check_number, wrong
-from .._arrays import dtype_name, is_torch
+from .._launcher.arguments import check_flag, check_integer, check_number, wrong
+from .._launcher.arrays import dtype_name, is_torch
 from ..errors import ArgumentError
 from ._bases import base_of, layout_of
 from .formats import check_format

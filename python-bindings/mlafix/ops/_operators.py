@@ -15,11 +15,10 @@ import inspect
 import itertools
 from typing import Any, Callable, NamedTuple
 
-from .._arguments import wrong
-from .._arrays import dtype_name, is_torch
+from .._launcher.arguments import wrong
+from .._launcher.arrays import dtype_name, is_torch
 from .formats import FORMATS, check_format
 from .rope import Rope, check_rope
-
 
 WRITTEN = "Tensor(!)"
 """The type of a tensor that every call with it writes to."""

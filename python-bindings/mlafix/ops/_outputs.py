@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._arguments import wrong
-from .._arrays import check_dtype, dtype_name, empty, empty_lse, empty_rows, lse_as, rows_of
 from .._forks import whole
+from .._launcher.arguments import wrong
+from .._launcher.arrays import check_dtype, dtype_name, empty, empty_lse, empty_rows, lse_as, rows_of
 from ._bases import Bases
 from .formats import Fp8, OutFormat, check_format
 

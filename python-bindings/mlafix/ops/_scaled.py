@@ -6,9 +6,9 @@ import functools
 import importlib
 from typing import Any
 
-from .._arguments import renames, wrong
-from .._arrays import is_torch
-from .._explanation import CallExplanation
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import is_torch
+from .._reports.explanation import CallExplanation
 from ..dsl import bf16, f16, f32
 from ..kernels.scaling import Scaling
 from ._bases import Bases

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .._torch import refuse_grad
+from .._launcher.torch_state import refuse_grad
 from ._operators import FAKE, OPERATORS, Operator
 
 _library = torch.library.Library("mlafix", "DEF")  # the operators live as long as this object does

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
 
-from .._explanation import CallExplanation
+from .._reports.explanation import CallExplanation
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,8 +15,8 @@ from typing import Any
 import numpy
 
 from .. import library
-from .._arguments import check_integer, wrong
-from .._arrays import as_signed, check_dtype, check_integers, count_or_tensor, lse_as, offsets_as_i32, rows_of
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import as_signed, check_dtype, check_integers, count_or_tensor, lse_as, offsets_as_i32, rows_of
 from ._bases import layout_of
 from ._families import KernelDispatchers
 from ._launch import launch, launch_kernel, operation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import library
-from .._arguments import wrong
-from .._arrays import rows_of
+from .._launcher.arguments import wrong
+from .._launcher.arrays import rows_of
 from ._families import FAMILIES, PLAIN
 from ._launch import launch, launch_kernel, operation
 from ._types import Array, Base, Index, Stream

@@ -22,8 +22,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, Literal, NamedTuple, Tuple
 
-from .._arguments import wrong
-from .._arrays import dtype_name, empty, one_element
+from .._launcher.arguments import wrong
+from .._launcher.arrays import dtype_name, empty, one_element
 from ..errors import ArgumentError
 from . import _layouts
 from ._layouts import Padding, Rows

@@ -46,9 +46,9 @@ import functools
 from typing import Any
 
 from .. import library
-from .._arguments import renames, wrong
-from .._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
-from .._kernel import Kernel
+from .._launcher.arguments import renames, wrong
+from .._launcher.arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
+from .._launcher.kernel import Kernel
 from .._runtime import NewTensor, SizeOf
 from ._bases import Bases, base_of, bases_of, layout_of, spelled_key
 from ._families import PLAIN, KernelDispatchers

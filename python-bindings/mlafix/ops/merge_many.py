@@ -23,9 +23,9 @@ from __future__ import annotations
 import functools
 from typing import Any, Sequence
 
-from .. import _toolchain
-from .._arguments import check_integer, wrong
-from .._arrays import check_dtype, check_integers, dtype_name, is_symbol, rows_of
+from .._files import toolchain
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import check_dtype, check_integers, dtype_name, is_symbol, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._bases import TO_LOG2, Bases, bases_of, layout_of, spelled_key
@@ -43,7 +43,7 @@ MAX_LIST = 8
 
 # A count up to this is compiled into the kernel, whose loop over the states then unrolls. Where nothing compiles, the kernels
 # that were compiled ahead for any count run.
-_BOUND_COUNT = 8 if _toolchain.compiler_file() else 0
+_BOUND_COUNT = 8 if toolchain.compiler_file() else 0
 
 _DENSE = KernelDispatchers("merge_states")
 _RAGGED = KernelDispatchers("merge_states_ragged")

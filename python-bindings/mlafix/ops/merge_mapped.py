@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 
-from .._arguments import wrong
-from .._arrays import rows_of
+from .._launcher.arguments import wrong
+from .._launcher.arrays import rows_of
 from ._bases import TO_LOG2, bases_of, layout_of
 from ._families import KernelDispatchers, Key
 from ._launch import launch, operation

@@ -14,8 +14,8 @@ import math
 from typing import Any
 
 from .. import library
-from .._arguments import check_integer, wrong
-from .._arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of, spelling_of
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of, spelling_of
 from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, launch, launch_kernel, operation
 from ._types import Array, Stream

@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, NamedTuple, Tuple
 
-from .._arguments import check_integer, wrong
-from .._arrays import check_dtype, check_integers, viewed
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import check_dtype, check_integers, viewed
 from ..errors import ArgumentError
 from ._types import Array
 

@@ -15,8 +15,8 @@ import functools
 from typing import Any
 
 from .. import library
-from .._arguments import wrong
-from .._arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
+from .._launcher.arguments import wrong
+from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
 from ._bases import Bases
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, launch_kernel, operation

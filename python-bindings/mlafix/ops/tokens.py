@@ -21,11 +21,12 @@ from typing import Any, Sequence
 
 import numpy
 
-from .. import _env, _toolchain, library
-from .._arguments import check_integer, wrong
-from .._arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
-from .._fake import holds
-from .._recording import Needed, Recorder, recorder_of_thread, recorders, recording
+from .. import _env, library
+from .._files import toolchain
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
+from .._launcher.fake import holds
+from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import ArgumentError, UnitError
 from ._launch import launch_kernel, operation
 from ._operators import FAKE
@@ -297,7 +298,7 @@ def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
 
 
 def _nothing_compiles() -> bool:
-    return _env.strict() or _toolchain.compiler_file() is None
+    return _env.strict() or toolchain.compiler_file() is None
 
 
 def _in_chunks(size: int, **arrays: Any) -> list[Any]:

@@ -12,17 +12,17 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-
 import contract  # noqa: E402
 import mlafix  # noqa: E402
 from calls import CALLS, FUNCTION_OF, FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
-from mlafix import _torch, ops  # noqa: E402
+from mlafix import ops
+from mlafix._launcher.launcher import torch_state  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
 from mlafix.ops.formats import FORMATS  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 from watching import seen_by_torch  # noqa: E402
 
 N, H, D = 6, 4, 64
@@ -255,7 +255,7 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     with fake_mode:
         assert ops.merge_states(torch.empty(5, 3, H, D), torch.empty(5, 3, H))[0].shape == (5, H, D)
     with torch.device("cpu"):  # A default device is no reason for a detour; the result is the same anyway.
-        assert torch.equal(ops.softmax(x), want) and not _torch.intercepted()
+        assert torch.equal(ops.softmax(x), want) and not torch_state.intercepted()
 
 
 def test_parameters_and_gradients(where: str) -> None:

@@ -93,7 +93,7 @@ def search(data: bytes) -> list[Found]:
 
 def _contents(path: Path) -> Iterator[bytes]:
     """A file's bytes; of an archive, its blocks of code for GPUs."""
-    from mlafix import _archive
+    from mlafix._files import archive as _archive
 
     if path.suffix != _archive.SUFFIX:
         yield path.read_bytes()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from compiling import CountingCompiler
-
-from mlafix import _toolchain, cache
+from mlafix import cache
+from mlafix._files import toolchain
 
 
 @pytest.fixture(autouse=True)
@@ -17,9 +17,9 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
     monkeypatch.delenv("MLAFIX_STRICT", raising=False)
-    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
-    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
-    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
+    monkeypatch.setattr(toolchain, "compiler", lambda: counting)
+    monkeypatch.setattr(toolchain, "compiler_file", lambda: "there is one")
+    monkeypatch.setattr(toolchain, "compiler_facts", lambda: ("version 1",))
     cache.clear_memory()
     yield counting
     cache.clear_memory()

@@ -34,11 +34,12 @@ class CountingCompiler:
 
 def main(log: str, kernel: str) -> None:
     """One process among several that want the same variant."""
-    from mlafix import _toolchain, cache
+    from mlafix import cache
+    from mlafix._files import toolchain
 
-    _toolchain.compiler = lambda: CountingCompiler(Path(log), delay=0.3)  # type: ignore[assignment]
-    _toolchain.compiler_file = lambda: "there is one"  # type: ignore[assignment]
-    _toolchain.compiler_facts = lambda: ("version 1",)  # type: ignore[assignment]
+    toolchain.compiler = lambda: CountingCompiler(Path(log), delay=0.3)  # type: ignore[assignment]
+    toolchain.compiler_file = lambda: "there is one"  # type: ignore[assignment]
+    toolchain.compiler_facts = lambda: ("version 1",)  # type: ignore[assignment]
     unit = cache.Variants("merge_attn_states", Path(kernel).read_text()).load({"H": 2, "D": 8, "T": "f32"}, "x86-64-v3")
     assert unit.kernels[0].name == "merge_attn_states"
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import mlafix
 import numpy as np
 import pytest
-
-import mlafix
-from mlafix import _archive, cache, ops
+from mlafix import cache, ops
+from mlafix._files import archive as _archive
 from mlafix.dsl.digest import digest as dsl_digest
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -71,9 +71,9 @@ def _run(calls: list[tuple[Any, dict[str, Any]]]) -> list[list[np.ndarray]]:
 _ARCHIVED = """
 import pickle, sys
 import test_archive, wheel_calls
-from mlafix import _toolchain
-_toolchain.compiler_file = lambda: None
-_toolchain.compiler = lambda: sys.exit("expected no call to ask for the compiler")
+from mlafix._files import toolchain
+toolchain.compiler_file = lambda: None
+toolchain.compiler = lambda: sys.exit("expected no call to ask for the compiler")
 wheel_calls.H = int(sys.argv[1])
 calls = wheel_calls.calls([test_archive.DIM], [test_archive.DTYPE])
 sys.stdout.buffer.write(pickle.dumps(test_archive._run(calls)))

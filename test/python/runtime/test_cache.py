@@ -10,17 +10,17 @@ import threading
 import warnings
 from pathlib import Path
 
+import mlafix
 import numpy as np
 import pytest
 from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
 from conftest import KERNELS
 
-import mlafix
-
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _disk, _keys, _runtime, _toolchain, cache, library  # noqa: E402
+from mlafix import _runtime, cache, library
+from mlafix._files import disk, keys, toolchain  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -71,7 +71,7 @@ def test_another_compiler_starts_afresh(
     merge().load(BINDINGS, TARGET)
     cache.clear_memory()
     if change == "compiler":
-        monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 2",))
+        monkeypatch.setattr(toolchain, "compiler_facts", lambda: ("version 2",))
     else:
         monkeypatch.setenv("MLAFIX_PTXAS", "/opt/other/ptxas")
     merge().load(BINDINGS, TARGET)
@@ -137,16 +137,16 @@ def test_a_full_disk_costs_only_time(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if refused == "open":  # the lock's file, too
-        monkeypatch.setattr(_disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
+        monkeypatch.setattr(disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
     elif refused == "mkdir":
         monkeypatch.setattr(os, "mkdir", is_full)
     elif refused == "write":
         monkeypatch.setattr(os, "replace", is_full)
     else:
         (tmp_path / "cache").mkdir(mode=0o700)
-        open_file = _disk._open_file
+        open_file = disk._open_file
         monkeypatch.setattr(
-            _disk, "_open_file", lambda name, flags, folder: os.open("/dev/full", os.O_WRONLY) if flags & os.O_EXCL else open_file(name, flags, folder)
+            disk, "_open_file", lambda name, flags, folder: os.open("/dev/full", os.O_WRONLY) if flags & os.O_EXCL else open_file(name, flags, folder)
         )
     with pytest.warns(mlafix.CacheWarning, match="compiled kernels are not kept: No space left on device") as given:
         for heads in ("2", "4"):
@@ -205,7 +205,7 @@ def test_without_a_compiler_only_what_is_there_already(
     shipped.mkdir()
     path.rename(shipped / path.name)
     cache.clear_memory()
-    monkeypatch.setattr(_toolchain, "compiler_file", lambda: None)
+    monkeypatch.setattr(toolchain, "compiler_file", lambda: None)
     with pytest.raises(mlafix.UnitError, match="this installation has no compiler"):
         merge().load(BINDINGS, TARGET)
     monkeypatch.setenv("MLAFIX_PREBUILT", f"{tmp_path / 'absent'}{os.pathsep}{shipped}")
@@ -219,9 +219,9 @@ def test_prebuilt_code_for_an_older_chip_of_the_kind(
     data = compiler.compile(
         SOURCE, "", kernel="merge_attn_states", specializations=[BINDINGS], targets=["x86-64"], emit="unit"
     )
-    (tmp_path / _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
+    (tmp_path / keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
     monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
-    monkeypatch.setattr(_toolchain, "compiler_file", lambda: None)
+    monkeypatch.setattr(toolchain, "compiler_file", lambda: None)
     assert merge().load(BINDINGS, "x86-64-v3").kernels[0].targets == ["x86-64"]
 
 

@@ -15,16 +15,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import mlafix
 import pytest
 from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
 from conftest import KERNELS
 
-import mlafix
-
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _disk, _keys, _runtime, _toolchain, cache  # noqa: E402
+from mlafix import _runtime, cache
+from mlafix._files import disk, keys, toolchain  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -48,13 +48,13 @@ def folder() -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_of_a_kernel_is_a_path(name: str) -> None:
-    file = _keys.unit_file_name(name, SOURCE, BINDINGS, TARGET)
+    file = keys.unit_file_name(name, SOURCE, BINDINGS, TARGET)
     assert os.path.basename(file) == file and not file.startswith(".") and len(os.fsencode(file)) < 128
-    assert file != _keys.unit_file_name(name + "y", SOURCE, BINDINGS, TARGET)
+    assert file != keys.unit_file_name(name + "y", SOURCE, BINDINGS, TARGET)
 
 
 def test_plain_names_are_shown() -> None:
-    assert _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET).startswith("merge_attn_states.")
+    assert keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET).startswith("merge_attn_states.")
 
 
 @pytest.mark.parametrize("name", ["../../x", "a/b c"])
@@ -296,16 +296,16 @@ def test_a_file_too_large_for_a_unit_is_not_read(
         monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
         path.rename(tmp_path / path.name)
     large = (tmp_path if ahead else folder()) / path.name
-    size = _disk.MOST_BYTES * 3
+    size = disk.MOST_BYTES * 3
     os.truncate(large, size)
     tracemalloc.start()
     try:
         assert merge().load(BINDINGS, TARGET).kernels
-        assert tracemalloc.get_traced_memory()[1] < _disk.MOST_BYTES // 8
+        assert tracemalloc.get_traced_memory()[1] < disk.MOST_BYTES // 8
     finally:
         tracemalloc.stop()
     assert compiler.count == 2 and path.read_bytes() == right
-    assert f"{large}: not used: expected at most {_disk.MOST_BYTES} bytes, got {size}" in caplog.text
+    assert f"{large}: not used: expected at most {disk.MOST_BYTES} bytes, got {size}" in caplog.text
 
 
 # -- What a file holds ------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_a_prebuilt_unit_of_something_else_is_passed_over(
 ) -> None:
     data = compiler.compile(SOURCE, "", kernel="merge_attn_states", specializations=[{**BINDINGS, "H": "4"}], targets=[TARGET])
     (tmp_path / "prebuilt").mkdir()
-    (tmp_path / "prebuilt" / _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET)).write_bytes(data)
+    (tmp_path / "prebuilt" / keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET)).write_bytes(data)
     monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path / "prebuilt"))
     assert merge().load(BINDINGS, TARGET).kernels[0].bindings["H"] == "2"
     assert compiler.count == 2

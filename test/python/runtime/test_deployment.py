@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import mlafix
 import numpy as np
 import pytest
-
-import mlafix
-from mlafix import UnitKernel, _disk
+from mlafix import UnitKernel
+from mlafix._files import disk
 from mlafix.dsl import Base, DType, In, Out, f32, grid, identity, index, load_state, merge, store_state
 from mlafix.dsl.python_kernel import PythonKernel
 
@@ -283,7 +283,7 @@ def test_a_record_of_another_kernel_is_not_used(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     signature = PythonKernel(merge_pieces.function).signature
     (record,) = (tmp_path / "cache").rglob("*.json")
-    other = _disk.Folder(record.parent)
+    other = disk.Folder(record.parent)
     other.write_record("another.json", '{"args": []}')
     os.replace(record.with_name("another.json"), record)
     assert PythonKernel(merge_pieces.function).signature == signature

@@ -37,15 +37,15 @@ LOOPS = {
     "a bound call": "bound = library.kernel('softmax').bind(np.empty_like(x), x, 1.0)\ndef work(): bound()",
     "Python code that a call runs": "out = np.empty_like(x)\ndef work(): ops.softmax(Producer(x), out=out)",
     "a compilation": """
-from mlafix import _toolchain
+from mlafix._files import toolchain
 kernel = library.kernel('rmsnorm')
 def work():
-    _toolchain.compiler().compile(kernel.source, 'kernel', specializations=[{'D': '64', 'T': 'f32'}], targets=['cpu'])
+    toolchain.compiler().compile(kernel.source, 'kernel', specializations=[{'D': '64', 'T': 'f32'}], targets=['cpu'])
 """,
     "an error of the compiler": """
-from mlafix import _toolchain
+from mlafix._files import toolchain
 def work():
-    try: _toolchain.compiler().compile('module { func.func @f() { return } }', 'kernel', targets=['cpu'])
+    try: toolchain.compiler().compile('module { func.func @f() { return } }', 'kernel', targets=['cpu'])
     except Exception: pass
 """,
 }

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import mlafix
-from mlafix import _disk, _toolchain
+import pytest
+from mlafix._files import disk, toolchain
 from mlafix._forks import cached_property, forks_wait, whole
 
 
@@ -126,7 +125,7 @@ def test_a_fork_waits_for_the_compiler(name: str) -> None:
     def inside(*args: Any, **options: Any) -> tuple[Any, Any, int]:
         return args, options, forks_wait._depth
 
-    compiler = _toolchain._Compiler(types.SimpleNamespace(**{name: inside}))
+    compiler = toolchain._Compiler(types.SimpleNamespace(**{name: inside}))
     assert getattr(compiler, name)("source", kernel="k") == (("source",), {"kernel": "k"}, 1)
 
 
@@ -150,23 +149,23 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
     first = os.open("x.lock", os.O_RDWR | os.O_CREAT, 0o600, dir_fd=folder)
     fcntl.flock(first, fcntl.LOCK_EX)
     third = os.open("x.lock", os.O_RDWR, dir_fd=folder)
-    waiter = threading.Thread(target=lambda: _disk._unlock(_disk._locked("x.lock", folder)))
+    waiter = threading.Thread(target=lambda: disk._unlock(disk._locked("x.lock", folder)))
     waiter.start()
-    while not _disk._open_locks:
+    while not disk._open_locks:
         time.sleep(0.001)
-    (waiting,) = _disk._open_locks
+    (waiting,) = disk._open_locks
     copy = os.dup(waiting)  # as a child has it that was forked meanwhile, by whomever
     os.unlink("x.lock", dir_fd=folder)
     os.close(first)
     waiter.join()
-    assert is_free(third) and not _disk._open_locks
+    assert is_free(third) and not disk._open_locks
     for file in (copy, third, folder):
         os.close(file)
 
 
 def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
     """A process that ends in the middle, here by os._exit, leaves the lock to the next, though a child of it lives on."""
-    cache = _disk.Folder(tmp_path / "cache" / "compiler")
+    cache = disk.Folder(tmp_path / "cache" / "compiler")
     said, says = os.pipe()
     stays, ends = os.pipe()
 

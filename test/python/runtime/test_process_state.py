@@ -52,7 +52,7 @@ PROGRAM = """
 import ctypes, hashlib, json, os, platform, sys, warnings
 import numpy as np
 from kernels import numbers
-from mlafix import _toolchain
+from mlafix._files import toolchain
 libm, machine = ctypes.CDLL('libm.so.6'), platform.machine()
 x = np.linspace(-2, 2, 48, dtype=np.float32).reshape(3, 16)
 y, tiny = np.empty_like(x), np.zeros_like(x)
@@ -62,7 +62,7 @@ def launch():
     numbers(y, x, 0.1)
     numbers(tiny, np.ones_like(x), 1e-40)
 def compiled(target, emit):
-    return _toolchain.compiler().compile(numbers.source, 'numbers', specializations=[{{'D': '16'}}], targets=[target], emit=emit)
+    return toolchain.compiler().compile(numbers.source, 'numbers', specializations=[{{'D': '16'}}], targets=[target], emit=emit)
 def digest(data):
     return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
 made = {{

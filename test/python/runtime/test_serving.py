@@ -11,14 +11,15 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import mlafix
 import numpy as np
 import pytest
 
-import mlafix
-
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _recording, _toolchain, cache, library, ops
+from mlafix import cache, library, ops
+from mlafix._files import toolchain
+from mlafix._launcher.launcher import recording
 
 F32 = np.float32
 
@@ -188,13 +189,13 @@ def test_a_forked_child_records_for_its_own_thread_alone() -> None:
     def fork() -> None:
         child = os.fork()
         if child == 0:
-            os._exit(len(_recording.recorders))
+            os._exit(len(recording.recorders))
         statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
     within_a_recording(fork)
     mlafix.compile_keys([(fork, ())])
     mlafix.compile_keys([(lambda: mlafix.compile_keys([(fork, ())]), ())])
-    assert statuses == [0, 1, 2] and not _recording.recorders
+    assert statuses == [0, 1, 2] and not recording.recorders
 
 
 def test_reducers_calls_have_keys(compiled: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_available_without_a_working_compiler(monkeypatch: pytest.MonkeyPatch) -
     def broken() -> Any:
         raise mlafix.CompileError("expected the compiler, got: libLLVM.so is missing")
 
-    monkeypatch.setattr(_toolchain, "compiler", broken)
+    monkeypatch.setattr(toolchain, "compiler", broken)
     assert mlafix.available("cpu") == (False, "expected the compiler, got: libLLVM.so is missing")
 
 

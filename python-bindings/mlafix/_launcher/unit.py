@@ -6,10 +6,11 @@ import json
 import pickle
 from typing import Any
 
-from . import _manifest, _runtime, cache
-from ._forks import cached_property
-from ._launcher import Launcher, text_of
-from .errors import UnitError
+from .. import _runtime, cache
+from .._forks import cached_property
+from ..errors import UnitError
+from . import manifest
+from .launcher import Launcher, text_of
 
 
 class UnitKernel(Launcher):
@@ -29,7 +30,7 @@ class UnitKernel(Launcher):
     def __init__(self, unit: _runtime.Unit, name: str, fixed: dict[str, str] | None = None) -> None:
         super().__init__(name, fixed)
         self.unit = unit
-        self._entries = [entry for entry in _manifest.entries(unit.manifest) if entry.name == name]
+        self._entries = [entry for entry in manifest.entries(unit.manifest) if entry.name == name]
         if name not in list(unit):  # which takes any object, such as a str that is no UTF-8
             got = '"' + name.encode("utf-8", "backslashreplace").decode() + '"' if isinstance(name, str) else repr(name)
             raise UnitError(f"expected a kernel of the unit ({', '.join(unit) or 'none'}), got {got}")
@@ -66,7 +67,7 @@ class UnitKernel(Launcher):
 
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
         names = self.signature["names"]
-        fitting = [entry for entry in self._entries if _manifest.fits(entry.bindings, bound, names)]
+        fitting = [entry for entry in self._entries if manifest.fits(entry.bindings, bound, names)]
         if not fitting:
             have = " and ".join(cache.listed(entry.bindings) for entry in self._entries)
             raise UnitError(f'kernel "{self.name}": expected a unit for {cache.listed(bound)}, got one for {have}')

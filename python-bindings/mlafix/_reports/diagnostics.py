@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .errors import CompileError, CompileWarning
+from ..errors import CompileError, CompileWarning
 
 # Lines of the files that kernels are in, as they were when Python read them.
 texts: dict[str, list[str]] = {}

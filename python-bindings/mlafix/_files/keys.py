@@ -2,7 +2,7 @@
 
 Needs nothing but the standard library, so that the build can run it as a program before the package is whole:
 
-    python _keys.py KERNEL SOURCE BINDINGS TARGET     prints the file name, for example merge.0123456789abcdef.mlafix
+    python keys.py KERNEL SOURCE BINDINGS TARGET     prints the file name, for example merge.0123456789abcdef.mlafix
 """
 
 from __future__ import annotations

@@ -9,14 +9,15 @@ from typing import Any, NoReturn
 
 import numpy
 
-from . import _fake, _recording, _runtime
-from ._explanation import CallExplanation
-from ._forks import cached_property, whole
-from ._frames import forget_frames, without_frames
-from ._recording import recorder_of_thread, recorders
-from .errors import ArgumentError, Error
+from .. import _runtime
+from .._forks import cached_property, whole
+from .._reports.explanation import CallExplanation
+from ..errors import ArgumentError, Error
+from . import fake, recording
+from .frames import forget_frames, without_frames
+from .recording import recorder_of_thread, recorders
 
-# torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
+# torch.Tensor, and two questions of torch_state.py, set when the first tensor is met: nothing here imports torch.
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
@@ -35,10 +36,10 @@ def _for_torch(values: tuple[object, ...]) -> bool:
             ones = value if isinstance(value, (list, tuple)) else (value,)
             if not any(hasattr(type(one), "__torch_function__") for one in ones):
                 continue
-            whole("mlafix._torch")
-            from . import _torch
+            whole("mlafix._launcher.torch_state")
+            from . import torch_state
 
-            _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
+            _tensor, _dynamo_traces, _must_see = torch_state.torch.Tensor, torch_state.dynamo_traces, torch_state.must_see_any
         return _must_see(values)
     return False
 
@@ -100,16 +101,16 @@ class Launcher:
 
         def keep(names: dict[str, str], device_type: int, ordinal: int) -> Any:
             bound.update(names)
-            raise _recording.Recorded
+            raise recording.Recorded
 
-        with contextlib.suppress(_recording.Recorded):
+        with contextlib.suppress(recording.Recorded):
             self._dispatcher(keep)(args)
         return bound
 
     def _record_key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Follows a call as far as the code that it needs: `_recording`. Raises ArgumentError."""
         try:
-            _recording.record(self._dispatcher(self._resolve), self._order(args, kwargs))
+            recording.record(self._dispatcher(self._resolve), self._order(args, kwargs))
         except Error as error:
             self._name_numbers(error)
             raise
@@ -182,12 +183,12 @@ class Launcher:
     def _check_fake(self, args: tuple[object, ...]) -> None:
         """Checks a call on tensors without memory, with all arguments in order. Raises as a call does."""
         try:
-            _fake.check(self.name, self.signature["args"], args, self._fixed)
+            fake.check(self.name, self.signature["args"], args, self._fixed)
         except ArgumentError as error:
             self._name_numbers(error)
             raise
         if recorders and recorder_of_thread():
-            with _fake.addressed(args) as addressed:
+            with fake.addressed(args) as addressed:
                 if addressed:
                     self._record_key(addressed, {})
 
@@ -203,7 +204,7 @@ class Launcher:
         """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel, which is registered if it is not
         yet. Raises CompileError or UnitError."""
         whole("mlafix.torch_kernels")
-        from .torch_kernels import register
+        from ..torch_kernels import register
 
         return register(self)
 
@@ -224,7 +225,7 @@ class Launcher:
     def _call_through_torch(self, args: tuple[object, ...], kwargs: dict[str, object], stream: object | None) -> None:
         # Not at the top, since it imports torch.
         whole("mlafix.torch_kernels")
-        from .torch_kernels import operators
+        from ..torch_kernels import operators
 
         if stream is not None:
             raise ArgumentError(
@@ -238,7 +239,7 @@ class Launcher:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
         if recorders and recorder_of_thread():
             self._record_key(args, kwargs)
-            return _recording.UnlaunchedCall()  # type: ignore[return-value]
+            return recording.UnlaunchedCall()  # type: ignore[return-value]
         try:
             return self._dispatch.bind(self._order(args, kwargs))
         except Error as error:

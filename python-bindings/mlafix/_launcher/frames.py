@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .errors import Error
+from ..errors import Error
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,7 +29,7 @@ def without_frames(function: Function) -> Function:
 def caller_level() -> int:
     """The `stacklevel` with which a function here warns of what a caller of the package did."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
         level, frame = level + 1, frame.f_back
     return level
 

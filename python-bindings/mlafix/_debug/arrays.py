@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 INTEGERS = ("i8", "u8", "i32", "i64", "bool")
 

@@ -8,8 +8,10 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import _archive, _env, _runtime, _toolchain, cache, library
-from .errors import CompileError, DriverError
+from .. import _env, _runtime, cache, library
+from ..errors import CompileError, DriverError
+from . import archive as _archive
+from . import toolchain
 
 # The contents of the cache's folders.
 _KEPT = (".mlafix", ".json", ".lock")
@@ -19,7 +21,7 @@ def facts() -> dict[str, str]:
     """The lines that ``python -m mlafix info`` prints, by their headings."""
     return {
         "mlafix": f"{_runtime.__version__}, ABI {_runtime.ABI_VERSION}",
-        "python": f"{platform.python_version()}, {Path(__file__).parent}",
+        "python": f"{platform.python_version()}, {Path(__file__).parents[1]}",
         "compiler": _compiler(),
         "assembler": _assembler(),
         "devices": ", ".join(_devices()),
@@ -31,7 +33,7 @@ def facts() -> dict[str, str]:
 
 def _compiler() -> str:
     try:
-        return f"{_toolchain.compiler().version()}, {_toolchain.compiler_file()}"
+        return f"{toolchain.compiler().version()}, {toolchain.compiler_file()}"
     except CompileError as error:
         return f"none ({error})"
 
@@ -41,11 +43,11 @@ def _assembler() -> str:
     try:
         kernel = library.kernel(library.names()[0])
         bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
-        made = _toolchain.compiler().compile(
+        made = toolchain.compiler().compile(
             kernel.source, kernel.file, kernel=kernel.name, specializations=[bound] if bound else [], targets=["sm_90"], ptxas=_env.ptxas()
         )
     except CompileError as error:
-        return f"none ({error})" if _toolchain.compiler_file() else "none, as there is no compiler"
+        return f"none ({error})" if toolchain.compiler_file() else "none, as there is no compiler"
     images = json.loads(_runtime.Unit.from_bytes(bytes(made)).manifest)["kernels"][0]["code"][0]["images"]
     return next((image["assembler"] for image in images if "assembler" in image), "none: units hold PTX, which the driver compiles")
 

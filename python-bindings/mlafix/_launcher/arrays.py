@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy
 
-from . import _runtime
-from ._arguments import wrong
+from .. import _runtime
+from .arguments import wrong
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:

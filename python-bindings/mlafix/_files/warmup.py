@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple, Protocol, TextIO, Union
 
-from . import _env, _recording, _runtime, _toolchain, cache, library
-from ._kernel import Kernel
-from .errors import ArgumentError, Error, UnitError
+from .. import _env, _runtime, cache, library
+from .._launcher import recording
+from .._launcher.kernel import Kernel
+from ..errors import ArgumentError, Error, UnitError
+from . import toolchain
 
 
 class CompileKey:
@@ -113,7 +115,7 @@ def _keys_of(request: Request) -> list[CompileKey]:
     if isinstance(named, str) or not callable(kernel):
         raise ArgumentError(f'argument "requests": expected kernels, names of library kernels with what to bind, or functions, got {request!r}')
     found: list[CompileKey] = []
-    with _recording.recording(lambda needed: found.append(_key_of(needed))):
+    with recording.recording(lambda needed: found.append(_key_of(needed))):
         if isinstance(given, Mapping):
             kernel(**given)
         else:
@@ -121,7 +123,7 @@ def _keys_of(request: Request) -> list[CompileKey]:
     return found
 
 
-def _key_of(needed: _recording.Needed) -> CompileKey:
+def _key_of(needed: recording.Needed) -> CompileKey:
     return CompileKey(needed.variants, needed.bindings, of_call=True, instead=_key_of(needed.instead) if needed.instead else None)
 
 
@@ -192,11 +194,11 @@ def available(device: str | None = None, requests: Iterable[Request] = ()) -> Av
         place = device or default_device()
         _runtime.device_target(place)
         wanted = compile_keys(requests)
-        if _env.strict() or _toolchain.compiler_file() is None:
+        if _env.strict() or toolchain.compiler_file() is None:
             for key in wanted:
                 key.make_ready(place)
         else:
-            _toolchain.compiler()
+            toolchain.compiler()
     except Error as error:
         return Availability(False, str(error))
     except Exception as error:

@@ -11,7 +11,7 @@ records, and one block up to the unit. Integers are little-endian:
                     directory: xz of JSON {"blocks": {TARGET: [[offset, bytes], …]}, "records": [[offset, bytes], …],
                     "kernels": {IDENTITY: [number of the records, begin, bytes]}}
 
-An IDENTITY is that of a kernel (`_keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md,
+An IDENTITY is that of a kernel (`keys.identity`). Its record is JSON: {"declaration": as in docs/UnitFormat.md,
 "units": {TARGET: [[bindings, block, begin, bytes], …]}}. A dim that a unit leaves to the launch has no binding. An archive
 is code, and must be trusted as code.
 """
@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _manifest
+from .._launcher import manifest
 
 _log = logging.getLogger("mlafix")
 
@@ -86,7 +86,7 @@ class Archive:
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
         """The place of the unit for a call with these bindings, bound to most of them; None if there is none."""
         record = self._record(identity)
-        found = [entry for entry in record["units"].get(target, ()) if _manifest.fits(entry[0], bindings, record["declaration"]["names"])]
+        found = [entry for entry in record["units"].get(target, ()) if manifest.fits(entry[0], bindings, record["declaration"]["names"])]
         if not found:
             return None
         _, block, begin, size = max(found, key=lambda entry: len(entry[0]))

@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _debug, _diagnostics, _disk, _env, _remarks, _runtime, _toolchain, cache
-from ._debug import DebugReport
-from ._forks import cached_property
-from ._frames import without_frames
-from ._launcher import Launcher, text_of
-from ._report import Report
-from .errors import ArgumentError, CompileError, DebugWarning
+from .. import _env, _runtime, cache
+from .._debug import debug as _debug
+from .._debug.debug import DebugReport
+from .._files import disk, toolchain
+from .._forks import cached_property
+from .._reports import diagnostics
+from .._reports import remarks as _remarks
+from .._reports.proofs import Report
+from ..errors import ArgumentError, CompileError, DebugWarning
+from .frames import without_frames
+from .launcher import Launcher, text_of
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
 # MLIR, for a GPU and for a CPU.
@@ -70,7 +74,7 @@ class Kernel(Launcher):
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
-            signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
+            signature = json.loads(toolchain.compiler().signature(text, str(path), name))
         except UnicodeDecodeError as error:
             message = f"{path}: expected text in UTF-8, got byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise CompileError(message, str(path)) from None
@@ -96,7 +100,7 @@ class Kernel(Launcher):
 
     @cached_property
     def _signature_text(self) -> str:  # type: ignore[override]
-        text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
+        text: str = toolchain.compiler().signature(self.source, self.file, self.name)
         return text
 
     @property
@@ -115,7 +119,7 @@ class Kernel(Launcher):
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
         bound = self.bindings(bindings)
-        return _toolchain.compiler().compile(
+        return toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -169,10 +173,10 @@ class Kernel(Launcher):
         """Give the warnings of a kernel that is compiled. Returns True if there are some."""
         fields = ("file", "line", "column", "end_line", "end_column")
         messages = [
-            _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
+            diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
             for found in self.report(**bindings)["warnings"]
         ]
-        _diagnostics.warn(messages, self.source, self.file)
+        diagnostics.warn(messages, self.source, self.file)
         return bool(messages)
 
     @without_frames
@@ -198,7 +202,7 @@ class Kernel(Launcher):
         return _remarks.as_text(self._remark_messages(_target(target), bindings), self.source, self.file)
 
     def _remark_messages(self, target: str, bindings: Bindings) -> Any:
-        return _toolchain.compiler().remarks(
+        return toolchain.compiler().remarks(
             self.source,
             self.file,
             kernel=self.name,
@@ -245,7 +249,7 @@ class Kernel(Launcher):
             OSError: the file cannot be written.
         """
         variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
-        data = _toolchain.compiler().compile(
+        data = toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -321,7 +325,7 @@ class TextlessVariants(cache.Variants):
         return ""
 
     def _without_places(self) -> str:
-        text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
+        text: str = toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
     def _compiled(self) -> str:
@@ -342,7 +346,7 @@ class TextlessVariants(cache.Variants):
             folder.write_record(self._mark_of_warnings(bindings, target), "true")
         return data
 
-    def _cached(self, folder: _disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+    def _cached(self, folder: disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit on disk. Its warnings are given in each process that loads it, with the lines that the source has now."""
         unit = super()._cached(folder, bindings, target)
         if unit is not None and folder is not None and not _env.strict() and folder.read_record(self._mark_of_warnings(bindings, target)) is not None:

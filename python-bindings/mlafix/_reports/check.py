@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._kernel import Kernel
-from .errors import CompileError
+from .._launcher.kernel import Kernel
+from ..errors import CompileError
 
 _PLACE = ("file", "line", "column")
 

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from . import _keys
-from ._frames import caller_level
-from .errors import CacheWarning
+from .._launcher.frames import caller_level
+from ..errors import CacheWarning
+from . import keys
 
 _log = logging.getLogger("mlafix")
 
@@ -200,7 +200,7 @@ _RECORD_ENDS = b"}\n"
 
 def _recorded(name: str, text: bytes) -> bytes:
     """The bytes of a file `name` that holds a JSON text: JSON with a digest of both."""
-    return b'{"digest": "%s", "record": %s%s' % (_keys.digest_of(name, text), text, _RECORD_ENDS)
+    return b'{"digest": "%s", "record": %s%s' % (keys.digest_of(name, text), text, _RECORD_ENDS)
 
 
 def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:

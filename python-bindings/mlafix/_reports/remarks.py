@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ._diagnostics import Message, render
+from .diagnostics import Message, render
 
 _REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)\]", re.DOTALL)
 

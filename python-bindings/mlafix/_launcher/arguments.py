@@ -9,7 +9,7 @@ from typing import Any, Callable, Mapping, ParamSpec, Tuple, TypeVar, Union
 
 import numpy
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 P = ParamSpec("P")
 R = TypeVar("R")

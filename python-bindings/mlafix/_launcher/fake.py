@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 # The name of a dtype in torch, after "torch.", and in signatures.
 _DTYPES = {

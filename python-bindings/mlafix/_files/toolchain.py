@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime
-from ._forks import forks_wait, whole
-from .errors import CompileError
+from .. import _env, _runtime
+from .._forks import forks_wait, whole
+from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
 # What an error says where there is none. No index has the wheels, and nobody owns their names there.

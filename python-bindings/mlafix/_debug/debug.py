@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import _toolchain
-from ._debug_arrays import INTEGERS, DebugArray, make_array, number_of
-from .errors import ArgumentError, CompileError
+from .._files import toolchain
+from ..errors import ArgumentError, CompileError
+from .arrays import INTEGERS, DebugArray, make_array, number_of
 
 # Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
 _MOST_ELEMENTS = 1 << 20
@@ -193,7 +193,7 @@ def _follow(
         wanted = name in by_element or arg["dtype"] in INTEGERS
         if wanted and math.prod(array.sizes) <= _MOST_ELEMENTS:
             launch[name] = {"sizes": array.sizes, "elements": array.elements()}
-    text = _toolchain.compiler().compile(
+    text = toolchain.compiler().compile(
         kernel.source,
         kernel.file,
         kernel=kernel.name,

@@ -9,7 +9,7 @@ import numpy
 import torch
 from torch.utils._device import DeviceContext
 
-from .errors import ArgumentError
+from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # The states of torch that may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each

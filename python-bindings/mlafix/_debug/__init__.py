@@ -1,0 +1,1 @@
+"""A kernel run row by row, every value checked."""

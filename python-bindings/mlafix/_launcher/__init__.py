@@ -1,0 +1,1 @@
+"""A call: its arguments and arrays, the kernel that fits, the launch."""
