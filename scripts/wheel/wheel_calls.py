@@ -184,6 +184,15 @@ def others(dim: int, name: str) -> Iterator[Request]:
         yield ops.apply_rope, {"x": floats(1, H, dim, of=dtype), **given}
 
 
+def checked(dim: int, name: str) -> Iterator[Request]:
+    """What `mlafix.watch` launches in an engine: rows with their lses, where each token's keys are counted, each sequence's, or none, and merges of two."""
+    rows, lse = floats(1, H, dim, of=DTYPES[name]), floats(H, 1)
+    found = {"record": zeros(1, H, of=np.int64), "flags": zeros(16, of=np.int32)}
+    for lens in ({}, {"lens": ints(1)}, {"lens": ints(1), "cu_seqlens": ints(0, 1)}):
+        yield ops.check_states, {"out": rows, "lse": lse, **found, **lens}
+    yield ops.check_merge, {"out": rows, "lse": lse, "sides": [rows, rows], "side_lses": [lse, lse], **found}
+
+
 def depths(dim: int, name: str) -> Iterator[Request]:
     """Attention residuals over depth."""
     dtype = DTYPES[name]
@@ -361,6 +370,8 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
                 yield from splits(dim, name, "f32", base)
             yield from blanks(dim, name)
             yield from others(dim, name)
+            if dim in FAST:
+                yield from checked(dim, name)
             if name == "f32":
                 continue
             yield from counted(dim, name, "e")

@@ -49,6 +49,10 @@ class Right:
         return dict(prefix=self.rows(), suffix=self.rows(), **lses, kv_lens=self.ints(0, 1), cu_seqlens=self.ints(0, 2, N),
                     **{"out": self.out(), **more})
 
+    def record(self, *shape: int) -> dict[str, Any]:
+        """What a check writes."""
+        return dict(record=self.device.put(np.zeros(shape, np.int64)), flags=self.ints(*[0] * 16))
+
     def offsets(self) -> dict[str, Any]:
         return dict(query_start_loc=self.ints(0, 2, N), context_start_loc=self.ints(0, 0, 3))
 
@@ -115,6 +119,12 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                     local_lens=r.ints(2, 1), rank=1, ranks=2, page_size=1),
     "pack_rows": lambda r: dict(x=r.rows(), starts=r.ints(0, 2, N), length=2, pad=3.0, out=r.out(2, 2, H, D)),
     "unpack_rows": lambda r: dict(padded=r.rows(2, 2, H, D), starts=r.ints(0, 2, 4), out=r.out()),
+    "check_states": lambda r: dict(out=r.rows(), lse=r.rows(H, N), lens=r.ints(1, 0, 3, 2, 1), **r.record(N, H)),
+    "check_merge": lambda r: dict(out=r.rows(), lse=r.rows(H, N), sides=[r.rows(), r.rows()], side_lses=[r.rows(H, N), r.rows(H, N)], **r.record(N, H)),
+    "check_attention": lambda r: dict(out=r.rows(), lse=r.rows(H, N), q=r.rows(), k=r.rows(3, 2, 1, D), v=r.rows(3, 2, 1, D), lens=r.ints(3, 0),
+                                      cu_seqlens=r.ints(0, 2, N), block_table=r.ints(1, 2, 0, 0).reshape(2, 2), scale=0.1, **r.record(N, H)),
+    "check_blocks": lambda r: dict(cache=r.rows(3, 2, D), block_table=r.ints(1, 2, 0, 0).reshape(2, 2), lens=r.ints(3, 1), **r.record(2, 2)),
+    "check_metadata": lambda r: dict(lens=r.ints(3, -1, 2), slots=r.ints(1, -1, 9, dtype=np.int64), pages=4, page_size=2, **r.record(3, 1)),
     "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
 """Right arguments for the function of each kernel, by the kernel."""
@@ -126,6 +136,12 @@ FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")
 """Every function of `mlafix.ops` that launches a kernel of its own."""
 
 WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
+    ("check_states", lambda r: {"record": r.ints(0)}, 'argument "record": expected .*got'),
+    ("check_states", lambda r: {"lens": r.ints(1, 2)}, 'argument "lens": expected 5 entries, one for each token, without cu_seqlens, got 2'),
+    ("check_merge", lambda r: {"side_lses": [r.rows(H, N)]}, 'argument "side_lses": expected as many arrays as sides, 2, got 1'),
+    ("check_attention", lambda r: {"k": r.rows(3, 2, 3, D)}, 'argument "k": expected a divisor of the 4 heads in dim 2, got 3'),
+    ("check_blocks", lambda r: {"cache": r.rows(3, D)}, 'argument "cache": expected 3 dims'),
+    ("check_metadata", lambda r: {"page_size": 0}, 'argument "page_size": expected 1 or more, got 0'),
     ("merge_attn_states", lambda r: {"suffix": r.rows(N + 1, H, D)}, 'argument "suffix": expected size 5 .*got 6'),
     ("merge_attn_states", lambda r: {"suffix": r.rows(dtype=F16)}, 'argument "suffix": expected dtype f32.*got f16'),
     ("merge_attn_states", lambda r: {"out": r.rows(N, H)}, 'argument "out": expected 3 dims, got 2'),

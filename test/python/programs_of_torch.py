@@ -43,6 +43,7 @@ def all_functions() -> set[str]:
 
 RANKS = "needs the ranks of a group"
 WITHOUT = {
+    "offences": "reads a record on the host and gives a list",
     "chunks_with_zero_kv": "reads the host's lengths and gives a list",
     "flashinfer.decode_cp_a2a_lse_reduce_workspace_size": "gives a number",
     **dict.fromkeys(
@@ -125,6 +126,18 @@ def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
     return out, memory
 
 
+def _found(shape: Callable[[int, int], tuple[int, int]], check: Callable[..., None]) -> Callable[..., Any]:
+    """A check as a function that returns its record and its flags; `shape` of the record, from that of the first tensor."""
+
+    def run(*x: torch.Tensor) -> Any:
+        record = x[0].new_zeros(shape(x[0].shape[0], x[0].shape[1]), dtype=torch.int64)
+        flags = x[0].new_zeros(16, dtype=I32)
+        check(*x, record=record, flags=flags)
+        return record, flags
+
+    return run
+
+
 def _vllm_merge(prefix: Any, prefix_lse: Any, suffix: Any, suffix_lse: Any) -> Any:
     out, lse = torch.empty_like(prefix), torch.empty_like(prefix_lse)
     vllm.merge_attn_states(out, prefix, prefix_lse, suffix, suffix_lse, lse, 2)
@@ -173,6 +186,18 @@ PROGRAMS = {
                                   lambda n, H, D: (r(n, H, D), r(H, n), *_offsets(n))),
     "blank_rows_without_indices": Program(_updated(lambda x, i, lse: ops.blank_rows_without_indices(x, i[:, None], lse), 0, 2),
                                           lambda n, H, D: (r(n, H, D), ints(*range(-1, n - 1)), r(H, n))),
+    "check_states": Program(_found(lambda n, H: (n, H), lambda out, lse, lens, **to: ops.check_states(out, lse, lens=lens, **to)),
+                            lambda n, H, D: (torch.where(r(n, H, D) > 1, torch.nan, 0.0), r(H, n), ints(*(i % 2 for i in range(n))))),
+    "check_merge": Program(_found(lambda n, H: (n, H), lambda a, la, b, lb, **to: ops.check_merge(a, la, [a, b], [la, lb], **to)), _two_hn),
+    "check_attention": Program(
+        _found(lambda n, H: (n, H), lambda x, lse, k, lens, starts, **to: ops.check_attention(x, lse, x, k, k, lens=lens, cu_seqlens=starts, scale=0.1, **to)),
+        lambda n, H, D: (r(n, H, D), r(H, n), r(n, 1, H, D), ints(n), ints(0, n))),
+    "check_blocks": Program(
+        _found(lambda n, H: (1, 2), lambda x, table, lens, **to: ops.check_blocks(x, table[None], lens, **to)),
+        lambda n, H, D: (torch.where(r(n, H, D) > 1, torch.nan, 0.0), ints(1, 0), ints(2 * H))),
+    "check_metadata": Program(
+        _found(lambda n, H: (n, 1), lambda table, slots, lens, **to: ops.check_metadata(lens, slots=slots, block_table=table, pages=2, page_size=1, **to)),
+        lambda n, H, D: (torch.ones((n, 2), dtype=I32), torch.arange(n), ints(*range(-1, n - 1)))),
     "fill_pad_rows": Program(_updated(lambda x, lse: ops.fill_pad_rows(x, x.shape[0] - 1, lse), 0, 1), lambda n, H, D: (r(n, H, D), r(H, n))),
     "clear_pad_flags": Program(_updated(lambda *x: ops.clear_pad_flags(*x), 0), lambda n, H, D: (torch.ones(n, dtype=BOOL), ints(2))),
     "mark_prefilling": Program(_updated(lambda *x: ops.mark_prefilling(*x, 2), 0),

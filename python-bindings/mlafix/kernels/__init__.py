@@ -14,7 +14,7 @@ from types import ModuleType
 from .._launcher.kernel import Kernel
 from .scaling import FORMATS, Family
 
-MODULES = ("blank", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")
+MODULES = ("blank", "checks", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")
 
 
 def _modules(*names: str) -> Iterator[ModuleType]:

@@ -6,11 +6,12 @@ functions; docs/ops has a page on each module, made of the docstrings.
 
 import sys
 
-from . import blank, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
+from . import blank, checks, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
 from . import drop_ins as drop_ins  # its operators, too
 from ._launch import register_torch_operators
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
+from .checks import *
 from .formats import *
 from .formats import OutFormat
 from .merge import *
@@ -27,6 +28,7 @@ __all__ += merge_many.__all__
 __all__ += merge_mapped.__all__
 __all__ += formats.__all__
 __all__ += blank.__all__
+__all__ += checks.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__
 __all__ += tokens.__all__

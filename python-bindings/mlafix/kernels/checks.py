@@ -1,0 +1,314 @@
+"""Looks for broken rows of attention states, blocks of caches and metadata, and writes which they are.
+
+A kernel writes nothing where all is well. A row that is broken stores into its own place of `record`, unless an earlier
+launch did, and a constant into `flags`: both are the same in whatever order rows run.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlafix.dsl import (
+    Base,
+    DType,
+    In,
+    InOut,
+    List,
+    abs,
+    bool_,
+    f32,
+    grid,
+    i32,
+    i64,
+    identity,
+    index,
+    inline,
+    kernel,
+    load,
+    load_state,
+    lse_of,
+    make_state,
+    max,
+    merge,
+    min,
+    payload,
+    present,
+    shape,
+    store,
+    sum,
+)
+from mlafix.kernels.segments import segment_of
+
+T = DType("T")
+B = Base("B", default="e")
+# Of the result of a merge, of queries, of keys and of values.
+O, Q, K, V = DType("O"), DType("Q"), DType("K"), DType("V")  # noqa: E741
+# Of lengths, of offsets, of slots and of tables.
+L, C, S, I = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("I", default=i32)  # noqa: E741
+
+NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_VALUE, NAN_IN_BLOCK = range(1, 10)
+NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LENGTH = range(10, 15)
+"""The classes of faults, each the place in `flags` that it sets."""
+
+CLASSES = 16
+
+MERGED_FROM = 8
+"""The most sides of a merge that `check_merge` reads."""
+
+
+@inline
+def note(t, h, what, record, flags, seam, step):
+    """Records that row (t, h) is broken, unless `what` is 0 or the record has an earlier fault of that row."""
+    is_new = what != 0 and load(record[t, h], where=what != 0) == i64(0)
+    store(record[t, h], (i64(step) << 32) | (i64(seam) << 8) | i64(what), where=is_new)
+    for each in range(1, CLASSES):
+        store(flags[each], 1, where=what == each)
+
+
+@inline
+def has_keys(t, lens, starts, empty, causal, halvings):
+    """True if token t sees keys, and whether that is known. A token behind the last sequence only pads."""
+    known, keys = False, True
+    if present(empty):
+        known, keys = True, not empty[t]
+    elif present(lens):
+        if present(starts):
+            last = starts.shape[0] - 1
+            known = i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])
+            s = segment_of(t, starts, i64(starts[0]), halvings if known else 0) if known else index(0)
+            length = i64(load(lens[s], where=known))
+            behind = i64(load(starts[s + 1], where=known)) - i64(t) - 1
+            keys = length > (behind if causal != 0 else i64(0)) and length > 0
+        else:
+            known, keys = True, lens[t] > 0
+    return known, keys
+
+
+@inline
+def class_of(largest, lse, has_lse, known, keys, limit):
+    """The class of a row whose largest magnitude is this, NaN if it has one; 0 if nothing is wrong."""
+    says_empty = has_lse and lse == -math.inf
+    what = i32(0)
+    if known and not keys:
+        is_empty = largest == 0.0 and (lse == -math.inf or not has_lse)
+        what = i32(0) if is_empty else i32(NOT_EMPTY)
+    elif says_empty:
+        what = i32(WEIGHTLESS) if not largest == 0.0 else i32(NO_KEYS_SEEN) if known else i32(0)
+    elif largest != largest or (has_lse and lse != lse):
+        what = i32(NAN)
+    elif largest == math.inf or (has_lse and lse == math.inf):
+        what = i32(INFINITE) if known or largest == math.inf else i32(0)
+    elif largest > limit:
+        what = i32(TOO_LARGE)
+    return what
+
+
+@kernel
+def check_states(
+    record: InOut[i64, "n H"],
+    flags: InOut[i32, "classes=16"],
+    out: In[T, "n H D"],
+    lse: In[f32, "H n"] | None,
+    lens: In[L, "r"] | None,
+    starts: In[C, "r1"] | None,
+    empty: In[bool_, "n"] | None,
+    limit: In[f32, "one=1"] | None,
+    causal: i32,
+    halvings: index,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+):
+    """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5)."""
+    for t, h in grid("n", "H"):
+        live = t < live_rows
+        number = load(lse[h, t], where=live) if present(lse) else 0.0
+        largest = max(abs(f32(load(out[t, h], where=live))))
+        known, keys = has_keys(t, lens, starts, empty, causal, halvings)
+        most = limit[0] if present(limit) else math.inf
+        what = class_of(largest, number, present(lse), known, keys, most)
+        note(t, h, what if live else i32(0), record, flags, seam, step)
+
+
+@inline
+def against(row, lse, expected, magnitude, tolerance, lse_tolerance, has_lse):
+    """The class of a row that another state was expected in; both states are finite."""
+    distance = max(abs(row - payload(expected)))
+    differs = has_lse and not abs(lse - lse_of(expected)) <= lse_tolerance * (1.0 + 0.125 * abs(lse))
+    return i32(OTHER_LSE) if differs else i32(0) if distance <= tolerance * magnitude else i32(OTHER_VALUE)
+
+
+@kernel
+def check_merge(
+    record: InOut[i64, "n H"],
+    flags: InOut[i32, "classes=16"],
+    out: In[O, "n H D"],
+    lse: In[f32, "H n"] | None,
+    sides: List[In[T, "n H D"], MERGED_FROM],
+    side_lses: List[In[f32, "H n"], MERGED_FROM],
+    tolerance: f32,
+    lse_tolerance: f32,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+):
+    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse is that of the whole, and the row the
+    weighted mean."""
+    for t, h in grid("n", "H"):
+        live = t < live_rows
+        number = load(lse[h, t], where=live) if present(lse) else 0.0
+        row = f32(load(out[t, h], where=live))
+        # The weighted mean of magnitudes: a side without weight adds nothing to it, whatever its payload holds.
+        whole, spread = identity("D", base=B), identity("D", base=B)
+        for i in range(len(sides)):
+            side = load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B)
+            spread = merge(spread, make_state(abs(payload(side)), lse_of(side), base=B))
+            whole = merge(whole, side)
+        magnitude = max(payload(spread))
+        is_live_row = not lse_of(whole) == -math.inf
+        what = class_of(max(abs(row)), number, present(lse), True, is_live_row, math.inf)
+        if what == 0 and is_live_row:
+            what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
+        note(t, h, what if live else i32(0), record, flags, seam, step)
+
+
+@kernel
+def check_attention(
+    record: InOut[i64, "n H"],
+    flags: InOut[i32, "classes=16"],
+    out: In[T, "n H D"],
+    lse: In[f32, "H n"] | None,
+    q: In[Q, "n H E"],
+    k: In[K, "m p g E"],
+    v: In[V, "m p g D"],
+    lens: In[L, "r"],
+    starts: In[C, "r1"],
+    table: In[I, "r w"] | None,
+    first: In[L, "r"] | None,
+    scale: f32,
+    v_scale: f32,
+    causal: i32,
+    most_keys: i64,
+    tolerance: f32,
+    lse_tolerance: f32,
+    every: index,
+    halvings: index,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+):
+    """Computes the attention of some rows again, one key after the other, and looks for rows that hold another state.
+
+    Row t is one of them if (t + step) % every is 0, unless it sees more than `most_keys` keys. `scale` holds the scale of the keys, too.
+    """
+    for t, h in grid("n", "H"):
+        last = starts.shape[0] - 1
+        sampled = t < live_rows and (t + index(step)) % every == 0
+        sampled = sampled and i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])
+        s = segment_of(t, starts, i64(starts[0]), halvings) if sampled else index(0)
+        length = i64(load(lens[s], where=sampled))
+        hidden = i64(load(starts[s + 1], where=sampled)) - i64(t) - 1
+        keys = max(length - (hidden if causal != 0 else i64(0)), i64(0))
+        sampled = sampled and keys <= most_keys
+        begin = i64(0)
+        if present(first):
+            begin = i64(load(first[s], where=sampled))
+        query = f32(load(q[t, h], where=sampled))
+        group = h * shape("g") // shape("H")
+        whole, magnitude = identity("D", base=B), 0.0
+        for j in range(0, index(keys) if sampled else 0):
+            place = index(begin) + j
+            page, slot = index(i64(starts[s])) + place, index(0)
+            if present(table):
+                page, slot = index(table[s, place // shape("p")]), place % shape("p")
+            score = scale * sum(query * f32(k[page, slot, group]))
+            value = f32(v[page, slot, group]) * v_scale
+            magnitude = max(magnitude, max(abs(value)))
+            whole = merge(whole, make_state(value, score, base=B))
+        number = load(lse[h, t], where=sampled) if present(lse) else 0.0
+        row = f32(load(out[t, h], where=sampled))
+        what = class_of(max(abs(row)), number, present(lse), True, keys > 0, math.inf)
+        if what == 0 and keys > 0:
+            what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
+        note(t, h, what if sampled else i32(0), record, flags, seam, step)
+
+
+@kernel
+def check_blocks(
+    record: InOut[i64, "b w"],
+    flags: InOut[i32, "classes=16"],
+    cache: In[T, "m p R"],
+    table: In[I, "b w"],
+    lens: In[L, "b"],
+    whole: i32,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+):
+    """Looks for NaN and infinities in the blocks that the live entries of a table name, or, unless `whole`, in their slots before the
+    sequence's end."""
+    for b, j in grid("b", "w"):
+        size = i64(shape("p"))
+        length = i64(load(lens[b], where=b < live_rows))
+        used = i64(j) * size < length
+        page = i64(load(table[b, j], where=used, otherwise=-1))
+        known = used and i64(0) <= page and page < i64(shape("m"))
+        left = length - i64(j) * size
+        slots = size if whole != 0 else min(left, size)
+        largest = 0.0
+        for s in range(0, index(slots) if known else 0):
+            largest = max(largest, max(abs(f32(cache[index(page), s]))))
+        is_broken = known and not largest < math.inf
+        note(b, j, i32(NAN_IN_BLOCK) if is_broken else i32(0), record, flags, seam, step)
+
+
+@inline
+def class_of_entry(i, live, lens, expected, starts, slots, table, pages, page_size):
+    """The class of what is wrong with request or token i of a batch; 0 if nothing is."""
+    what = i32(0)
+    is_request = i < live and i < lens.shape[0]
+    length = i64(load(lens[i], where=is_request))
+    what = i32(NEGATIVE_LENGTH) if length < 0 else what
+    if present(expected):
+        other = i64(load(expected[i], where=is_request and i < expected.shape[0], otherwise=0))
+        what = i32(OTHER_LENGTH) if what == 0 and is_request and other != length else what
+    if present(starts):
+        has_end = i + 1 < starts.shape[0]
+        falls = has_end and i64(load(starts[i + 1], where=has_end)) < i64(load(starts[i], where=has_end))
+        what = i32(FALLING_OFFSETS) if what == 0 and falls else what
+    if present(slots):
+        slot = i64(load(slots[i], where=i < slots.shape[0], otherwise=-1))
+        # Quotients are compared: the product of pages and their size may wrap.
+        is_beyond = slot < -1 or slot // page_size >= pages
+        what = i32(SLOT_OUT_OF_RANGE) if what == 0 and is_beyond else what
+    if present(table):
+        has_row = is_request and i < table.shape[0] and length > 0
+        used = min((length - 1) // page_size + 1, i64(table.shape[1])) if has_row else i64(0)
+        is_beyond = False
+        for j in range(0, index(used)):
+            page = i64(table[i, j])
+            is_beyond = is_beyond or not (i64(0) <= page and page < pages)
+        what = i32(PAGE_OUT_OF_RANGE) if what == 0 and is_beyond else what
+    return what
+
+
+@kernel
+def check_metadata(
+    record: InOut[i64, "e one=1"],
+    flags: InOut[i32, "classes=16"],
+    lens: In[L, "r"],
+    expected: In[I, "x"] | None,
+    starts: In[C, "c"] | None,
+    slots: In[S, "t"] | None,
+    table: In[I, "y w"] | None,
+    pages: i64,
+    page_size: i64,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+):
+    """Looks for lengths below 0 or other than expected, offsets that fall, slots outside the cache, and live entries of a table outside
+    it. Entry i of the record is about request i and token i."""
+    for i in grid("e"):
+        what = class_of_entry(i, live_rows, lens, expected, starts, slots, table, pages, page_size)
+        note(i, index(0), what, record, flags, seam, step)

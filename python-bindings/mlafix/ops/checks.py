@@ -1,0 +1,414 @@
+"""Looks for broken rows of attention states, blocks of caches and metadata, and records which they are.
+
+Each function is one launch that reads what it checks once and writes nothing where all is well: behind any kernel, in a captured graph,
+without a wait. The findings are in two arrays of the caller's, which several launches may share:
+
+- `record`, an i64 for each row: `step << 32 | seam << 8 | class` of the first launch that found the row broken, 0 before.
+- `flags`, `[16] i32`: 1 at the number of each class that was found. It is all that needs to be copied to the host if nothing is wrong.
+
+`FAULTS` names the classes by number. `offences` reads a record on the host; zeros in both arrays begin anew. `mlafix.watch` puts these
+functions into engines.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence
+
+import numpy
+
+from .. import library
+from .._launcher.arguments import check_integer, wrong
+from .._launcher.arrays import check_dtype, check_integers, count_or_tensor, is_symbol, lse_as, rows_of
+from ._bases import base_of, layout_of
+from ._launch import launch_kernel, operation
+from ._types import Array, Base, LseLayout, Stream
+
+__all__ = ["check_states", "check_merge", "check_attention", "check_blocks", "check_metadata", "offences"]
+
+FAULTS = (
+    "",
+    "NaN",
+    "infinite",
+    "not empty",
+    "weight of -inf",
+    "no keys seen",
+    "too large",
+    "another lse",
+    "another value",
+    "NaN in a block",
+    "negative length",
+    "falling offsets",
+    "slot out of range",
+    "page out of range",
+    "another length",
+)
+"""The names of the classes, by number. A row with keys that is NaN, or infinite; one without keys that is not 0, -inf; a row that is not
+zero beside an lse of -inf; one that is 0, -inf although it has keys; one above the limit; another state than the sides' merge or the
+keys' attention; and what is wrong with blocks and metadata."""
+
+_STATED = ("bf16", "f16", "f32", "f8e4m3fn")
+_MOST_SIDES = 8
+
+
+class Offence(NamedTuple):
+    """A row that is broken."""
+
+    step: int
+    seam: int
+    fault: str
+    """One of `FAULTS`."""
+    row: tuple[int, ...]
+    """Where it is in the record."""
+
+
+def offences(record: Any) -> list[Offence]:
+    """The broken rows of a record, in the order of steps, of seams and of rows. Waits for the device.
+
+    Args:
+        record: an array that the other functions filled.
+
+    Returns:
+        One `Offence(step, seam, fault, row)` for each broken row; `fault` is a name of `FAULTS`, `row` the place in the record.
+
+    Raises:
+        ArgumentError: the record is no array of integers.
+
+    Example:
+        >>> ops.offences(np.array([[0, 1 << 32 | 3 << 8 | 1]]))
+        [Offence(step=1, seam=3, fault='NaN', row=(0, 1))]
+    """
+    host = numpy.asarray(record.cpu() if hasattr(record, "cpu") else record)
+    if host.dtype.kind != "i":
+        raise wrong("record", "an array of integers", host.dtype)
+    places = [tuple(int(i) for i in place) for place in numpy.argwhere(host)]
+    found = [(int(host[place]), place) for place in places]
+    return [Offence(word >> 32, word >> 8 & 0xFFFFFF, FAULTS[word & 0xFF], place) for word, place in sorted(found, key=lambda x: (x[0] >> 8, x[1]))]
+
+
+def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """The numbers that all kernels take: seam, then live rows and step, and the arrays that hold those."""
+    check_integer("seam", seam)
+    if not is_symbol(seam) and not 0 <= seam < 1 << 24:
+        raise wrong("seam", "a number from 0 to 2^24 - 1", seam)
+    live, live_at = (rows, None) if live_rows is None else count_or_tensor(live_rows)
+    count, count_at = count_or_tensor(step)
+    return seam, live, count, live_at, count_at
+
+
+def _in_base(name: str, base: Any) -> Any:
+    """The kernel for lses of a base."""
+    kernel = library.kernel(name)
+    return kernel if base_of("base", base) == "e" else kernel.specialize(B="2")
+
+
+def _halvings(starts: Any) -> int:
+    bounds = getattr(starts, "shape", (0,))[0]
+    return bounds.bit_length() if isinstance(bounds, int) else 62
+
+
+def _checked(tolerance: Any, name: str) -> Any:
+    if is_symbol(tolerance):
+        return tolerance
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not tolerance >= 0:
+        raise wrong(name, "a number of at least 0", repr(tolerance))
+    return float(tolerance)
+
+
+_NAMES = {"starts": "cu_seqlens", "live_rows_at": "live_rows", "step_at": "step"}
+
+
+@operation(_NAMES, writes=("record", "flags"))
+def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: Array, lens: Array | None = None,
+                 cu_seqlens: Array | None = None, empty: Array | None = None, causal: bool = False, limit: Array | None = None,
+                 live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", seam: int = 0, step: int | Array = 0,
+                 stream: Stream = None) -> None:
+    """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
+
+    Where a row has keys, it and its lse must be finite, and the lse not -inf. Where it has none, they must be 0 and -inf. If nothing
+    says whether it has keys, an lse of -inf or +inf says that it has none, and +inf beside finite numbers is let pass.
+
+    Args:
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        record: `[n, H] i64`.
+        flags: `[16] i32`.
+        lens: i32 or i64, the keys of each token `[n]`; or with `cu_seqlens` those of each sequence, `[B]`.
+        cu_seqlens: `[B + 1]` i32 or i64. Tokens behind the last sequence only pad: they count as rows of which nothing is known.
+        empty: `[n] bool`: true for tokens without keys, in place of `lens`.
+        causal: the last token of a sequence sees all of its keys, each one before it one less; so with `lens` of sequences.
+        limit: `[1] f32`: no magnitude may be larger, as that of the values, rounded up.
+        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        lse_layout: "hn" or "nh".
+        seam: what the record calls this place, 0 to 2^24 - 1.
+        step: what it calls the step: an int, or `[1] i32` on the device, so that a captured graph follows it.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads H (D E + 4) bytes a token, with E bytes an element of T.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> record, flags = np.zeros((3, 2), np.int64), np.zeros(16, np.int32)
+        >>> out, lse = np.ones((3, 2, 8), np.float32), np.zeros((2, 3), np.float32)
+        >>> out[2, 1, 5] = np.nan
+        >>> ops.check_states(out, lse, lens=np.array([4, 0, 4], np.int32), record=record, flags=flags, seam=7)
+        >>> ops.offences(record)[0], ops.checks.FAULTS[1], int(flags[1])
+        (Offence(step=0, seam=7, fault='not empty', row=(1, 0)), 'NaN', 1)
+    """
+    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    check_dtype(out, "out", _STATED)
+    for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
+        if given is not None:
+            check_integers(given, name)
+    if empty is not None and lens is not None:
+        raise wrong("empty", "None beside lens", "an array")
+    if cu_seqlens is not None and lens is None:
+        raise wrong("lens", "the keys of each sequence beside cu_seqlens", "None")
+    if lens is not None:
+        _check_lens(lens, cu_seqlens, n)
+    if causal and cu_seqlens is None:
+        raise wrong("causal", "False without cu_seqlens", causal)
+    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
+    launch_kernel(library.kernel("check_states"),
+                  (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens), seam, live, count,
+                   live_at, count_at), stream)  # fmt: skip
+
+
+def _check_lens(lens: Any, starts: Any, rows: Any) -> None:
+    """Raises ArgumentError unless there is a length for each token, or sequence."""
+    count = rows_of(lens, "lens", ("n",))[0]
+    if starts is None:
+        if not is_symbol(count) and not is_symbol(rows) and count < rows:
+            raise wrong("lens", f"{rows} entries, one for each token, without cu_seqlens", count)
+        return
+    bounds = rows_of(starts, "cu_seqlens", ("B + 1",))[0]
+    if not is_symbol(bounds) and not is_symbol(count) and not 1 <= bounds <= count + 1:
+        raise wrong("cu_seqlens", f"at most {count + 1} entries for the {count} sequences of lens, and 1 or more", bounds)
+
+
+@operation(_NAMES, writes=("record", "flags"))
+def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses: Sequence[Array], *, record: Array, flags: Array,
+                tolerance: float = 2.0**-7, lse_tolerance: float = 1e-3, live_rows: int | Array | None = None, lse_layout: LseLayout = "hn",
+                base: Base = "e", seam: int = 0, step: int | Array = 0, stream: Stream = None) -> None:
+    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5).
+
+    A row whose sides are all empty must be 0, -inf. Any other must have the lse of the whole and be the weighted mean, within the
+    tolerances. Empty sides count for nothing, whatever their payload holds.
+
+    Args:
+        out: `[n, H, D]` of bf16, f16 or f32.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        sides: 1 to 8 arrays `[n, H, D]` of one dtype and equal strides, none of which is written by the merge.
+        side_lses: as many lses in the layout of `lse`.
+        record: `[n, H] i64`.
+        flags: `[16] i32`.
+        tolerance: the error allowed, as a part of the largest magnitude of the row's sides that hold something.
+        lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
+        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        lse_layout: "hn" or "nh".
+        base: the base of all lses.
+        seam: what the record calls this place, 0 to 2^24 - 1.
+        step: what it calls the step: an int, or `[1] i32` on the device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the result and its sides once.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> record, flags = np.zeros((3, 2), np.int64), np.zeros(16, np.int32)
+        >>> x, lse = np.ones((3, 2, 8), np.float32), np.zeros((2, 3), np.float32)
+        >>> ops.check_merge(x, lse, [x, x], [lse, lse], record=record, flags=flags)  # The lse is log(2) too small.
+        >>> ops.checks.FAULTS[7], int(flags[7])
+        ('another lse', 1)
+    """
+    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    check_dtype(out, "out")
+    for name, given in (("sides", sides), ("side_lses", side_lses)):
+        if not isinstance(given, (list, tuple)) or not 1 <= len(given) <= _MOST_SIDES:
+            raise wrong(name, f"1 to {_MOST_SIDES} arrays", len(given) if isinstance(given, (list, tuple)) else type(given).__qualname__)
+    check_dtype(sides[0], "sides[0]")
+    if len(sides) != len(side_lses):
+        raise wrong("side_lses", f"as many arrays as sides, {len(sides)}", len(side_lses))
+    layout = layout_of(lse_layout)
+    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    launch_kernel(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
+                           [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
+                           _checked(lse_tolerance, "lse_tolerance"), seam, live, count, live_at, count_at), stream)  # fmt: skip
+
+
+@operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
+def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array, *, lens: Array, cu_seqlens: Array, record: Array, flags: Array,
+                    block_table: Array | None = None, first: Array | None = None, scale: float, v_scale: float = 1.0, causal: bool = True,
+                    every: int = 1, most_keys: int = 4096, tolerance: float = 2.0**-6, lse_tolerance: float = 2.0**-7,
+                    live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", base: Base = "e", seam: int = 0,
+                    step: int | Array = 0, stream: Stream = None) -> None:
+    """Computes the attention of some rows again and looks for rows that hold another state.
+
+    Keys are taken one after the other, in f32: this finds what is finite and wrong, as a base, a scale, a length or a mask, and is slow.
+    So every few rows are looked at, others at each step, and none that sees many keys.
+
+    Args:
+        out: `[n, H, D]` of bf16, f16 or f32.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        q: `[n, H, E]` of bf16, f16, f32 or fp8.
+        k: `[m, p, G, E]` of these: m pages of p keys, G a divisor of H. Without a table `[m, 1, G, E]`, the keys of all sequences one behind
+            the other, as their tokens lie.
+        v: `[m, p, G, D]`; for latent caches a part of k.
+        lens: `[B]` i32 or i64, the keys of each sequence.
+        cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
+        record: `[n, H] i64`.
+        flags: `[16] i32`.
+        block_table: `[B, w]` i32 or i64.
+        first: `[B]` as `lens`: where the keys begin, for a chunk of a context; None is 0.
+        scale: what the product of query and key is multiplied by, the scales of both included.
+        v_scale: what values are multiplied by.
+        causal: the last token of a sequence sees all of its keys, each one before it one less.
+        every: row t is looked at where (t + step) % every is 0.
+        most_keys: rows that see more are not looked at.
+        tolerance: the error allowed, as a part of the largest magnitude of the values.
+        lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
+        live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
+        lse_layout: "hn" or "nh".
+        base: of the lse.
+        seam: what the record calls this place, 0 to 2^24 - 1.
+        step: what it calls the step: an int, or `[1] i32` on the device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the keys and values of each row that is looked at, one after the other.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> x, lens = np.ones((1, 1, 8), np.float32), np.array([1], np.int32)
+        >>> found, flags = np.zeros((1, 1), np.int64), np.zeros(16, np.int32)
+        >>> ops.check_attention(2 * x, None, x, x[None], x[None], lens=lens, cu_seqlens=np.array([0, 1], np.int32), scale=1.0,
+        ...                     record=found, flags=flags)
+        >>> ops.offences(found)
+        [Offence(step=0, seam=0, fault='another value', row=(0, 0))]
+    """
+    n, heads, _ = rows_of(out, "out", ("n", "H", "D"))
+    check_dtype(out, "out")
+    for name, given in (("q", q), ("k", k), ("v", v)):
+        check_dtype(given, name, _STATED)
+    groups = rows_of(k, "k", ("m", "p", "G", "E"))[2]
+    if not is_symbol(heads) and not is_symbol(groups) and (groups == 0 or heads % groups):
+        raise wrong("k", f"a divisor of the {heads} heads in dim 2", groups)
+    for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
+        check_integers(given, name)
+    _check_lens(lens, cu_seqlens, n)
+    check_integer("every", every)
+    check_integer("most_keys", most_keys)
+    if not is_symbol(every) and every < 1:
+        raise wrong("every", "1 or more", every)
+    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
+    launch_kernel(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
+                           most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
+                           _halvings(cu_seqlens), seam, live, count, live_at, count_at), stream)  # fmt: skip
+
+
+@operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
+def check_blocks(cache: Array, block_table: Array, lens: Array, *, record: Array, flags: Array, whole: bool = False,
+                 live_rows: int | Array | None = None, seam: int = 0, step: int | Array = 0, stream: Stream = None) -> None:
+    """Looks for NaN and infinities in the blocks of a paged cache that the live entries of a table name.
+
+    An entry is live if the sequence reaches its page. Entries outside the cache are not read: `check_metadata` finds them.
+
+    Args:
+        cache: `[m, p, R] T`, T of bf16, f16, f32, f8e4m3fn: m pages of p rows.
+        block_table: `[B, w]` i32 or i64.
+        lens: `[B]` i32 or i64, the rows of each sequence.
+        record: `[B, w] i64`.
+        flags: `[16] i32`.
+        whole: looks at all rows of the last page, too, not only at those before the sequence's end. An attention kernel that masks by
+            multiplying takes NaN from there (docs/Contract.md, C4).
+        live_rows: how many sequences are looked at: an int, 0 to B, or `[1] i32` on the device; None is all.
+        seam: what the record calls this place, 0 to 2^24 - 1.
+        step: what it calls the step: an int, or `[1] i32` on the device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the rows that it looks at.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> cache, table = np.ones((4, 2, 8), np.float32), np.array([[1, 3]], np.int32)
+        >>> cache[3, 1] = np.nan
+        >>> found, flags = np.zeros((1, 2), np.int64), np.zeros(16, np.int32)
+        >>> ops.check_blocks(cache, table, np.array([3], np.int32), record=found, flags=flags)
+        >>> ops.check_blocks(cache, table, np.array([4], np.int32), record=found, flags=flags, step=1)
+        >>> ops.offences(found)
+        [Offence(step=1, seam=0, fault='NaN in a block', row=(0, 1))]
+    """
+    rows_of(cache, "cache", ("m", "p", "R"))
+    check_dtype(cache, "cache", _STATED)
+    check_integers(block_table, "block_table")
+    check_integers(lens, "lens")
+    sequences = rows_of(block_table, "block_table", ("B", "w"))[0]
+    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, sequences)
+    launch_kernel(library.kernel("check_blocks"), (record, flags, cache, block_table, lens, int(bool(whole)), seam, live, count, live_at, count_at), stream)
+
+
+@operation({**_NAMES, "table": "block_table", "expected": "expected_lens"}, writes=("record", "flags"))
+def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page_size: int, expected_lens: Array | None = None,
+                   cu_seqlens: Array | None = None, slots: Array | None = None, block_table: Array | None = None,
+                   live_rows: int | Array | None = None, seam: int = 0, step: int | Array = 0, stream: Stream = None) -> None:
+    """Looks for lengths below 0 or other than expected, offsets that fall, slots outside the cache and live entries of a table outside it.
+
+    Args:
+        lens: `[r]` i32 or i64, the lengths of requests.
+        record: `[e, 1] i64`, e at least the number of requests and of tokens: entry i is about request i and token i.
+        flags: `[16] i32`.
+        pages: how many the cache has.
+        page_size: the tokens of a page.
+        expected_lens: `[r]` i32 or i64: the lengths that the host has, where `lens` is a captured graph's own.
+        cu_seqlens: `[b + 1]` i32 or i64.
+        slots: `[t]` i64 or i32; -1 is none.
+        block_table: `[b, w]`, of the dtype of `expected_lens` where both are given.
+        live_rows: how many requests are looked at: an int or `[1] i32` on the device; None is all.
+        seam: what the record calls this place, 0 to 2^24 - 1.
+        step: what it calls the step: an int, or `[1] i32` on the device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the arrays once.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> found, flags = np.zeros((3, 1), np.int64), np.zeros(16, np.int32)
+        >>> ops.check_metadata(np.array([5, -1], np.int32), slots=np.array([7, 8, 63]), pages=4, page_size=16, record=found, flags=flags)
+        >>> [offence.fault for offence in ops.offences(found)]
+        ['negative length']
+    """
+    requests = rows_of(lens, "lens", ("r",))[0]
+    for name, given in (("lens", lens), ("expected_lens", expected_lens), ("cu_seqlens", cu_seqlens), ("slots", slots), ("block_table", block_table)):
+        if given is not None:
+            check_integers(given, name)
+    check_integer("pages", pages)
+    check_integer("page_size", page_size)
+    if not is_symbol(page_size) and page_size < 1:
+        raise wrong("page_size", "1 or more", page_size)
+    entries = rows_of(record, "record", ("e", "1"))[0]
+    for name, given in (("lens", lens), ("slots", slots)):
+        if given is not None and not is_symbol(entries) and not is_symbol(given.shape[0]) and given.shape[0] > entries:  # type: ignore[attr-defined]
+            raise wrong("record", f"at least {given.shape[0]} entries, as many as {name} has", entries)  # type: ignore[attr-defined]
+    seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, requests)
+    launch_kernel(library.kernel("check_metadata"),
+                  (record, flags, lens, expected_lens, cu_seqlens, slots, block_table, pages, page_size, seam, live, count, live_at, count_at), stream)  # fmt: skip
