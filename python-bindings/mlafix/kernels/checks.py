@@ -57,24 +57,27 @@ MERGED_FROM = 8
 
 
 @inline
-def note(t, h, what, record, flags, seam, step):
-    """Records that row (t, h) is broken, unless `what` is 0 or the record has an earlier fault of that row."""
+def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
+    """Records that row (t, h) is broken, unless `what` is 0 or the record has an earlier fault of that row; and four numbers beside it."""
     is_new = what != 0 and load(record[t, h], where=what != 0) == i64(0)
     store(record[t, h], (i64(step) << 32) | (i64(seam) << 8) | i64(what), where=is_new)
+    if values is not None:
+        for i in range(4):
+            store(values[t, h, i], numbers[i], where=is_new)
     for each in range(1, CLASSES):
         store(flags[each], 1, where=what == each)
 
 
 @inline
 def has_keys(t, lens, starts, empty, causal, halvings):
-    """True if token t sees keys, and whether that is known. A token behind the last sequence only pads."""
+    """Whether it is known if token t sees keys, and if it does."""
     known, keys = False, True
     if present(empty):
         known, keys = True, not empty[t]
     elif present(lens):
         if present(starts):
             last = starts.shape[0] - 1
-            known = i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])
+            known = i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])  # else the token only pads
             s = segment_of(t, starts, i64(starts[0]), halvings if known else 0) if known else index(0)
             length = i64(load(lens[s], where=known))
             behind = i64(load(starts[s + 1], where=known)) - i64(t) - 1
@@ -118,6 +121,7 @@ def check_states(
     seam: i32,
     live_rows: index.or_tensor,
     step: i32.or_tensor,
+    values: InOut[f32, "n H four=4"] | None,
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5)."""
     for t, h in grid("n", "H"):
@@ -127,7 +131,8 @@ def check_states(
         known, keys = has_keys(t, lens, starts, empty, causal, halvings)
         most = limit[0] if present(limit) else math.inf
         what = class_of(largest, number, present(lse), known, keys, most)
-        note(t, h, what if live else i32(0), record, flags, seam, step)
+        pads = present(starts) and not known
+        note(t, h, what if live and not pads else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
 
 
 @inline
@@ -151,6 +156,7 @@ def check_merge(
     seam: i32,
     live_rows: index.or_tensor,
     step: i32.or_tensor,
+    values: InOut[f32, "n H four=4"] | None,
 ):
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse is that of the whole, and the row the
     weighted mean."""
@@ -166,10 +172,12 @@ def check_merge(
             whole = merge(whole, side)
         magnitude = max(payload(spread))
         is_live_row = not lse_of(whole) == -math.inf
-        what = class_of(max(abs(row)), number, present(lse), True, is_live_row, math.inf)
+        largest = max(abs(row))
+        what = class_of(largest, number, present(lse), True, is_live_row, math.inf)
         if what == 0 and is_live_row:
             what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
-        note(t, h, what if live else i32(0), record, flags, seam, step)
+        numbers = (number, largest, lse_of(whole), max(abs(payload(whole))))
+        note(t, h, what if live else i32(0), record, flags, seam, step, values, numbers)
 
 
 @kernel
@@ -196,6 +204,7 @@ def check_attention(
     seam: i32,
     live_rows: index.or_tensor,
     step: i32.or_tensor,
+    values: InOut[f32, "n H four=4"] | None,
 ):
     """Computes the attention of some rows again, one key after the other, and looks for rows that hold another state.
 
@@ -227,10 +236,12 @@ def check_attention(
             whole = merge(whole, make_state(value, score, base=B))
         number = load(lse[h, t], where=sampled) if present(lse) else 0.0
         row = f32(load(out[t, h], where=sampled))
-        what = class_of(max(abs(row)), number, present(lse), True, keys > 0, math.inf)
+        largest = max(abs(row))
+        what = class_of(largest, number, present(lse), True, keys > 0, math.inf)
         if what == 0 and keys > 0:
             what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
-        note(t, h, what if sampled else i32(0), record, flags, seam, step)
+        numbers = (number, largest, lse_of(whole), max(abs(payload(whole))))
+        note(t, h, what if sampled else i32(0), record, flags, seam, step, values, numbers)
 
 
 @kernel

@@ -123,7 +123,7 @@ _NAMES = {"starts": "cu_seqlens", "live_rows_at": "live_rows", "step_at": "step"
 
 
 @operation(_NAMES, writes=("record", "flags"))
-def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: Array, lens: Array | None = None,
+def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: Array, values: Array | None = None, lens: Array | None = None,
                  cu_seqlens: Array | None = None, empty: Array | None = None, causal: bool = False, limit: Array | None = None,
                  live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", seam: int = 0, step: int | Array = 0,
                  stream: Stream = None) -> None:
@@ -137,8 +137,10 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
         record: `[n, H] i64`.
         flags: `[16] i32`.
+        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
+            expected (of `check_states` the limit); no others are written. None where it is not wanted.
         lens: i32 or i64, the keys of each token `[n]`; or with `cu_seqlens` those of each sequence, `[B]`.
-        cu_seqlens: `[B + 1]` i32 or i64. Tokens behind the last sequence only pad: they count as rows of which nothing is known.
+        cu_seqlens: `[B + 1]` i32 or i64. Tokens of no sequence only pad, and are not looked at.
         empty: `[n] bool`: true for tokens without keys, in place of `lens`.
         causal: the last token of a sequence sees all of its keys, each one before it one less; so with `lens` of sequences.
         limit: `[1] f32`: no magnitude may be larger, as that of the values, rounded up.
@@ -179,7 +181,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     launch_kernel(library.kernel("check_states"),
                   (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens), seam, live, count,
-                   live_at, count_at), stream)  # fmt: skip
+                   values, live_at, count_at), stream)  # fmt: skip
 
 
 def _check_lens(lens: Any, starts: Any, rows: Any) -> None:
@@ -195,7 +197,7 @@ def _check_lens(lens: Any, starts: Any, rows: Any) -> None:
 
 
 @operation(_NAMES, writes=("record", "flags"))
-def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses: Sequence[Array], *, record: Array, flags: Array,
+def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses: Sequence[Array], *, record: Array, flags: Array, values: Array | None = None,
                 tolerance: float = 2.0**-7, lse_tolerance: float = 1e-3, live_rows: int | Array | None = None, lse_layout: LseLayout = "hn",
                 base: Base = "e", seam: int = 0, step: int | Array = 0, stream: Stream = None) -> None:
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5).
@@ -210,6 +212,8 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         side_lses: as many lses in the layout of `lse`.
         record: `[n, H] i64`.
         flags: `[16] i32`.
+        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
+            expected (of `check_states` the limit); no others are written. None where it is not wanted.
         tolerance: the error allowed, as a part of the largest magnitude of the row's sides that hold something.
         lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
         live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
@@ -244,11 +248,11 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     launch_kernel(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
                            [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
-                           _checked(lse_tolerance, "lse_tolerance"), seam, live, count, live_at, count_at), stream)  # fmt: skip
+                           _checked(lse_tolerance, "lse_tolerance"), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
-def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array, *, lens: Array, cu_seqlens: Array, record: Array, flags: Array,
+def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array, *, lens: Array, cu_seqlens: Array, record: Array, flags: Array, values: Array | None = None,
                     block_table: Array | None = None, first: Array | None = None, scale: float, v_scale: float = 1.0, causal: bool = True,
                     every: int = 1, most_keys: int = 4096, tolerance: float = 2.0**-6, lse_tolerance: float = 2.0**-7,
                     live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", base: Base = "e", seam: int = 0,
@@ -269,6 +273,8 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
         record: `[n, H] i64`.
         flags: `[16] i32`.
+        values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
+            expected (of `check_states` the limit); no others are written. None where it is not wanted.
         block_table: `[B, w]` i32 or i64.
         first: `[B]` as `lens`: where the keys begin, for a chunk of a context; None is 0.
         scale: what the product of query and key is multiplied by, the scales of both included.
@@ -317,7 +323,7 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     launch_kernel(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
                            most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
-                           _halvings(cu_seqlens), seam, live, count, live_at, count_at), stream)  # fmt: skip
+                           _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))

@@ -108,7 +108,7 @@ def test_lengths_of_sequences(kind: str, causal: bool, device: Device, rng: np.r
         found = Record(device, n, 2)
         ops.check_states(device.put(out), device.put(np.ascontiguousarray(lse.T)), lens=device.put(np.array(lens, kind)), causal=causal,
                          cu_seqlens=device.put(np.array(starts, kind)), **found.arrays)
-        found.check(classes(out, lse, keys), 0, 0)
+        found.check(np.where(keys[:, None] < 0, 0, classes(out, lse, keys)), 0, 0)
 
 
 @SHUFFLED
@@ -127,6 +127,19 @@ def test_any_rows(data: st.DataObject, device: Device) -> None:
     want = classes(out, lse, None, limit or math.inf)
     want[live:] = 0
     found.check(want, 2**24 - 1, 77)
+
+
+def test_values_of_the_rows_that_are_recorded(device: Device) -> None:
+    out, lse = np.ones((3, 2, 8), F32), np.zeros((2, 3), F32)
+    out[1, 1, 3], lse[0, 2] = -9, np.nan
+    values, found = device.put(np.full((3, 2, 4), 7, F32)), Record(device, 3, 2)
+    ops.check_states(device.put(out), device.put(lse), limit=device.put(np.array([2.0], F32)), values=values, **found.arrays)
+    want = np.full((3, 2, 4), 7, F32)
+    want[1, 1], want[2, 0] = (0, 9, 0, 2), (np.nan, 1, 0, 2)
+    np.testing.assert_array_equal(device.get(values), want)
+    values = device.put(np.zeros((3, 2, 4), F32))
+    ops.check_merge(device.put(out), device.put(lse), [device.put(np.ones_like(out))], [device.put(np.ones_like(lse))], values=values, **found.arrays)
+    assert device.get(values)[0, 0].tolist() == [0, 1, 1, 1]
 
 
 def test_a_record_keeps_the_first_offence_of_each_row(device: Device) -> None:
