@@ -39,7 +39,7 @@ def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter
         if "kv_cache" in found:
             shape = {"dim": 576, "value_dim": 512, "kv_heads": 1, "values_in_keys": True, "latent": True}
         backend = Adapter(backend, form_of(found), takes=optional(found), causal="causal" in found or takes_any(found),
-                          device=device, dtype="float32" if device == "cpu" else "bfloat16", **shape)  # fmt: skip
+                          default_scale=has_default(found, "scale"), device=device, dtype="float32" if device == "cpu" else "bfloat16", **shape)  # fmt: skip
     adapter = replace(backend, **changes)
     adapter = replace(adapter, name=adapter.name or getattr(adapter.call, "__name__", type(adapter.call).__name__))
     check_adapter(adapter)
@@ -57,6 +57,11 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 def optional(parameters: Any) -> tuple[str, ...]:
     """Optional keywords of a form that a function has; out and lse are arguments of a reduce."""
     return tuple(name for name in OPTIONAL if name in parameters and parameters[name].kind == inspect.Parameter.KEYWORD_ONLY)
+
+
+def has_default(parameters: Any, name: str) -> bool:
+    """True if a call may leave the keyword out."""
+    return name in parameters and parameters[name].default is not inspect.Parameter.empty
 
 
 def takes_any(parameters: Any) -> bool:
@@ -77,7 +82,8 @@ def form_of(parameters: Any) -> str:
 def check_adapter(adapter: Adapter) -> None:
     """Raises ArgumentError."""
     for name, allowed in (("form", FORMS), ("lse_layout", ("nh", "hn")), ("lse_base", ("e", "2")),
-                          ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32")), ("causal", (True, False, "always"))):  # fmt: skip
+                          ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32")), ("causal", (True, False, "always")),
+                          ("kv_scales", ("number", "heads"))):  # fmt: skip
         if getattr(adapter, name) not in allowed:
             raise ArgumentError(f"{name}: expected one of {', '.join(map(str, allowed))}, got {getattr(adapter, name)!r}")
     if not isinstance(getattr(torch, adapter.dtype, None), torch.dtype):

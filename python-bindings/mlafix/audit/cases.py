@@ -28,6 +28,10 @@ class Adapter:
     batch_invariant: bool = False  # claims that a row has the same bits in every batch
     dtype: str = "float32"
     kv_dtype: str = ""  # of keys and values where it is not `dtype`: "float8_e4m3fn", "float8_e5m2"
+    kv_scales: str = "number"  # k_scale and v_scale are floats; "heads": tensors [Hk] f32
+    default_scale: bool = False  # a call may leave `scale` out: it is D ** -0.5 then
+    alignment_bytes: int = 0  # of pointers and of rows of heads; 0: that of the dtype
+    shares_workspace: bool = False  # says that calls of two streams must not overlap
     device: str = "cpu"
     heads: int = 4
     kv_heads: int = 2
@@ -64,19 +68,22 @@ class Case:
     pad_length: int = 0  # what the lengths say of such requests
     magnitude: float = 1.0  # of the scores
     shift: float = 0.0  # added to every score
-    scale: float = 1.0  # times dim ** -0.5
+    scale: float = 1.0  # times dim ** -0.5; 0: the call gives none
     peaks: bool = False  # the first and the last key of each sequence weigh as much as all others together
     longer: int = 0  # how much max_seqlen_q and max_seqlen_k are too large
     before: str = "nan"  # what out and lse hold: "nan", "stale", or "none": they are not passed
     beyond: str = "zero"  # what lies behind a sequence's keys, and in pages of nobody: "zero", "nan", "inf"
-    # The layout of q, k, v and out: "heads" (gaps), "packed" (slices of one tensor), "values" (gaps in v alone), "far" (offsets past 2^31).
+    # The layout of q, k, v and out: "heads" (gaps), "packed" (slices of one tensor), "values" (gaps in v alone), "far" (offsets past 2^31),
+    # "odd" (pointers and rows of heads that have the least alignment).
     layout: str = "dense"
     lengths: str = "dense"  # of lengths and tables: "strided"
     # The block table: "shuffled", "shared" (all begin with one prefix), "equal" (all are beginnings of one), "dead" (entries that no
     # length reaches are -1 or 2^31 - 1).
     pages: str = "straight"
     num_splits: int = 0
-    after: str = ""  # what an earlier call of this process had other: "lengths", "sizes", "options", "values"; "calls": 200 of them
+    # What an earlier call of this process had other: "lengths", "sizes", "values", "scale", "causal", "window", …; "calls": 200 of them;
+    # "streams": a call that runs at the same time.
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class StateCase:
     magnitude: float = 1.0  # of the lse
     shift: float = 0.0  # added to every lse
     before: str = "nan"
-    layout: str = "dense"  # "heads" (gaps), "in place" (out is the first part), "in place 2" (the second), "far"
+    layout: str = "dense"  # "heads" (gaps), "in place" (out is the first part), "in place 2" (the second), "far", "odd"
     first: int = 0  # rows take their values from this number on
     after: str = ""  # as of a Case: "sizes", "values", "calls"
 
@@ -140,13 +147,20 @@ def alibi_slopes(heads: int) -> torch.Tensor:
     return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float32) / heads)
 
 
+def head_scales(scale: float, heads: int, adapter: Adapter) -> torch.Tensor:
+    """The scale of each head of keys or values, [Hk, 1] f64: `scale` for all of them, or another f32 for each."""
+    if adapter.kv_scales == "number":
+        return torch.full((heads, 1), scale, dtype=torch.float64)
+    return (scale ** (1 + torch.arange(heads, dtype=torch.float64) / heads)).float().double()[:, None]
+
+
 def stored(rows: torch.Tensor, adapter: Adapter, scale: float) -> torch.Tensor:
-    """Keys or values as memory has them. Of fp8: divided by the scale, saturated, rounded to nearest even; NaN stays."""
+    """Keys or values [..., Hk, D] as memory has them. Of fp8: divided by the scale, saturated, rounded to nearest even; NaN stays."""
     if not adapter.kv_dtype:
         return rows.to(getattr(torch, adapter.dtype))
     dtype = getattr(torch, adapter.kv_dtype)
     most = torch.finfo(dtype).max
-    return (rows / scale).clamp(-most, most).to(dtype)
+    return (rows / head_scales(scale, rows.shape[-2], adapter).float()).clamp(-most, most).to(dtype)
 
 
 def make_values(case: Case, adapter: Adapter) -> Values:
@@ -159,10 +173,10 @@ def make_values(case: Case, adapter: Adapter) -> Values:
         k = draw((max(kv_len, 0), case.kv_heads, case.dim), seed + 2)
         v = draw((max(kv_len, 0), case.kv_heads, value_dim), seed + 3)
         if case.shift:
-            q[..., 0], k[..., 0] = 64, case.shift * case.dim**0.5 / (64 * case.scale)
+            q[..., 0], k[..., 0] = 64, case.shift * case.dim**0.5 / (64 * (case.scale or 1))
         if case.peaks and kv_len > 1:
             q[..., 0], k[..., 0] = 4, 0
-            k[:: kv_len - 1, :, 0] = math.log(kv_len) * case.dim**0.5 / (4 * case.scale)
+            k[:: kv_len - 1, :, 0] = math.log(kv_len) * case.dim**0.5 / (4 * (case.scale or 1))
         made.q.append(q.to(getattr(torch, adapter.dtype)))
         made.k.append(stored(k, adapter, case.k_scale))
         made.v.append(made.k[-1][..., :value_dim] if adapter.values_in_keys else stored(v, adapter, case.v_scale))

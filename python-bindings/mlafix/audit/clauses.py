@@ -34,7 +34,9 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("k_scale", ("C17",), ()),
     ("v_scale", ("C17",), ()),
     ("ignored", ("C14",), ()),
+    ("default scale", ("C14",), ()),
     ("bits of a row", ("C10",), ("C10",)),
+    ("equal calls differ", ("C10",), ("C10",)),
     ("rows without keys", ("C1",), ()),
     ("all masked", ("C2",), ()),
     ("empty on all sides", (), ("M1", "M2")),
@@ -56,9 +58,9 @@ OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
     """The clauses that a kind of fault breaks: those of the kind if it has its own, else those of the check."""
-    named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0]]
+    named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
-    if "after a call" in kind:
+    if "after a call" in kind or "beside a call" in kind:
         return ["C15"]
     return list(dict.fromkeys(own[:2])) or clauses_in(check, merges)
 

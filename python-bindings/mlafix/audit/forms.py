@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.utils.deterministic
 
-from .cases import Adapter, Case, Got, Values, alibi_slopes, shared_pages
+from .cases import Adapter, Case, Got, Values, alibi_slopes, head_scales, shared_pages
 
 GUARD = 64  # elements before and behind an output that no call may touch
 STALE = 7.0  # what an earlier call may have left
@@ -69,22 +69,26 @@ class Memory:
         """A tensor that lies as the case says; "out" and "lse" have guards around, "v" may have strides of its own."""
         if self.case.layout == "far" and len(shape) > 2 and shape[0] > 1:
             return self.far(shape, dtype).fill_(fill)
-        gap = 8 if self.case.layout == "heads" else 0  # between the rows of heads
+        least = max(self.adapter.alignment_bytes // dtype.itemsize, 1)
+        gap = {"heads": 8, "odd": least}.get(self.case.layout, 0)  # between the rows of heads
         gap = 24 if self.case.layout == "values" and what == "v" else gap
         wide = (*shape[:-1], shape[-1] + gap)
-        count = math.prod(wide)
-        flat = torch.full((count + 2 * GUARD,), 123.0, dtype=dtype, device=self.adapter.device)
-        rows = flat[GUARD : GUARD + count].view(wide)[..., : shape[-1]].fill_(fill)
+        count, begin = math.prod(wide), GUARD + (least if self.case.layout == "odd" else 0)
+        flat = torch.full((count + 2 * begin,), 123.0, dtype=dtype, device=self.adapter.device)
+        rows = flat[begin : begin + count].view(wide)[..., : shape[-1]].fill_(fill)
         if what in ("out", "lse"):
-            guards = [("before", flat[:GUARD]), ("behind", flat[GUARD + count :])]
+            guards = [("before", flat[:begin]), ("behind", flat[begin + count :])]
             if gap:
-                guards.append(("between the rows of", flat[GUARD : GUARD + count].view(wide)[..., shape[-1] :]))
+                guards.append(("between the rows of", flat[begin : begin + count].view(wide)[..., shape[-1] :]))
             self.kept += [(f"memory {where} {what}", guard, guard.clone()) for where, guard in guards]
         return rows
 
     def integers(self, numbers: Any, dtype: torch.dtype = torch.int32) -> torch.Tensor:
         """Lengths, offsets or tables: dense, or every second element of a buffer whose other elements are wrong."""
         made = torch.as_tensor(numbers, dtype=dtype)
+        if self.case.layout == "odd" and not self.adapter.alignment_bytes:
+            flat = torch.full((made.numel() + 1,), -1, dtype=dtype, device=self.adapter.device)
+            return flat[1:].view(made.shape).copy_(made)
         if self.case.lengths == "strided":
             spread = torch.ones((*made.shape, 2), dtype=dtype)
             spread[..., 0] = made
@@ -117,7 +121,7 @@ def offsets(lengths: tuple[int, ...]) -> list[int]:
 
 def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
     """The keywords that all forms of attention share."""
-    given: dict[str, Any] = {"scale": case.scale * case.dim**-0.5}
+    given: dict[str, Any] = {"scale": case.scale * case.dim**-0.5} if case.scale else {}
     given |= {"causal": case.causal} if adapter.causal is True and adapter.form != "paged" else {}
     if case.window != (-1, -1):
         given |= {"window_size": case.window} if "window_size" in adapter.takes else {"window": case.window[0]}
@@ -127,13 +131,20 @@ def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
         given["softcap"] = case.softcap
     if case.alibi:
         given["alibi_slopes"] = alibi_slopes(case.heads).to(adapter.device)
-    for name, value in (("k_scale", case.k_scale), ("v_scale", case.v_scale)):
-        given |= {name: value} if name in adapter.takes else {}
+    given |= scales(case, adapter)
     if case.num_splits:
         given["num_splits"] = case.num_splits
     for name, lengths in (("max_seqlen_q", case.q_lens), ("max_seqlen_k", case.kv_lens)):
         given |= {name: max([*lengths, 1]) + case.longer} if name in adapter.takes else {}
     return given
+
+
+def scales(case: Case, adapter: Adapter) -> dict[str, Any]:
+    """k_scale and v_scale, as far as the backend takes them: floats, or [Hk] f32."""
+    given: dict[str, Any] = {name: getattr(case, name) for name in ("k_scale", "v_scale") if name in adapter.takes}
+    if adapter.kv_scales == "number":
+        return given
+    return {name: head_scales(value, case.kv_heads, adapter)[:, 0].float().to(adapter.device) for name, value in given.items()}
 
 
 def is_planned(call: Any) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .cases import Adapter, Case, Values, alibi_slopes
+from .cases import Adapter, Case, Values, alibi_slopes, head_scales
 
 UNIT = 2.0**-23
 
@@ -78,8 +78,8 @@ def sequence(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: 
     """Rows of one sequence: q [Lq, H, D], k [Lk, Hk, D], v [Lk, Hk, Dv]."""
     q_len, kv_len, group = q.shape[0], k.shape[0], case.heads // case.kv_heads
     q = q.double().transpose(0, 1)  # [H, Lq, D]
-    k = (k.double() * case.k_scale).repeat_interleave(group, 1).transpose(0, 1)
-    v = (v.double() * (case.k_scale if adapter.values_in_keys else case.v_scale)).repeat_interleave(group, 1).transpose(0, 1)
+    scales = [head_scales(scale, case.kv_heads, adapter) for scale in (case.k_scale, case.k_scale if adapter.values_in_keys else case.v_scale)]
+    k, v = ((rows.double() * scale).repeat_interleave(group, 1).transpose(0, 1) for rows, scale in zip((k, v), scales))
     seen, far = visible(case, adapter, q_len, kv_len), (own_keys(adapter, q_len, kv_len) - torch.arange(kv_len)[None, :]).abs()
     step = max(1 << 18, kv_len) // max(kv_len, 1)  # as many queries as fit into a cache
     parts = [rows(case, adapter, q[:, i : i + step], k, v, seen[i : i + step], far[i : i + step], sinks) for i in range(0, max(q_len, 1), step)]
@@ -110,7 +110,7 @@ def rows(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torc
 
 def score(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, far: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Scores [H, n, Lk] before the mask, in the order scale, softcap, bias; and how far each may be off."""
-    scale, is_narrow = case.scale * case.dim**-0.5, adapter.dtype != "float32"
+    scale, is_narrow = (case.scale or 1.0) * case.dim**-0.5, adapter.dtype != "float32"
     product = (case.dim + 4) * UNIT + (2.0**-10 if adapter.matmul == "tf32" and not is_narrow else 0.0)
     product += torch.finfo(getattr(torch, adapter.dtype)).eps if case.k_scale != 1 else 0.0
     scores = q @ k.transpose(1, 2) * scale

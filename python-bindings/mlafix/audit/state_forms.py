@@ -114,6 +114,10 @@ def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, ou
     rows = memory.rows(tuple(out.shape), out.dtype, 0.0).copy_(out)
     stat = (lse if adapter.lse_layout == "nh" else lse.T).contiguous()
     with poisoned_memory():
+        axis = adapter.lse_layout.index("n")
+        before = {"values": [(rows.flip(0), stat)], "sizes": [(rows[:1], stat.narrow(axis, 0, 1)), (torch.cat([rows] * 3), torch.cat([stat] * 3, axis))]}
+        for earlier in before.get(case.after, ()):
+            adapter.call(*(one.clone() for one in earlier), group=dist.group.WORLD)
         got = finish(adapter, memory, (rows, stat), {"group": dist.group.WORLD})
     torch.save((got.out, got.lse, got.touched), f"{folder}/{rank}.pt")
     dist.destroy_process_group()

@@ -175,7 +175,7 @@ class CheckRun:
                 faults = self.faults(case)
                 self.pace.took(case, clock.spent() - begin)
                 raised += any(is_refusal(fault) for fault in faults)
-                if self.check.refusable and any(is_refusal(fault) for fault in faults):
+                if self.check.may_refuse(case, self.adapter) and any(is_refusal(fault) for fault in faults):
                     self.refused.append((faults[0], case))
                     continue
                 for fault in faults:
@@ -254,7 +254,7 @@ def contains(case: Any, smallest: Any) -> bool:
 
 def plain_kind(kind: str) -> str:
     """The kind that a plain call would have."""
-    kind = kind.partition(", after a call of other ")[0]
+    kind = kind.partition(", after a call of ")[0].partition(", beside a call of ")[0]
     return kind.partition(": ")[2] if kind.startswith("replay ") else kind
 
 

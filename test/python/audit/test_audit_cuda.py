@@ -45,6 +45,7 @@ def test_plan_that_is_kept_is_found() -> None:
     (backends.reads_lengths_on_the_host, "A12", "a call waits for the GPU"),
     (backends.reads_lengths_on_the_host, "A7", "a call cannot be captured"),
     (backends.stale_rows, "A1", "rows without keys"),
+    (backends.one_workspace, "A15", "beside a call of another stream"),
     (backends.breaks_the_context, "A1", "raises"),
 ])  # fmt: skip
 def test_planted_fault_is_found_and_shown(call: Any, check: str, kind: str) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 import torch
 
-from ..cases import Adapter, Case, Fault, StateCase, make_values
+from ..cases import Adapter, Case, Fault, StateCase
 from ..forms import offsets, run, same_bits
-from ..judge import compare
-from ..oracle import reference
+from ..judge import compare, expected
 from ..state_forms import run_states
 from .check import STATES, Check, Groups, base, states
 
@@ -30,9 +29,9 @@ def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
     faults: list[Fault] = []
 
     def rows(one: Case) -> torch.Tensor:
-        values = make_values(one, adapter)
+        values, want = expected(one, adapter)
         got = run(one, adapter, values)
-        faults.extend(compare(got, reference(one, adapter, values), one, adapter))  # wrong numbers are no matter of bits
+        faults.extend(compare(got, want, one, adapter))  # wrong numbers are no matter of bits
         return got.out
 
     whole = rows(case)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..cases import Adapter, Case, Fault, StateCase
+from ..forms import is_planned
 
 PAGED = ("paged", "ragged_paged")
 ATTENTION = ("ragged", "dense", *PAGED)
@@ -35,9 +36,15 @@ class Check:
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
     lacks: Callable[[Adapter], str] = never  # why the check is not applicable, or ""
-    refusable: bool = False  # a backend may refuse such calls with an exception
+    refusable: bool = False  # a backend may refuse such calls with an exception, as it may those with views and other heads in all checks
     must_return: bool = False  # an exception is an error: the caller cannot know which calls raise it
     needs_gpu: bool = False
+
+    def may_refuse(self, case: Any, adapter: Adapter) -> bool:
+        """True if an exception is an answer to the case."""
+        is_view = case.layout != "dense" or getattr(case, "lengths", "dense") != "dense"
+        heads = [(one.heads, getattr(one, "kv_heads", 0)) for one in (case, adapter)]
+        return self.refusable or is_view or isinstance(case, Case) and heads[0] != heads[1]
 
     def faults(self, adapter: Adapter) -> Callable[[Any, Adapter], list[Fault]]:
         """The function that runs a case of the adapter's form and says what is wrong."""
@@ -104,7 +111,11 @@ def has_options(case: Case, adapter: Adapter) -> bool:
         return False
     if any(needed and name not in takes for name, needed in wanted.items()) or case.causal and not adapter.causal:
         return False
+    if not case.scale and (not adapter.default_scale or adapter.values_in_keys):  # the scale of MLA is that of the model
+        return False
     if case.window != (-1, -1) and "window_size" not in takes and not ("window" in takes and left >= 0 and (left == right or case.causal and right >= 0)):
+        return False
+    if case.after == "streams" and (adapter.device == "cpu" or adapter.shares_workspace or is_planned(adapter.call)):
         return False
     return not case.longer or bool(takes & {"max_seqlen_q", "max_seqlen_k"})
 
@@ -138,11 +149,13 @@ def stated(cases: Iterable[StateCase], adapter: Adapter) -> list[StateCase]:
     """Those that the adapter's form has, each once."""
     found = []
     for case in cases:
-        if adapter.form == "reduce" and (case.layout not in ("dense", "heads") or case.heads % case.parts and case.rows):
+        if adapter.form == "reduce" and (case.layout not in ("dense", "heads", "odd") or case.heads % case.parts and case.rows):
             case = replace(case, layout="dense", heads=case.heads + -case.heads % case.parts)
         if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
             case = replace(case, before="none")
-        if case.after and adapter.form == "reduce":  # each call has processes of its own
+        if case.after == "calls" and adapter.form == "reduce":  # each call has processes of its own
+            continue
+        if case.after == "streams" and (adapter.device == "cpu" or adapter.shares_workspace):
             continue
         found.append(case)
     return list(dict.fromkeys(found))

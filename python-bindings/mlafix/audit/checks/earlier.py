@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +14,19 @@ import torch
 
 from ..cases import Adapter, Case, Fault, StateCase, make_values
 from ..forms import invoke, is_planned, made, planned, poisoned_memory, run
-from ..judge import check_call
+from ..judge import check_call, compare
+from ..oracle import UNIT, reference
 from ..state_forms import arguments_of, check_states, run_states
 from .check import STATES, Check, Groups, base, fitted, states
+from .graphs import Recorded, got_of
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "scale": {"scale": 2.3}, "causal": {"causal": True}, "window": {"window": (1, 1)}, "sinks": {"sinks": True}, "softcap": {"softcap": 3.0},
+    "alibi": {"alibi": True}, "splits": {"num_splits": 3}, "k_scale": {"k_scale": 0.37, "v_scale": 1.9},
+}  # fmt: skip
+WORDS = {"scale": "another scale", "causal": "another mask", "window": "another window", "splits": "other splits", "k_scale": "other scales of the cache",
+         **{name: f"other {name}" for name in ("lengths", "sizes", "values", "sinks")}, "softcap": "another softcap", "alibi": "other slopes"}  # fmt: skip
 
 
 def earlier_calls(case: Case) -> list[Case]:
@@ -25,20 +38,46 @@ def earlier_calls(case: Case) -> list[Case]:
     if case.after == "sizes":
         return [replace(other, q_lens=case.q_lens * 4, kv_lens=tuple(9 * length for length in case.kv_lens) * 4, ids=()),
                 replace(other, q_lens=case.q_lens[:1], kv_lens=(1,), ids=(61,)), replace(other, heads=2 * case.heads, kv_heads=2 * case.kv_heads)]  # fmt: skip
-    if case.after == "options":
-        changes: list[dict[str, Any]] = [{"scale": 2.3}, {"causal": not case.causal}, {"window": (1, 1)}, {"sinks": True}, {"softcap": 3.0}, {"num_splits": 3}]
-        return [replace(other, **one) for one in changes]
-    return [other]
+    return [replace(other, **OPTIONS.get(case.after, {}))]
 
 
 def after_others(case: Case, adapter: Adapter) -> list[Fault]:
     """A call after others, whose numbers do not matter."""
     if case.after == "calls":
         return growth(case, adapter)
+    if case.after == "streams":
+        return overlapping(case, adapter)
     for one in fitted(earlier_calls(case), adapter):
-        run(one, adapter, make_values(one, adapter))
+        with suppress(Exception):  # one that is refused
+            run(one, adapter, make_values(one, adapter))
     checked = replace(adapter, call=SecondRun(adapter)) if is_planned(adapter.call) else adapter
-    return [replace(fault, kind=f"{fault.kind}, after a call of other {case.after}") for fault in check_call(case, checked)]
+    return [replace(fault, kind=f"{fault.kind}, after a call of {WORDS[case.after]}") for fault in check_call(case, checked)]
+
+
+SLEEP = 5_000_000  # cycles that both streams wait, so that their calls begin together: some 3 ms
+
+
+def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
+    """Calls of two streams that run at the same time, each with its own tensors."""
+    cases = [replace(case, ids=tuple(range(first, first + len(case.q_lens)))) for first in (0, 60)]
+    calls, streams = [Recorded(one, adapter) for one in cases], [torch.cuda.Stream() for _ in cases]
+    torch.cuda.synchronize()
+    for _ in range(10):
+        results = []
+        for call, stream in zip(calls, streams):
+            with torch.cuda.stream(stream):
+                torch.cuda._sleep(SLEEP)
+                results.append(invoke(adapter, call.arguments, call.given))
+        torch.cuda.synchronize()
+        for one, call, result in zip(cases, calls, results):
+            if faults := compare(got_of(result, adapter), reference(one, adapter, call.values), one, adapter):
+                return [replace(fault, kind=f"{fault.kind}, beside a call of another stream") for fault in faults]
+    return []
+
+
+def takes(adapter: Adapter, option: str) -> bool:
+    """True if the backend can have a call with the option."""
+    return bool(fitted([base(adapter, **OPTIONS[option])], adapter)) and (option != "causal" or adapter.causal is True)
 
 
 class SecondRun:
@@ -60,9 +99,20 @@ def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
     if case.after == "calls":
         return growth(case, adapter)
     sizes = {"sizes": [{"rows": 4 * case.rows}, {"rows": 1}, {"heads": 2 * case.heads}], "values": [{"first": 40}]}[case.after]
-    for changes in sizes:
+    for changes in sizes if adapter.form != "reduce" else ():  # whose ranks make the earlier call themselves
         run_states(replace(case, **changes), adapter)  # type: ignore[arg-type]
-    return [replace(fault, kind=f"{fault.kind}, after a call of other {case.after}") for fault in check_states(case, adapter)]
+    return [replace(fault, kind=f"{fault.kind}, after a call of {WORDS[case.after]}") for fault in check_states(case, adapter)]
+
+
+@contextmanager
+def quick_collection() -> Iterator[None]:
+    """What was made before is not looked at: torch alone has some 1e5 objects."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def in_use(device: str) -> tuple[int, int]:
@@ -74,19 +124,30 @@ def in_use(device: str) -> tuple[int, int]:
         return int(file.read().split()[1]) * 4096, sys.getallocatedblocks()
 
 
+def out_of(result: Any) -> torch.Tensor:
+    return result[0] if isinstance(result, (tuple, list)) else result
+
+
+def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """How far two results are apart, as a part of the largest element; infinite where one alone is NaN."""
+    away = torch.where(one.isnan() & other.isnan(), 0.0, (one.double() - other.double()).abs()).nan_to_num(nan=math.inf)
+    return away.max() / other.double().nan_to_num().abs().max().clamp(min=1e-30)
+
+
 def growth(case: Any, adapter: Adapter) -> list[Fault]:
-    """A fault if each of 200 equal calls takes memory that it does not give back: in the third and in the fourth quarter."""
+    """A fault if one of 200 equal calls has another result, or if each takes memory that it does not give back: in the third and in the fourth quarter."""
     arguments, given = arguments_of(case, adapter)
-    seen = []
-    with poisoned_memory():
-        result = invoke(adapter, arguments, given)
-        out = result[0] if isinstance(result, (tuple, list)) else result
-        size = out.numel() * out.element_size()
-        del result, out
+    seen: list[tuple[int, int]] = []
+    with poisoned_memory(), quick_collection():
+        first = out_of(invoke(adapter, arguments, given)).clone()
+        size, differing = first.numel() * first.element_size(), torch.zeros((), dtype=torch.float64, device=first.device)
         for _ in range(4):
             for _ in range(50):
-                invoke(adapter, arguments, given)
+                differing = torch.maximum(differing, distance(out_of(invoke(adapter, arguments, given)), first))
             seen.append(in_use(adapter.device))
+    most = 2 * torch.finfo(first.dtype).eps + 2 * (case.dim + 8) * UNIT  # a sum in another order
+    if float(differing) > most:
+        return [Fault("equal calls differ", f"results that differ by rounding, {most:.3g} of the largest", f"{float(differing):.3g}, in 200 calls")]
     bytes_, objects = ([last - first for first, last in zip(column[1:], column[2:])] for column in zip(*seen))
     if min(objects) >= 50 or min(bytes_) > 25 * size:
         return [Fault("memory grows with each call", "as much memory after 200 equal calls as after 100",
@@ -103,9 +164,11 @@ def sequences(adapter: Adapter) -> Groups:
         "other lengths of the same shapes": [base(adapter, **lengths, after="lengths", before=before) for before in ("nan", "none")]
         + [base(adapter, **lengths, causal=True, after="lengths"), base(adapter, q_lens=(1, 1, 1), kv_lens=(70, 9, 3), after="lengths")],
         "other sizes": [base(adapter, **lengths, after="sizes"), base(adapter, q_lens=(1, 1), kv_lens=(600, 30), after="sizes")],
-        "other options": [base(adapter, **lengths, after="options"), base(adapter, **lengths, causal=True, after="options")],
-        "other values": [base(adapter, **lengths, after="values"), base(adapter, q_lens=(1, 4, 3), kv_lens=(9, 0, 4), after="values")],
+        # Each with shapes that no other case has: a kernel may be kept for these.
+        "other options": [base(adapter, q_lens=(2, 5, 3 + i), kv_lens=(17 + 16 * i, 9, 4), after=option) for i, option in enumerate(OPTIONS) if takes(adapter, option)],
+        "other values": [base(adapter, q_lens=(5, 4, 3), kv_lens=(9, 4, 50), after="values"), base(adapter, q_lens=(1, 4, 3), kv_lens=(9, 0, 70), after="values")],
         "200 calls": [base(adapter, q_lens=(64, 64), kv_lens=(5, 9), after="calls")],
+        "a call of another stream": [base(adapter, q_lens=(1, 1), kv_lens=(3000, 700), after="streams"), base(adapter, **lengths, after="streams")],
     }
 
 

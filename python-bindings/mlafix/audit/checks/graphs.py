@@ -53,6 +53,16 @@ def contents(case: Case, adapter: Adapter) -> list[Case]:
     return [others[0], fewer, empty, others[1]]
 
 
+def got_of(result: Any, adapter: Adapter) -> Got:
+    """The results of a call that was not made by a form."""
+    out, lse = result if isinstance(result, (tuple, list)) else (result, None)
+    lse = lse if adapter.returns_lse else None
+    lse = lse.transpose(-1, -2) if lse is not None and adapter.lse_layout == "hn" else lse
+    if adapter.form == "dense":
+        out, lse = out.flatten(0, 1), lse if lse is None else lse.flatten(0, 1)
+    return Got(out.cpu(), lse if lse is None else lse.cpu(), None, [])
+
+
 def replays(case: Case, adapter: Adapter) -> list[Fault]:
     """Captures a call, then replays it with other contents of the same memory."""
     static = Recorded(case, adapter)
@@ -71,7 +81,6 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
             result = runs.call(*static.arguments, **rest)
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
-    out, lse = result if isinstance(result, tuple) else (result, None)
     faults: dict[str, Fault] = {}  # by what is wrong, of the first replay that has it
     for number, content in enumerate(contents(case, adapter)):
         new = Recorded(content, adapter)
@@ -81,12 +90,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
         graph.replay()
         torch.cuda.synchronize()
         want = reference(content, adapter, new.values)
-        rows = out.flatten(0, 1) if adapter.form == "dense" else out
-        stats = lse if adapter.returns_lse else None
-        if stats is not None and adapter.lse_layout == "hn":
-            stats = stats.transpose(-1, -2)
-        stats = stats.flatten(0, 1) if stats is not None and adapter.form == "dense" else stats
-        got = Got(rows.cpu(), None if stats is None else stats.cpu(), None, [])
+        got = got_of(result, adapter)
         found = compare(got, want, content, adapter) + pads(got, content, adapter, want.out.shape[0])
         for fault in found:
             faults.setdefault(fault.kind, replace(fault, kind=f"replay {number + 1}: {fault.kind}"))

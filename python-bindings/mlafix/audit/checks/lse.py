@@ -6,9 +6,9 @@ import math
 from dataclasses import replace
 import torch
 
-from ..cases import Adapter, Case, Fault, Got, Values, make_values
+from ..cases import Adapter, Case, Fault, Got, Values
 from ..forms import run
-from ..judge import compare, natural
+from ..judge import compare, expected, natural
 from ..oracle import reference
 from ..state_forms import check_states
 from .check import STATES, Check, Groups, base, states
@@ -25,8 +25,8 @@ def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
 
 def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
     """The results of one call; the lse is read in both bases and both layouts, the rows as if each option had been ignored."""
-    values = make_values(case, adapter)
-    got, want = run(case, adapter, values), reference(case, adapter, values)
+    values, want = expected(case, adapter)
+    got = run(case, adapter, values)
     n, heads = want.lse.shape
     if n and got.lse is None and adapter.returns_lse:
         return [Fault("no lse", "an lse, as the adapter says", "None")]
@@ -57,7 +57,8 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
 
 def ignored(case: Case, adapter: Adapter, values: Values, got: Got) -> list[Fault]:
     """A fault if the results are those of a call without one of the case's options, or with a window of another size."""
-    others = [("sinks are ignored", {"sinks": False}), ("scale is ignored", {"scale": 1.0}), ("softcap is ignored", {"softcap": 0.0}),
+    scale = ("scale is ignored", {"scale": 1.0}) if case.scale else ("the default scale is 1", {"scale": case.dim**0.5})
+    others = [("sinks are ignored", {"sinks": False}), scale, ("softcap is ignored", {"softcap": 0.0}),
               ("alibi_slopes are ignored", {"alibi": False}), ("the window is ignored", {"window": (-1, -1)}), ("the causal mask is ignored", {"causal": False}),
               ("k_scale is ignored", {"k_scale": 1.0}), ("v_scale is ignored", {"v_scale": 1.0}),
               ("k_scale and v_scale are swapped", {"k_scale": case.v_scale, "v_scale": case.k_scale})]  # fmt: skip

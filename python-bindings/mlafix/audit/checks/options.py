@@ -30,6 +30,7 @@ def options(adapter: Adapter) -> Groups:
              if takes.get(name, {name}) & {*adapter.takes, "scale", "kv_lens", *(["causal"] if adapter.causal and adapter.form != "paged" else [])}}  # fmt: skip
     return {
         "scales": [base(adapter, scale=scale, **lengths) for scale in (1.7, 0.3, adapter.dim**0.5)],
+        "the default scale": [base(adapter, scale=0.0, **lengths), base(adapter, scale=0.0, q_lens=(1, 1), kv_lens=(130, 3))],
         "windows": [base(adapter, window=window, causal=causal, **lengths) for window in windows for causal in (False, True)]
         + [base(adapter, q_lens=(1, 70), kv_lens=(130, 140), window=window, causal=True) for window in ((64, 0), (63, 63), (128, 128))],
         "sinks": [base(adapter, sinks=True, **lengths), base(adapter, sinks=True, q_lens=(1, 1), kv_lens=(600, 3))],

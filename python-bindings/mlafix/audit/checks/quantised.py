@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from ..cases import Adapter, Case, Fault, draw, make_values, stored
-from ..forms import Memory, keys_and_values, made, poisoned_memory, tables
+from ..forms import Memory, keys_and_values, made, poisoned_memory, scales, tables
 from .check import PAGED, Check, Groups, base
 from .lse import check_lse
 
@@ -42,14 +42,12 @@ def write(case: Case, adapter: Adapter) -> list[Fault]:
         rows[-1][0, 0, :8] = torch.tensor([float("nan"), 1e6, -1e6, 0.0, 1e-3, 1.99, 0.99, -447.0]).to(rows[-1].dtype)
     given = [memory.rows(tuple(one.shape), one.dtype, 0.0).copy_(one) for one in rows]
     caches = keys_and_values(case, replace(adapter, values_in_keys=False), memory, (pages, size, case.kv_heads))[: len(rows)]
-    scales = {"k_scale": case.k_scale, "v_scale": case.v_scale}
-    keywords = {name: scale for name, scale in scales.items() if name in adapter.takes}
     held = [cache.clone() for cache in caches]
     with poisoned_memory():
         shaped = [[one[..., 0, :] for one in tensors] if adapter.latent else tensors for tensors in (given, caches)]
-        made(adapter.call).store(*shaped[0], *shaped[1], slot_mapping=memory.integers(slots, torch.int64), **keywords)
+        made(adapter.call).store(*shaped[0], *shaped[1], slot_mapping=memory.integers(slots, torch.int64), **scales(case, adapter))
     faults = []
-    for what, one, cache, before, scale in zip(("k", "v"), rows, caches, held, scales.values()):
+    for what, one, cache, before, scale in zip(("k", "v"), rows, caches, held, (case.k_scale, case.v_scale)):
         faults += stored_rows(what, one, cache.cpu(), before.cpu(), slots, scale, adapter)
     return faults + [Fault(f"{what} was written", "no change", "other bits") for what in memory.touched()]
 
@@ -83,6 +81,7 @@ def written(adapter: Adapter) -> Groups:
         "scales": [base(adapter, **lengths, k_scale=k, v_scale=v) for k, v in pairs],
         "order of pages, slots of -1": [base(adapter, **lengths, pages="shuffled"), base(adapter, **lengths, pad_requests=3, beyond="nan")],
         "strides": [base(adapter, **lengths, layout="heads")],
+        "offsets past 2^31": [base(adapter, q_lens=(1, 1), kv_lens=(adapter.page_size + 3, 2), layout="far")],
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 import torch
 
-from ..cases import Adapter, Case, Fault, Values, make_values
+from ..cases import Adapter, Case, Fault, Values
 from ..forms import run
-from ..judge import natural, wrong_rows
+from ..judge import expected, natural, wrong_rows
 from ..oracle import merged, reference
 from ..state_forms import check_states
 from .check import ATTENTION, STATES, Check, Groups, base, states
@@ -17,8 +17,7 @@ FRACTIONS = (0.0, 0.3, 1.0)
 
 def split_identity(case: Case, adapter: Adapter) -> list[Fault]:
     """For some places to split: merge(prefix, suffix) in f64 against the reference of the whole."""
-    values = make_values(case, adapter)
-    want = reference(case, adapter, values)
+    values, want = expected(case, adapter)
     faults: list[Fault] = []
     for fraction in FRACTIONS:
         cuts = [int(fraction * length) for length in case.kv_lens]
