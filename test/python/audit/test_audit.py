@@ -98,24 +98,16 @@ def test_planted_fault_is_found_shown_and_repaired(planted: Planted) -> None:
         assert finding.repair["status"] == "gone", str(report)
 
 
-CORRECT = ["ragged", "dense", "paged", "merge", "reduce"]
-
-
-@pytest.mark.parametrize("name", CORRECT)
-def test_correct_backend_has_no_finding(name: str) -> None:
-    report = audit(getattr(audit_backends, name), device="cpu", limits=PATIENT, progress=False)
+@pytest.mark.parametrize("name", ["ragged", "paged", "reduce"])
+def test_right_backend_has_no_finding(name: str) -> None:
+    """With the limits that users have; test_audit_planted.py has more of them, without processes."""
+    report = audit(getattr(audit_backends, name), device="cpu", progress=False)
     assert not report.findings, str(report)
     assert report.status == 0
     bad = [outcome for outcome in report.outcomes if outcome.status == "does not hold" and outcome.check != "A9"]
     assert not bad, str(report)
     gpu = {outcome.check: outcome.why for outcome in report.outcomes if outcome.status == "not run"}
-    assert gpu == ({} if name in ("merge", "reduce") else {"A7": "no GPU", "A12": "no GPU"})
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_rounding_is_no_fault(dtype: str) -> None:
-    report = audit(audit_backends.ragged, device="cpu", dtype=dtype, limits=PATIENT, progress=False)
-    assert not report.findings, str(report)
+    assert gpu == ({} if name == "reduce" else {"A7": "no GPU", "A12": "no GPU"})
 
 
 def test_closure_is_audited_in_a_fork(tmp_path: Path) -> None:

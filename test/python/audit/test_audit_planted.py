@@ -1,0 +1,91 @@
+"""Each planted fault is found by its check, in every form; right backends of other styles have none. Cases run in this process and share their reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import audit_backends  # noqa: E402
+from audit_planted import PLANTED  # noqa: E402
+from audit_styles import RIGHT  # noqa: E402
+
+from mlafix.audit import CHECKS, Adapter, Case, Fault, judge  # noqa: E402
+from mlafix.audit.adapter import as_adapter  # noqa: E402
+from mlafix.audit.attempt import attempt  # noqa: E402
+from mlafix.audit.checks import Check  # noqa: E402
+from mlafix.audit.worker import work_of  # noqa: E402
+
+OF_REDUCES = ("A0", "A1", "A6", "A15")  # each case forks its ranks
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_references() -> Iterator[None]:
+    """The reference of a case is computed once for all backends."""
+    before, threads = judge.numbers, torch.get_num_threads()
+    torch.set_num_threads(1)
+    judge.numbers = lru_cache(maxsize=None)(before.__wrapped__)
+    yield
+    judge.numbers = before
+    torch.set_num_threads(threads)
+
+
+def is_small(case: Any) -> bool:
+    """True of a case that a loop in Python takes some milliseconds for."""
+    return work_of(case) < 1 << 20 and (not isinstance(case, Case) or len(case.q_lens) <= 40 and sum(case.q_lens) <= 300)
+
+
+def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
+    """Those that count; a refusal does not where the audit allows one."""
+    found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
+    return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
+
+
+def test_faults_are_of_all_forms() -> None:
+    forms = {one.fields["form"] for one in PLANTED.values()}
+    assert forms == {"ragged", "dense", "paged", "ragged_paged", "merge", "reduce"}
+    assert {f"A{number}" for number in range(18)} - {one.check for one in PLANTED.values()} == {"A7", "A9", "A12"}, "of GPUs, and of claims"
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_fault_is_found_by_its_check(name: str) -> None:
+    fault = PLANTED[name]
+    adapter, check = as_adapter(fault.call, device="cpu", **fault.fields), CHECKS[fault.check]
+    seen: list[Any] = []
+    for case in check.cases(adapter):
+        seen += faults_of(check, adapter, case)
+        if any(fault.kind in one.kind for one in seen):
+            return
+    pytest.fail(f"expected {fault.kind or 'a fault'} in {fault.check}, got {seen[:3] or 'none'}")
+
+
+BACKENDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    **RIGHT,
+    "all options": (audit_backends.ragged_with_options, {}),
+    "dense": (audit_backends.dense, {}),
+    "paged": (audit_backends.paged, {}),
+    "queries over pages": (audit_backends.ragged_paged, {}),
+    "queries over pages of fp8": (audit_backends.ragged_paged, {"kv_dtype": "float8_e4m3fn"}),
+    "latent cache of fp8": (audit_backends.latent, {"kv_dtype": "float8_e4m3fn"}),
+    "keys of 192, values of 128": (audit_backends.ragged, {"dim": 192, "value_dim": 128}),
+    "merge": (audit_backends.merge, {}),
+}
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_right_backend_has_no_fault(name: str) -> None:
+    backend, fields = BACKENDS[name]
+    adapter = as_adapter(backend, device="cpu", **fields)
+    ran = 0
+    for check in CHECKS.values():
+        if check.lacks(adapter) or check.needs_gpu or adapter.form == "reduce" and check.number not in OF_REDUCES:
+            continue
+        for case in check.cases(adapter):
+            if case.after == "calls" or is_small(case):
+                assert not faults_of(check, adapter, case), (check.number, case, faults_of(check, adapter, case))
+                ran += 1
+    assert ran > 15
