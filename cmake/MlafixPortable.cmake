@@ -10,7 +10,7 @@ set(_mlafix_static_mlir
     MLIRNVVMToLLVMIRTranslation MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow
     MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
     MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
-    MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms)
+    MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms MLIROptLib)
 # The libraries that LLVM's archives name in turn: of compression, the static libraries, which no other machine need
 # have.
 find_library(_mlafix_zlib libz.a REQUIRED)
@@ -56,7 +56,7 @@ target_link_libraries(mlafix_compiler_portable PRIVATE ${_mlafix_static_mlir} ${
 # up by a function that glibc has since 2.35 only.
 set(_mlafix_portable_map ${PROJECT_BINARY_DIR}/mlafix_compiler_portable.map)
 file(WRITE ${_mlafix_portable_map}
-  "{ global: extern \"C++\" { mlafix::chipNumbers*; mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "
+  "{ global: mlafix_opt_main; mlafix_run_main; extern \"C++\" { mlafix::chipNumbers*; mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "
   "mlafix::ValueType::*; }; local: *; };\n")
 set_target_properties(mlafix_compiler_portable PROPERTIES LINK_DEPENDS ${_mlafix_portable_map})
 target_link_options(mlafix_compiler_portable PRIVATE

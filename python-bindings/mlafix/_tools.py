@@ -1,0 +1,35 @@
+"""The programs `mlafix-opt` and `mlafix-run` of an installation from wheels: the library of the compiler has both."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from ._files import toolchain
+
+
+def _start(tool: str) -> int:
+    """Runs the tool with this process's arguments, and returns its exit status."""
+    module = toolchain.compiler_file()
+    if module is None:
+        print(f"mlafix-{tool}: error: expected the compiler, this installation has none ({toolchain.INSTALL})", file=sys.stderr)
+        return 1
+    # As in a program of C: Python ignores a closed pipe, and looks at Ctrl-C between its own instructions only.
+    for number in (signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    start = ctypes.CDLL(str(Path(module).with_name("libmlafix_compiler.so")))[f"mlafix_{tool}_main"]
+    words = [os.fsencode(word) for word in (f"mlafix-{tool}", *sys.argv[1:])]
+    return int(start(len(words), (ctypes.c_char_p * (len(words) + 1))(*words, None)))
+
+
+def opt() -> int:
+    """The program mlafix-opt: runs passes, or compiles kernels to units, PTX, IR or a signature."""
+    return _start("opt")
+
+
+def run() -> int:
+    """The program mlafix-run: runs a kernel of a unit, or of a source, on .npy files."""
+    return _start("run")

@@ -1,0 +1,16 @@
+//===- Main.h - run a kernel on .npy files ----------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
+#define MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
+
+/// The whole of mlafix-run; returns its exit status. A function, so that the
+/// Python package has the tool as well: its libmlafix_compiler.so exports it.
+extern "C" __attribute__((visibility("default"))) int
+mlafix_run_main(int argc, char **argv);
+
+#endif // MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
