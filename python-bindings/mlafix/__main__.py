@@ -1,4 +1,4 @@
-"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``engines``,
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit``, ``engines``, ``watch``,
 ``flashinfer-solutions``, ``hub-kernels``, ``info`` and ``cmake-dir``."""
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ._files.warmup import default_device
 from ._reports import check as _check
 from .engines import flashinfer, hub, report
 from .errors import ArgumentError, Error, UnitError
+from .watch import command as watch_command
 
 
 def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
@@ -294,6 +295,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    watch = commands.add_parser("watch", help="show a report of MLAFIX_WATCH, and write a script that makes the call again")
+    watch_command.add_arguments(watch)
+    watch.set_defaults(run=watch_command.run)
     engines = commands.add_parser("engines", help="say what the plugins of vLLM and SGLang replace, and why not more")
     report.add_arguments(engines)
     engines.set_defaults(run=report.run)

@@ -13,6 +13,8 @@ MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and 
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
 MLAFIX_VLLM            what the plugin replaces in vLLM: 1, names of functions, compare, count; docs/Engines.md
 MLAFIX_SGLANG          the same for SGLang
+MLAFIX_WATCH           what is watched in vLLM and SGLang: 1, seams, every=N, poison, repair; docs/Watch.md
+MLAFIX_WATCH_REPORT    a file that each report of a watch is appended to, as a line of JSON
 =====================  ==========================================================================================
 """
 
@@ -68,6 +70,16 @@ def line_info() -> bool:
 def engine(name: str) -> str:
     """What the plugin of an engine, "vllm" or "sglang", is asked for; "" if nothing."""
     return os.environ.get(f"MLAFIX_{name.upper()}", "")
+
+
+def watch() -> str:
+    """What an engine is watched for; "" if nothing."""
+    return os.environ.get("MLAFIX_WATCH", "")
+
+
+def watch_report() -> str:
+    """The file that reports of a watch are appended to; "" if none."""
+    return os.environ.get("MLAFIX_WATCH_REPORT", "")
 
 
 _forbidden = False

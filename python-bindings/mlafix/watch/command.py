@@ -1,0 +1,115 @@
+"""`python -m mlafix watch REPORT`: the card of a row, public reports of its class, its repair, and a script that shows it again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from .report import CHECK_OF, page, read
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("report", type=Path, metavar="REPORT", help="a file that MLAFIX_WATCH_REPORT named: one report in JSON a line")
+    parser.add_argument("--number", type=int, default=-1, metavar="N", help="which report of the file, from 0; the last one by default")
+    parser.add_argument("--backend", default="", metavar="MODULE:FUNCTION", help="the function that the script calls, with the arguments of docs/Audit.md")
+    parser.add_argument("--script", type=Path, metavar="FILE", help="writes a script that makes the call of the row with the backend again, on numbers of its own")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Prints the card; status 2 if there is no such report or script."""
+    try:
+        report = read(options.report, options.number)
+        print(page(report, public_reports(report.record)))
+        if options.script is not None:
+            text = script_of(report.record, options.backend)
+            options.script.write_text(text, encoding="utf-8")
+            print(f"\nwrote {options.script}: exit status 1 while the backend does this")
+    except (OSError, ValueError) as error:
+        print(f"mlafix watch: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def public_reports(record: dict[str, Any]) -> list[str]:
+    """Addresses of public reports about the class of a row."""
+    from ..audit.reports import link, reports_of
+
+    words = {"another lse": "base of the lse"}.get(record["class"], "")
+    check = "A6" if record["seam"] in ("merge", "reduce") else CHECK_OF[record["class"]]
+    return [link(one) for one in reports_of(check, words)]
+
+
+def script_of(record: dict[str, Any], backend: str) -> str:
+    """The audit's script for the call of a row: its sizes, lengths and kind of memory, with the audit's own numbers.
+
+    Raises:
+        ValueError: there is no backend, or the report does not say the sizes of a call.
+    """
+    from ..audit.bundle import script
+    from ..audit.cases import Adapter
+    from ..audit.judge import check_call
+    from ..audit.state_forms import check_states
+
+    if record["seam"] not in ("attention", "merge"):
+        raise ValueError(f"expected a report about attention or a merge for a script, got one about {record['seam']}")
+    call = _backend(backend)
+    case = state_case(record) if record["seam"] == "merge" else attention_case(record)
+    faults = check_states if record["seam"] == "merge" else check_call
+    form = "merge" if record["seam"] == "merge" else "ragged_paged" if record["block_table_row"] else "ragged"
+    given = record["arguments"]
+    adapter = Adapter(call, form, backend, lse_layout=given.get("lse_layout", "hn"), lse_base=given.get("base", "e"), heads=case.heads, dim=case.dim,
+                      kv_heads=getattr(case, "kv_heads", case.heads), returns_lse=form == "merge" or _returns_lse(record))  # fmt: skip
+    made: str = script(faults, case, adapter, f"{record['place']}: {record['class']}, as a watch found it in step {record['step']}.")
+    if not made:
+        raise ValueError(f"expected a backend that can be imported, got {backend}")
+    return made
+
+
+def _returns_lse(record: dict[str, Any]) -> bool:
+    return bool(record["values"]) and record["values"][0] not in ("nan", "0") or "lse" in record["class"]
+
+
+def _backend(text: str) -> Any:
+    import importlib
+
+    module, colon, name = text.partition(":")
+    if not module or not colon or not name:
+        raise ValueError(f'expected --backend MODULE:FUNCTION for a script, got "{text}"')
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"expected a backend that can be imported, got {text}: {error}") from None
+    return found
+
+
+def attention_case(record: dict[str, Any]) -> Any:
+    """The call of a row of attention as a case of the audit: the lengths of its step's requests, or of its own where there are many."""
+    from ..audit.cases import Case
+
+    sizes, lens, starts = record["arguments"], record["lens"], record["cu_seqlens"]
+    if lens is None or starts is None or "q" not in sizes:
+        raise ValueError("expected a report with the lengths of its step and the sizes of its call (a seam that is recomputed), got one without")
+    tokens = [max(b - a, 0) for a, b in zip(starts, starts[1:])]
+    pairs = list(zip(tokens, [max(length, 0) for length in lens]))
+    if len(pairs) > 8:
+        row = next((i for i, (a, b) in enumerate(zip(starts, starts[1:])) if a <= record["row"][0] < b), 0)
+        pairs = pairs[row : row + 1]
+    _, heads, dim = sizes["q"]["shape"]
+    return Case(q_lens=tuple(pair[0] for pair in pairs), kv_lens=tuple(pair[1] for pair in pairs), heads=heads, kv_heads=sizes["k"]["shape"][-2], dim=dim,
+                causal=bool(sizes.get("causal", True)), beyond="nan", before="nan", value_dim=sizes["v"]["shape"][-1])  # fmt: skip
+
+
+def state_case(record: dict[str, Any]) -> Any:
+    """The merge of a row as a case of the audit."""
+    from ..audit.cases import StateCase
+
+    sizes = record["arguments"]
+    rows, heads, dim = sizes.get("out", {"shape": [5, 4, 32]})["shape"]
+    parts = int(sizes.get("sides", 2))
+    empty = tuple((part, 1) for part in range(parts)) if record["class"] == "not empty" else ((0, 1),)
+    return StateCase(rows=max(2, min(rows, 8)), heads=heads, dim=dim, parts=parts, empty=empty)

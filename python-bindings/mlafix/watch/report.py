@@ -1,0 +1,192 @@
+"""What is said of an offence: one line, a record for logs, and the page of `python -m mlafix watch`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .records import Found
+
+SCHEMA = "mlafix-watch/1"
+
+CHECK_OF = {
+    "NaN": "A4", "infinite": "A10", "not empty": "A1", "weight of -inf": "A5", "no keys seen": "A2", "too large": "A14", "another lse": "A5",
+    "another value": "A14", "NaN in a block": "A4", "negative length": "A11", "falling offsets": "A11", "slot out of range": "A10",
+    "page out of range": "A10", "another length": "A7",
+}  # fmt: skip
+"""The check of the audit that looks for the same, by class."""
+
+EXPECTED = {
+    "NaN": "finite numbers in a row with keys",
+    "infinite": "finite numbers in a row with keys",
+    "not empty": "0 and an lse of -inf in a row without keys",
+    "weight of -inf": "zeros beside an lse of -inf",
+    "no keys seen": "a state of the row's keys",
+    "too large": "no magnitude above that of the values, {limit}",
+    "another lse": "an lse of {want_lse}",
+    "another value": "the state of its keys, or sides, whose largest magnitude is {want}",
+    "NaN in a block": "finite numbers in a page that a live entry of the table names",
+    "negative length": "a length of 0 or more",
+    "falling offsets": "offsets that do not fall",
+    "slot out of range": "a slot of the cache, or -1",
+    "page out of range": "a page of the cache in a live entry of the table",
+    "another length": "the length that the host has",
+}
+
+REPAIRS = {
+    "not empty": "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)",
+    "weight of -inf": "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)",
+    "NaN": "ops.zero_blocks(cache, ids) when pages are freed; ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens) for rows without keys",
+    "NaN in a block": "ops.zero_blocks(cache, ids) when pages are freed",
+    "another lse": 'lse_base="2" or prefix_base, suffix_base of ops.merge_attn_states, if the lse is 1.4427 times what is expected',
+    "negative length": "ops.pad_metadata(seq_lens, live_rows, …)",
+    "another length": "ops.pad_metadata(seq_lens, live_rows, …), with the count of live requests on the device",
+    "page out of range": "ops.pad_metadata(seq_lens, live_rows, block_table=…)",
+    "slot out of range": "ops.pad_metadata(seq_lens, live_rows, slots=…)",
+    "falling offsets": "ops.cumulate_lens(lens, live_rows)",
+}
+"""A call of mlafix that repairs rows of a class. What a merge makes is repaired by ops.merge_attn_states."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """The first offence of a step."""
+
+    record: dict[str, Any]
+    """As JSON: docs/Watch.md lists the fields."""
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        r = self.record
+        where = f"{r['place']}, {r['at']}"
+        before = f"; right before: {r['before']}" if r["before"] else "; no seam of this step ran before"
+        rows = f" ({r['rows']} rows)" if r["rows"] > 1 else ""
+        return f"mlafix watch: step {r['step']}: {where}: {r['class']}{rows}: expected {r['expected']}, got {r['got']}{before}"
+
+
+def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], batch: Any, sizes: dict[str, Any], now: int) -> Report:
+    """The report of the first offence of all.
+
+    Args:
+        same: all broken rows of its step and seam.
+        places: the seams, in the order in which a step comes to them.
+        batch: the metadata of its step, None where it is not known any more.
+        sizes: the arguments of its check: sizes, dtypes and numbers.
+        now: the step in which it is reported.
+    """
+    place = places[first.seam]
+    request, token = _request_of(first, batch)
+    lse, largest, want_lse, want = first.values or (math.nan,) * 4
+    expected = EXPECTED[first.fault].format(limit=_number(want), want_lse=_number(want_lse), want=_number(want))
+    record = {
+        "schema": SCHEMA, "step": first.step, "reported_in_step": now, "layer": place.layer, "seam": place.seam, "name": place.name, "place": str(place),
+        "class": first.fault, "rows": len(same), "row": list(first.row), "kind": first.kind, "request": request, "token": token,
+        "at": _at(first, request, token), "expected": expected, "got": _got(first, lse, largest),
+        "values": [_number(value) for value in first.values], "before": str(places[first.seam - 1]) if first.seam else "",
+        "counts": dict(Counter(one.fault for one in same)), "arguments": sizes, **_lengths(first, batch),
+    }  # fmt: skip
+    return Report(record)
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _got(found: Found, lse: float, largest: float) -> str:
+    if found.kind != "rows":
+        return {"blocks": "a page with others", "entries": "another"}[found.kind]
+    return f"an lse of {_number(lse)} and a largest magnitude of {_number(largest)}"
+
+
+def _list(values: Any) -> list[Any] | None:
+    return None if values is None else values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _request_of(found: Found, batch: Any) -> tuple[str, int | None]:
+    """The request that a row belongs to, and which of its tokens it is; "" and None where that is not known."""
+    if found.kind == "blocks" or batch is None:
+        index, token = (found.row[0], None) if found.kind == "blocks" else (None, None)
+    else:
+        starts = _list(batch.cu_seqlens)
+        index, token = found.row[0], 0
+        if starts is not None and found.kind == "rows":
+            index = next((i for i in range(len(starts) - 1) if starts[i] <= found.row[0] < starts[i + 1]), None)
+            token = None if index is None else found.row[0] - starts[index]
+    if index is None:
+        return "", token
+    names = batch.requests if batch is not None else ()
+    return str(names[index]) if index < len(names) else f"#{index}", token
+
+
+def _at(found: Found, request: str, token: int | None) -> str:
+    who = f"request {request}, " if request else ""
+    if found.kind == "blocks":
+        return f"{who}entry {found.row[1]} of its table"
+    if found.kind == "entries":
+        return f"{who}entry {found.row[0]}"
+    which = f"token {token} of it, " if token is not None and request else ""
+    return f"{who}{which}row {found.row[0]}, head {found.row[1]}"
+
+
+def _lengths(found: Found, batch: Any) -> dict[str, Any]:
+    """The step's lengths, offsets, and the table of the request."""
+    if batch is None:
+        return {"lens": None, "cu_seqlens": None, "block_table_row": None}
+    request, _ = _request_of(found, batch)
+    table = batch.block_table
+    index = next((i for i, name in enumerate(batch.requests) if str(name) == request), int(request[1:]) if request.startswith("#") else None)
+    row = None if table is None or index is None or index >= len(table) else _list(table[index])
+    return {"lens": _list(batch.lens), "cu_seqlens": _list(batch.cu_seqlens), "block_table_row": row}
+
+
+# -- python -m mlafix watch REPORT --------------------------------------------------------------------------------------
+
+
+def read(path: Path, number: int = -1) -> Report:
+    """A report of a file of JSON lines: the last one unless `number` says another.
+
+    Raises:
+        ValueError: there is none, or it is no report.
+    """
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not -len(lines) <= number < len(lines):
+        raise ValueError(f"expected report {number} in {path}, got {len(lines)} reports")
+    record = json.loads(lines[number])
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        raise ValueError(f"expected a report of schema {SCHEMA} in {path}, got another text")
+    return Report(record)
+
+
+def page(report: Report, reports: Sequence[str]) -> str:
+    """The card of the row: where it is, what was expected, what repairs it, and public reports of its class."""
+    r = report.record
+    lines = [report.line, "", f"  step {r['step']} (reported in step {r['reported_in_step']}), {r['place']}", f"  {r['at']}",
+             f"  class     {r['class']}: {r['rows']} rows of this seam and step", f"  expected  {r['expected']}", f"  got       {r['got']}",
+             f"  before    {r['before'] or 'no seam'} was right", f"  lens      {_short(r['lens'])}", f"  offsets   {_short(r['cu_seqlens'])}",
+             f"  its table {_short(r['block_table_row'])}"]  # fmt: skip
+    lines += [f"  {name:9} {json.dumps(value)}" for name, value in r["arguments"].items()]
+    repair = repair_of(r)
+    lines += ["", f"repaired by: {repair}" if repair else "no call of mlafix repairs this: the kernel before the seam is wrong"]
+    if reports:
+        lines += ["", "the same class in public reports:", *(f"  {one}" for one in reports)]
+    return "\n".join(lines)
+
+
+def repair_of(record: dict[str, Any]) -> str:
+    """The call of mlafix that repairs a row, "" if there is none."""
+    if record["seam"] in ("merge", "reduce") and record["class"] not in ("NaN in a block",):
+        return "ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse), or merge_states of all sides, in place of the engine's merge"
+    return REPAIRS.get(record["class"], "")
+
+
+def _short(values: Any) -> str:
+    if values is None:
+        return "not known"
+    text = [str(value) for value in values]
+    return f"[{', '.join(text[:16])}{', …' if len(text) > 16 else ''}]"

@@ -1,0 +1,302 @@
+"""The watch of a process: checks behind seams, and what they found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import ops
+from .choice import SEAMS, Choice
+from .records import UNKNOWN_LIVE, Found, Records
+from .report import Report, report_of
+
+_MOST_LIVE = UNKNOWN_LIVE
+_KEPT_STEPS = 16
+"""So many steps back lengths and tables are known, for the line about a row."""
+
+
+class Place(NamedTuple):
+    """A seam of a layer."""
+
+    layer: str
+    seam: str
+    name: str
+    """What the engine calls it, such as "merge_attn_states"."""
+
+    def __str__(self) -> str:
+        where = f"layer {self.layer}, " if self.layer else ""
+        return f"{where}{self.seam}" + (f" ({self.name})" if self.name and self.name != self.seam else "")
+
+
+class Batch(NamedTuple):
+    """The metadata of a step, copied to the host without a wait."""
+
+    requests: Sequence[str]
+    lens: Any
+    cu_seqlens: Any
+    block_table: Any
+
+
+class Watch:
+    """Checks of attention states behind seams, of which the first offence is reported.
+
+    Args:
+        choice: which seams, every how many steps, and whether to poison and to repair.
+        say: takes the one line about an offence; by default it is written to stderr.
+        json: a file that each report is appended to, one line of JSON each.
+        sample: `attention` computes one row in so many again at each step that is checked.
+        most_keys: and none that sees more keys.
+    """
+
+    def __init__(self, choice: Choice | None = None, *, say: Callable[[str], None] | None = None, json: str | Path | None = None,
+                 sample: int = 64, most_keys: int = 4096) -> None:  # fmt: skip
+        self.choice = choice or Choice(frozenset(SEAMS))
+        self.now = 0
+        self.layer = ""
+        self.reports: list[Report] = []
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """How many rows were found broken, by seam and class, for metrics."""
+        self.repaired: Counter[str] = Counter()
+        """How many rows a repair has changed, by seam."""
+        self.sample, self.most_keys = sample, most_keys
+        self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._json = Path(json) if json else None
+        self._places: list[Place] = []
+        self._numbers: dict[tuple[Place, int], int] = {}
+        self._in_step: Counter[Place] = Counter()
+        self._records: Records | None = None
+        self._live: int = _MOST_LIVE
+        self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
+        self._sizes: dict[int, dict[str, Any]] = {}
+
+    # -- Steps ------------------------------------------------------------------------------------------------------------
+
+    def step(self, live: int | None = None, *, requests: Sequence[str] = (), lens: Any = None, cu_seqlens: Any = None, block_table: Any = None) -> None:
+        """Begins a step: of eager calls, or of a replay. Looks at what the checks of earlier steps have found, and waits for nothing.
+
+        Args:
+            live: how many tokens the step has; rows behind them only pad. None where all rows are live.
+            requests: the names of the batch's requests.
+            lens, cu_seqlens, block_table: its lengths, offsets and pages: tensors or lists, for the line about a row.
+        """
+        self.now += 1
+        self._in_step.clear()
+        self.layer = ""
+        self._live = _MOST_LIVE if live is None else live
+        if self._records is not None:
+            self._look(wait=False)
+            self._records.begin(self.now, self._live if self.samples else 0)
+            if self.samples:
+                self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)))))
+
+    @property
+    def samples(self) -> bool:
+        """True if this step is checked."""
+        return self.now % self.choice.every == 0
+
+    def wants(self, seam: str, tensor: Any) -> bool:
+        """True if the seam is checked now. While a graph is captured it is, whatever the step: replays look at the device's count of live rows."""
+        return seam in self.choice.seams and (self.samples or _captures(tensor))
+
+    def finish(self) -> Report | None:
+        """Waits for the device, and gives the report of the first offence that is not reported yet."""
+        before = len(self.reports)
+        if self._records is not None:
+            self._look(wait=True)
+        return self.reports[before] if len(self.reports) > before else None
+
+    # -- Seams ------------------------------------------------------------------------------------------------------------
+
+    def states(self, seam: str, out: Any, lse: Any = None, *, name: str = "", lse_layout: Any = "hn", lens: Any = None, cu_seqlens: Any = None,
+               empty: Any = None, causal: bool = False, limit: Any = None) -> None:
+        """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen."""
+        if not self.wants(seam, out):
+            return
+        given = dict(lens=lens, cu_seqlens=cu_seqlens, empty=empty)
+        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, lse_layout=lse_layout)
+        ops.check_states(out, lse, lse_layout=lse_layout, **given, causal=causal, limit=limit, **common)
+        if self.choice.repair and lse is not None and lens is not None and not causal:
+            starts = _each(out) if cu_seqlens is None else cu_seqlens
+            ops.fixup_zero_kv_rows(out, lse, _as_i32(lens), _as_i32(starts), lse_layout=lse_layout)
+
+    def merge(self, out: Any, lse: Any, sides: Sequence[Any], side_lses: Sequence[Any], *, seam: str = "merge", name: str = "", lse_layout: Any = "hn",
+              base: Any = "e") -> None:
+        """Checks the result of a merge against its sides: see `mlafix.ops.check_merge`. Repairs it by a merge of ours if that is chosen."""
+        if not self.wants(seam, out):
+            return
+        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], sides=len(sides), base=base, lse_layout=lse_layout)
+        sides, side_lses = _alike(sides), _alike(side_lses)
+        ops.check_merge(out, lse, sides, side_lses, lse_layout=lse_layout, base=base, **common)
+        if self.choice.repair and lse is not None:
+            rows = [each if lse_layout == "nh" else each.T for each in (*side_lses, lse)]
+            ops.merge_states_list(sides, rows[:-1], out=out, out_lse=rows[-1], base=base)
+
+    def attention(self, out: Any, lse: Any, q: Any, k: Any, v: Any, *, lens: Any, cu_seqlens: Any, scale: float, name: str = "", seam: str = "attention",
+                  lse_layout: Any = "hn", first: Any = None, block_table: Any = None, v_scale: float = 1.0, causal: bool = True, base: Any = "e") -> None:
+        """Checks rows behind attention, and computes some of them again: see `mlafix.ops.check_attention`."""
+        if not self.wants(seam, out):
+            return
+        self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, cu_seqlens=cu_seqlens, causal=causal)
+        common = self._common("rows", Place(self.layer, seam, f"{name or seam}, recomputed"), out, out.shape[0], out.shape[1], lens=lens, cu_seqlens=cu_seqlens,
+                              block_table=block_table, base=base, causal=causal, q=q, k=k, v=v, scale=scale, lse_layout=lse_layout)  # fmt: skip
+        ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
+                            causal=causal, every=self.sample, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
+
+    def blocks(self, cache: Any, block_table: Any, lens: Any, *, name: str = "", whole: bool = False) -> None:
+        """Checks the live blocks of a cache `[m, p, …]`: see `mlafix.ops.check_blocks`."""
+        if not self.wants("cache", cache):
+            return
+        rows, width = block_table.shape
+        common = self._common("blocks", Place(self.layer, "cache", name or "cache"), cache, rows, width, lens=lens, block_table=block_table)
+        ops.check_blocks(cache.flatten(2), block_table, lens, whole=whole, **common)
+
+    def metadata(self, lens: Any, *, pages: int, page_size: int, expected_lens: Any = None, cu_seqlens: Any = None, slots: Any = None,
+                 block_table: Any = None, name: str = "") -> None:
+        """Checks a batch's lengths, offsets, slots and table: see `mlafix.ops.check_metadata`."""
+        if not self.wants("metadata", lens):
+            return
+        entries = max(lens.shape[0], 0 if slots is None else slots.shape[0])
+        common = self._common("entries", Place(self.layer, "metadata", name or "metadata"), lens, entries, 1, lens=lens)
+        common["live_rows"] = None if self._live == _MOST_LIVE or not _captures(lens) else common["live_rows"]
+        ops.check_metadata(lens, pages=pages, page_size=page_size, expected_lens=expected_lens, cu_seqlens=cu_seqlens, slots=slots,
+                           block_table=block_table, **common)  # fmt: skip
+
+    def poison(self, *outputs: Any) -> None:
+        """Fills outputs with NaN before what writes them runs, if that is chosen."""
+        if self.choice.poison and any(self.wants(seam, output) for seam in self.choice.seams for output in outputs[:1]):
+            for output in outputs:
+                if output is not None:
+                    fill_nan(output)
+
+    # -- What is found ----------------------------------------------------------------------------------------------------
+
+    def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
+        """The arguments that all checks have: records, seam and step; in a captured graph what the device says of these."""
+        if self._records is None:
+            self._records = Records(tensor.device)
+            self._records.begin(self.now, self._live if self.samples else 0)
+        again = self._in_step[place]
+        self._in_step[place] += 1
+        number = self._numbers.get((place, again))
+        if number is None:
+            number = self._numbers[place, again] = len(self._places)
+            self._places.append(place)
+        self._sizes[number] = {name: _described(value) for name, value in sizes.items() if value is not None}
+        live = min(self._live, rows)
+        captures = _captures(tensor)
+        given = self._records.arrays(kind, rows, columns)
+        return {**given, "seam": number, "step": self._records.step if captures else self.now, "live_rows": self._records.live if captures else live}
+
+    def _look(self, wait: bool) -> None:
+        records = self._records
+        assert records is not None
+        arrived = records.answer()
+        if wait or arrived:
+            found = records.take()
+            if found:
+                self._report(found)
+        records.ask()
+
+    def _report(self, found: list[Found]) -> None:
+        for one in found:
+            place = self._places[one.seam]
+            self.counts[place.seam, one.fault] += 1
+            if self.choice.repair and (place.seam == "merge" or one.fault == "not empty"):
+                self.repaired[place.seam] += 1
+        first = found[0]
+        same = [one for one in found if (one.step, one.seam) == (first.step, first.seam)]
+        batch = next((batch for step, batch in self._kept if step == first.step), None)
+        report = report_of(first, same, self._places, batch, self._sizes.get(first.seam, {}), self.now)
+        self.reports.append(report)
+        self._say(report.line)
+        if self._json is not None:
+            with self._json.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(report.record) + "\n")
+
+
+# -- Tensors ------------------------------------------------------------------------------------------------------------
+
+
+def _captures(tensor: Any) -> bool:
+    if not tensor.is_cuda:
+        return capturing_on_host
+    import torch
+
+    return bool(torch.cuda.is_current_stream_capturing())
+
+
+capturing_on_host = False
+"""True while a test without a GPU records calls to make them again, as a captured graph does."""
+
+
+def _on_host(values: Any) -> Any:
+    """A copy on the host, of which nothing waits: what it holds is read after a record is."""
+    if values is None or not hasattr(values, "device"):
+        return values
+    import torch
+
+    copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=values.is_cuda)
+    copy.copy_(values, non_blocking=True)
+    return copy
+
+
+def _described(value: Any) -> Any:
+    """Sizes and a dtype of a tensor: no values."""
+    return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")} if hasattr(value, "shape") else value
+
+
+def _as_i32(values: Any) -> Any:
+    import torch
+
+    return values if values.dtype == torch.int32 else values.to(torch.int32)
+
+
+def _each(out: Any) -> Any:
+    import torch
+
+    return torch.arange(out.shape[0] + 1, dtype=torch.int32, device=out.device)
+
+
+def _alike(tensors: Sequence[Any]) -> list[Any]:
+    """The tensors with equal strides: copies of those that differ from the first."""
+    first = tensors[0]
+    if all(each.stride() == first.stride() for each in tensors):
+        return list(tensors)
+    return [each.contiguous() for each in tensors]
+
+
+def fill_nan(tensor: Any) -> None:
+    """Fills a tensor of floats with NaN; of fp8 with the bits of it."""
+    import torch
+
+    if tensor.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        tensor.view(torch.uint8).fill_(0x7F)
+    elif tensor.is_floating_point():
+        tensor.fill_(float("nan"))
+
+
+def poison_cache(caches: Sequence[Any], block_table: Any, lens: Any) -> None:
+    """Fills the slots behind each sequence's end in its last page with NaN: kernels must not read them (docs/Contract.md, C4).
+
+    Args:
+        caches: tensors `[m, p, …]`.
+        block_table: `[B, w]`.
+        lens: `[B]`: sequences of 0 have no page.
+    """
+    import torch
+
+    size = caches[0].shape[1]
+    last = (lens.clamp(min=1) - 1) // size
+    pages = block_table.gather(1, last.long()[:, None])[:, 0].long()
+    behind = torch.arange(size, device=lens.device)[None] >= (lens - last * size)[:, None]
+    behind &= (lens > 0)[:, None]
+    for cache in caches:
+        is_fp8 = cache.dtype in (torch.float8_e4m3fn, torch.float8_e5m2)
+        bits = cache.view(torch.uint8) if is_fp8 else cache
+        held = bits[pages]
+        mask = behind.view(*behind.shape, *[1] * (held.dim() - 2))
+        bits[pages] = held.masked_fill(mask, 0x7F if is_fp8 else float("nan"))

@@ -1,0 +1,352 @@
+"""Faults of a small engine, each named by its first step, layer, seam and row, in eager steps and in replays; and none where there is none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import standin  # noqa: E402
+from mlafix import ArgumentError, ops  # noqa: E402
+from mlafix import __main__ as command_line  # noqa: E402
+from mlafix.engines import imports  # noqa: E402
+from mlafix.watch import Choice, Watch, choice_of, engines, functions, poison_cache, watch, watching  # noqa: E402
+from mlafix.watch.choice import SEAMS  # noqa: E402
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+FIRST = 4  # the step in which a fault begins
+
+NAMED = {
+    "stale rows": ("0", "attention", "context chunk 1", "not empty"),
+    "wrong base in one path": ("1", "attention", "suffix, recomputed", "another lse"),
+    "padding read": ("1", "attention", "suffix", "NaN"),
+    "heads swapped": ("2", "attention", "rank 1, recomputed", "another lse"),
+    "stale length in a captured graph": ("", "metadata", "metadata", "another length"),
+    "a rank's lse scaled": ("2", "reduce", "ranks", "another lse"),
+    "recycled page": ("1", "cache", "k cache", "NaN in a block"),
+    "fp8 scale of another layer": ("1", "attention", "suffix, recomputed", "another value"),
+    "an empty request's +inf": ("0", "attention", "context chunk 1", "not empty"),
+    "wrong causal edge": ("0", "attention", "new tokens", "no keys seen"),
+    "table entry past the live pages": ("1", "attention", "suffix", "NaN"),
+    "accumulated out": ("2", "reduce", "ranks", "NaN"),
+}
+"""Layer, seam, its name, and the class of each fault, with memory poisoned."""
+
+ROWS = {"stale rows": [1, 0], "an empty request's +inf": [1, 0], "wrong causal edge": [1, 0], "recycled page": [2, 1]}
+"""The first row of a fault that the first row of the batch does not have. The first request has two tokens in its first step, the others three."""
+
+
+def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: list[str] | None = None, choice: Choice | None = None, **more: Any) -> standin.Engine:
+    chosen = choice or Choice(frozenset(SEAMS), poison=True)
+    own = Watch(chosen, say=(lines if lines is not None else []).append, sample=1, **more)
+    return standin.Engine(own, fault=fault, fault_step=FIRST, replays=replays, device=device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("replays", [False, True], ids=["eager", "replays"])
+@pytest.mark.parametrize("fault", standin.FAULTS)
+def test_a_fault_is_named_at_its_first_step(fault: str, replays: bool, device: str) -> None:
+    lines: list[str] = []
+    engine = made(fault, replays=replays, device=device, lines=lines)
+    while engine.step_number < FIRST + 3 and not lines:
+        engine.step()  # nothing waits for the device: a report comes a step or two later
+    report = engine.watch.reports[0].record if engine.watch.reports else (engine.watch.finish() or pytest.fail("nothing was found")).record
+    assert (report["layer"], report["seam"], report["name"], report["class"]) == NAMED[fault]
+    assert report["step"] == FIRST and report["row"] == ROWS.get(fault, [0, 0])
+    assert report["request"] == f"r{report['row'][0] + 1}"
+    assert f"step {FIRST}: " in lines[0] and NAMED[fault][1] in lines[0]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("poison", [False, True], ids=["", "poison"])
+@pytest.mark.parametrize("replays", [False, True], ids=["eager", "replays"])
+def test_no_alarm_in_clean_steps(replays: bool, poison: bool, device: str) -> None:
+    engine = made(replays=replays, device=device, choice=Choice(frozenset(SEAMS), poison=poison))
+    for _ in range(25):
+        engine.step()
+    assert engine.watch.finish() is None and not engine.watch.counts
+
+
+@pytest.mark.parametrize("fault", ["wrong base in one path", "stale rows"])
+def test_what_is_finite_is_found_without_poison(fault: str) -> None:
+    engine = made(fault, choice=Choice(frozenset(SEAMS)))
+    for _ in range(FIRST):
+        engine.step()
+    assert engine.watch.finish().record["class"] == NAMED[fault][3]
+
+
+@pytest.mark.parametrize("replays", [False, True], ids=["eager", "replays"])
+def test_only_every_nth_step_is_looked_at(replays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = made("wrong base in one path", replays=replays, choice=Choice(frozenset(SEAMS), every=5))
+    calls = []
+    own = ops.check_states
+    monkeypatch.setattr(ops, "check_states", lambda *args, **kwargs: (calls.append(engine.step_number), own(*args, **kwargs)))
+    for _ in range(9):
+        engine.step()
+    engine.watch.finish()
+    assert [report.record["step"] for report in engine.watch.reports] == [5]
+    if not replays:
+        assert set(calls) == {5}
+
+
+def test_seams_are_chosen() -> None:
+    engine = made("wrong base in one path", choice=Choice(frozenset({"reduce", "metadata"})))
+    for _ in range(FIRST + 2):
+        engine.step()
+    assert engine.watch.finish() is None
+
+
+def test_a_repair_in_place_and_its_count() -> None:
+    """The states of the chunk are blanked behind the seam that leaves them: what is merged next is right, and rows are counted."""
+    engine = made("an empty request's +inf", choice=Choice(frozenset({"attention", "merge"}), repair=True))
+    kept: Any = None
+    own = engine.merge
+
+    def merge(layer: int, name: str, to: Any, sides: Any, seam: str = "merge") -> None:
+        nonlocal kept
+        kept = [x.clone() for x in sides[1]] if name == "context" else kept
+        own(layer, name, to, sides, seam)
+
+    engine.merge = merge  # type: ignore[method-assign]
+    for _ in range(FIRST):
+        engine.step()
+    found = engine.watch.finish().record
+    assert found["class"] == "not empty" and engine.watch.repaired["attention"] == engine.watch.counts["attention", "not empty"] > 0
+    dead = (engine.chunk_lens[1] <= 0)[engine.owner.long()] & (engine.slots >= 0)
+    out, lse = kept
+    assert bool(dead.any()) and bool((lse[:, dead] == -torch.inf).all()) and not out[dead].any()
+    assert {seam for seam, _ in engine.watch.counts} == {"attention"}
+
+
+def test_a_merge_is_made_again_in_place() -> None:
+    own = Watch(Choice(frozenset(SEAMS), repair=True), say=lambda line: None)
+    rows, lses = torch.randn(2, 5, 2, 16), torch.randn(2, 2, 5)
+    out, lse = ops.merge_attn_states(rows[0], lses[0], rows[1], lses[1], return_lse=True)
+    broken, broken_lse = out + 1, lse.clone()
+    own.step()
+    own.merge(broken, broken_lse, list(rows), list(lses))
+    assert torch.equal(broken, out) and torch.equal(broken_lse, lse)
+    assert own.finish().record["class"] == "another value" and own.repaired["merge"] == 10
+
+
+def test_words_of_the_variable() -> None:
+    assert choice_of("") is choice_of("0") is choice_of("off, 1") is None
+    assert choice_of("1") == Choice(frozenset(SEAMS))
+    assert choice_of("attention, merge,every=100,poison") == Choice(frozenset({"attention", "merge"}), 100, True, False)
+    for text, message in (("layers", 'got "layers"'), ("every=0", "every=N with N of at least 1"), ("every=x", "every=x")):
+        with pytest.raises(ArgumentError, match=message):
+            choice_of(text)
+
+
+# -- What a person gets -------------------------------------------------------------------------------------------------
+
+
+def test_a_report_in_a_file_and_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, script = tmp_path / "reports.jsonl", tmp_path / "again.py"
+    engine = made("wrong base in one path", json=file)
+    for _ in range(FIRST):
+        engine.step()
+    engine.watch.finish()
+    record = json.loads(file.read_text())
+    assert record["schema"] == "mlafix-watch/1" and record["counts"] == {"another lse": 16}
+    assert "values" not in record["arguments"] and record["arguments"]["q"] == {"shape": [12, 4, 16], "dtype": "float32"}
+    (tmp_path / "mine.py").write_text("import torch\n\n\ndef attend(q, k_cache, v_cache, **_):\n    return torch.full_like(q, 3.0), torch.zeros(q.shape[1], q.shape[0])\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        assert command_line.main(["watch", str(file), "--backend", "mine:attend", "--script", str(script)]) == 0
+    finally:
+        sys.path.remove(str(tmp_path))
+    text = capsys.readouterr().out
+    for words in ("step 4", "layer 1, attention (suffix, recomputed)", "expected  an lse of", "lse_base", "https://github.com/", "its table ["):
+        assert words in text, words
+    ran = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1 and "expected" in ran.stdout, ran.stderr
+
+
+def test_a_report_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "reports.jsonl"
+    assert command_line.main(["watch", str(file)]) == 2
+    file.write_text('{"schema": "other"}\n')
+    assert command_line.main(["watch", str(file)]) == 2
+    assert "expected a report of schema mlafix-watch/1" in capsys.readouterr().err
+
+
+# -- Functions ------------------------------------------------------------------------------------------------------------
+
+
+def test_any_function_is_watched() -> None:
+    def attend(x: torch.Tensor) -> Any:
+        out = x.clone()
+        out[2, 1, 3] = torch.nan
+        return out, torch.zeros(2, 5)
+
+    lines: list[str] = []
+    own = Watch(say=lines.append)
+    watched = watch(attend, on=own, layer="7")
+    own.step()
+    watched(torch.ones(5, 2, 16))
+    assert own.finish().record["row"] == [2, 1] and "layer 7, attention (attend), row 2, head 1: NaN" in lines[0]
+    module = types.SimpleNamespace(attend=attend)
+    with watching(module, ["attend"], Watch(say=lines.append)) as found:
+        module.attend(torch.ones(5, 2, 16))
+    assert found.reports and module.attend is attend
+
+
+def test_attention_of_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a registry as transformers has it; with transformers' own where that is installed."""
+    try:
+        from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS as registry
+    except ImportError:
+        class Registry(dict):  # type: ignore[type-arg]
+            def valid_keys(self) -> Any:
+                return self.keys()
+
+            register = dict.__setitem__
+
+        registry = Registry()
+        utils = types.ModuleType("transformers.modeling_utils")
+        utils.ALL_ATTENTION_FUNCTIONS = registry  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "transformers", types.ModuleType("transformers"))
+        monkeypatch.setitem(sys.modules, "transformers.modeling_utils", utils)
+
+    def attention(module: Any, query: Any, key: Any, value: Any, mask: Any = None, **_: Any) -> Any:
+        out = torch.nn.functional.scaled_dot_product_attention(query, key, value).transpose(1, 2)
+        return out * (2.5 if module.layer_idx == 1 and module.is_broken else 1.0), None
+
+    registry.register("mine", attention)
+    own = functions.register_transformers(Watch(say=lambda line: None))
+    watched = registry["watched_mine"]
+    x = torch.randn(1, 2, 6, 16)
+    x[..., 0] = 3.0
+    for is_broken in (False, True):
+        for layer in (0, 1):
+            watched(types.SimpleNamespace(layer_idx=layer, is_broken=is_broken), x, x, x)
+    assert own.finish().record["layer"] == "1"
+    assert (own.reports[0].record["class"], own.reports[0].record["step"], len(own.reports)) == ("too large", 2, 1)
+
+
+def test_slots_behind_the_end_are_poisoned_and_no_others() -> None:
+    cache = torch.ones(6, 4, 2, 8)
+    narrow = torch.ones(6, 4, 2, 8).to(torch.float8_e4m3fn)
+    table, lens = torch.tensor([[1, 2], [3, 0], [4, 5], [0, 0]]), torch.tensor([6, 4, 5, 0])
+    poison_cache([cache, narrow], table, lens)
+    dead = torch.zeros(6, 4, dtype=torch.bool)
+    dead[2, 2:] = dead[5, 1:] = True
+    for each in (cache, narrow.float()):
+        assert torch.equal(each.isnan().all(-1).all(-1), dead) and not each[~dead].isnan().any()
+
+
+# -- Engines ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(engines, "watches", {})
+    monkeypatch.setattr(imports._finder, "waiting", {})
+    yield
+
+
+def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
+    made = types.ModuleType(name)
+    vars(made).update(contents)
+    monkeypatch.setitem(sys.modules, name, made)
+    return made
+
+
+def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None) -> None:
+    output.copy_(prefix_output)
+    if output_lse is not None:
+        output_lse.copy_(prefix_lse)
+
+
+class Impl:
+    """As an attention backend of vLLM."""
+
+    num_heads = 2
+
+    def forward(self, layer: Any, query: Any, key: Any, value: Any, kv_cache: Any, attn_metadata: Any, output: Any) -> Any:
+        output.copy_(query)
+        output.view(query.shape[0], 2, -1)[layer.broken] = torch.nan
+        return output
+
+
+class Runner:
+    def execute_model(self, scheduler_output: Any) -> str:
+        return "done"
+
+
+def test_vllm_is_watched_by_a_plugin(fresh: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    own_merge, forward = merge_attn_states, Impl.forward
+    module(monkeypatch, "vllm.v1.attention.ops.triton_merge_attn_states", merge_attn_states=own_merge)
+    user = module(monkeypatch, "vllm.v1.attention.backends.flash_attn", FlashAttentionImpl=Impl, merge=own_merge)
+    module(monkeypatch, "vllm.v1.worker.gpu_model_runner", GPUModelRunner=Runner)
+    monkeypatch.setattr(Impl, "forward", forward)
+    monkeypatch.setattr(Runner, "execute_model", Runner.execute_model)
+    engines.register_vllm()
+    assert not engines.watches and user.merge is own_merge
+    monkeypatch.setenv("MLAFIX_WATCH", "1")
+    monkeypatch.setenv("MLAFIX_WATCH_REPORT", str(tmp_path / "reports"))
+    engines.register_vllm()
+    engines.register_vllm()
+    own = engines.watches["vllm"]
+    scheduled = types.SimpleNamespace(num_scheduled_tokens={"a": 3, "b": 2})
+    assert Runner().execute_model(scheduled) == "done"
+    metadata = types.SimpleNamespace(num_actual_tokens=5, seq_lens=torch.tensor([3, 0]).int(), query_start_loc=torch.tensor([0, 3, 5]).int())
+    x = torch.zeros(6, 32)
+    x[:3] = 1
+    for name, broken in (("model.layers.0", 5), ("model.layers.1", 1)):
+        Impl().forward(types.SimpleNamespace(layer_name=name, broken=broken), x, x, x, None, metadata, torch.empty_like(x))
+    found = own.finish().record
+    assert (found["layer"], found["name"], found["class"], found["row"]) == ("model.layers.1", "Impl.forward", "NaN", [1, 0])
+    Runner().execute_model(scheduled)
+    rows, lse = torch.randn(2, 5, 2, 16), torch.zeros(2, 2, 5)
+    assert user.merge is sys.modules["vllm.v1.attention.ops.triton_merge_attn_states"].merge_attn_states is not own_merge
+    user.merge(torch.empty(5, 2, 16), rows[0], lse[0], rows[1], lse[1], torch.empty(2, 5))
+    found = own.finish().record
+    assert (found["seam"], found["class"], found["step"]) == ("merge", "another lse", 2) and (tmp_path / "reports").read_text().count("\n") == 2
+
+
+def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    registered: dict[tuple[str, str], Any] = {}
+
+    class HookRegistry:
+        @staticmethod
+        def register(target: str, function: Any, kind: str) -> None:
+            registered[target, kind] = function
+
+    kinds = types.SimpleNamespace(BEFORE="before", AFTER="after", REPLACE="replace")
+    module(monkeypatch, "sglang.srt.plugins.hook_registry", HookRegistry=HookRegistry, HookType=kinds)
+
+    def merge_state(prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output: Any = None, output_lse: Any = None) -> Any:
+        return prefix_output, prefix_lse
+
+    place = "sglang.srt.layers.attention.merge_state"
+    module(monkeypatch, place, merge_state=merge_state)
+    monkeypatch.setenv("MLAFIX_WATCH", "merge")
+    engines.register_sglang()
+    own = engines.watches["sglang"]
+    own.step()
+    rows, lse = torch.randn(2, 5, 2, 16), torch.zeros(2, 5, 2)
+    arguments = rows[0], lse[0], rows[1], lse[1]
+    registered[f"{place}.merge_state", "before"](*arguments)
+    assert registered[f"{place}.merge_state", "after"](merge_state(*arguments), *arguments) is None
+    assert own.finish().record["class"] == "another lse"
+
+
+def test_a_check_that_raises_is_logged_once_and_the_engine_goes_on(fresh: None, caplog: pytest.LogCaptureFixture) -> None:
+    def own(x: int) -> int:
+        return x + 1
+
+    seam = engines.Seam("vllm.somewhere:own", "attention", lambda watch, given, result: given["nothing"])
+    call = engines.watched(own, seam, Watch())
+    with caplog.at_level("WARNING"):
+        assert [call(1), call(2)] == [2, 3]
+    assert [record.getMessage() for record in caplog.records] == ["mlafix: vllm.somewhere:own is not watched any more: KeyError: 'nothing'"]
