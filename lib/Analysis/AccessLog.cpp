@@ -28,7 +28,7 @@ bool mlafix::isUniform(Value value, unsigned depth) {
 }
 
 /// The number, row or state that a store writes, if it is uniform; else null.
-/// Of a row whose elements are one number, that number.
+/// If all elements of a row are one number, returns that number.
 static Value getUniformValue(Operation *op) {
   Value value;
   if (auto store = dyn_cast<StoreOp>(op))
@@ -61,7 +61,8 @@ bool mlafix::writeOneNumber(const MemoryAccess &a, const MemoryAccess &b) {
   Value x = getUniformValue(a.op), y = getUniformValue(b.op);
   if (!x || !y || !isSameNumber(x, y))
     return false;
-  // Elements of other rows, as those of a running sum, differ by their place.
+  // Elements of two rows with equal values (a running sum, for example) are
+  // equal only at the same position.
   bool isNumber = !isRowTile(x.getType()) && !isa<StateType>(x.getType());
   return isNumber ||
          (a.isRow == b.isRow && a.slice == b.slice &&
@@ -124,7 +125,8 @@ void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
     writers.insert_or_assign(place, Writer{SmallVector<int64_t>(row), access});
     return;
   }
-  // Of what rows wrote to an element that is not looked at, nothing is known.
+  // The log does not track all elements of a row. If it does not track this
+  // one, it cannot tell whether a row wrote it.
   bool isSeen = !ofRows.contains(argument) ||
                 llvm::is_contained(getElementsOfRow(argument), element.back());
   if (kernel.getArgAccess(argument) == "write" && !isOwn && isSeen)
@@ -138,7 +140,8 @@ void AccessLog::checkCoverage() {
         llvm::is_contained(launch.absent, i))
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
-    // Of a row, the elements of `places`.
+    // If the argument is stored by rows, check only the tracked elements of
+    // each row.
     bool isByRows = byRows.contains(i);
     SmallVector<int64_t> limits(sizes), places = getElementsOfRow(i);
     if (isByRows)

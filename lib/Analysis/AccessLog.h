@@ -17,28 +17,31 @@
 
 namespace mlafix {
 
-/// The accesses that the rows of a run made to each element, and their faults.
+/// Records which rows of a run read and write each element, and finds
+/// violations.
 class AccessLog {
 public:
   /// An element of an argument.
   using TensorElement = std::pair<unsigned, std::vector<int64_t>>;
-  /// Of a row that is moved as one, so many elements are looked at.
+  /// Number of leading elements that are tracked if rows are loaded or stored
+  /// whole.
   static constexpr int64_t kRowElements = 4;
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
-  /// Which elements of a row are looked at, ascending, whatever its size: the
-  /// first; where parts of rows are accessed, the first of the first groups;
-  /// where slices are, also the ends of each, and what is behind it.
+  /// The tracked elements of a row in ascending order, regardless of its size:
+  /// the first ones; if the kernel accesses parts of rows, the first of the
+  /// first groups; if it accesses slices, also both ends of each slice and the
+  /// element behind it.
   llvm::SmallVector<int64_t> getElementsOfRow(unsigned argument) const;
 
-  /// An access of `row` to an element that the tensor has.
+  /// Records an access of `row` to an element inside the tensor.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
            llvm::ArrayRef<int64_t> element);
   /// Keeps the first violation of each question in each argument.
   void report(Question question, unsigned argument, mlir::Operation *op,
               llvm::ArrayRef<int64_t> row, llvm::ArrayRef<int64_t> element);
-  /// All violations, those among them that only the end of the run shows.
+  /// Returns all violations. Some are found only here, at the end of the run.
   std::vector<Violation> finish();
 
 private:
@@ -58,26 +61,29 @@ private:
   std::map<TensorElement, Writer> writers;
   std::map<TensorElement, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
-  /// Elements of a group, of the arguments of whose rows parts are accessed.
+  /// Group sizes of the arguments of which the kernel accesses parts of rows.
   llvm::DenseMap<unsigned, int64_t> groups;
-  /// The elements to look at beside the first ones, by argument.
+  /// Elements to track besides the first ones, by argument.
   llvm::DenseMap<unsigned, std::set<int64_t>> ends;
-  llvm::SmallDenseSet<unsigned> byRows; ///< arguments accessed by rows so far
-  llvm::SmallDenseSet<unsigned> ofRows; ///< arguments that any op does so
+  llvm::SmallDenseSet<unsigned> byRows; ///< arguments that a row has accessed
+                                        ///< as a whole
+  llvm::SmallDenseSet<unsigned> ofRows; ///< arguments that some op accesses by
+                                        ///< whole rows
 
-  /// Elements of one tensor that are looked for at most.
+  /// Limit of the elements per tensor that are checked for coverage.
   static constexpr int64_t kMaxElements = 100000;
 };
 
-/// True if all rows have the value, and nothing in memory decides it. So deep
-/// that the casts and the splat of a constant count.
+/// True if the value is the same in all rows and does not depend on memory.
+/// `depth` bounds the search: four ops suffice for the casts and the splat of a
+/// constant.
 bool isUniform(mlir::Value value, unsigned depth = 4);
 /// True if both are one value, or the results of equal ops without effects on
 /// such values.
 bool isSameNumber(mlir::Value x, mlir::Value y, unsigned depth = 4);
-/// True if two stores to one argument write one number to every element that
-/// both write, and no row, no iteration and nothing in memory decides which: a
-/// constant, an identity, a scalar argument, or what is computed of these.
+/// True if two stores to one argument write the same number to every element
+/// that both write, and this number depends on no row, iteration or memory: a
+/// constant, an identity, a scalar argument, or arithmetic on these.
 bool writeOneNumber(const MemoryAccess &a, const MemoryAccess &b);
 
 } // namespace mlafix

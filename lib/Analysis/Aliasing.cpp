@@ -24,8 +24,8 @@ static Operation *getLoop(Operation *op) {
   return nullptr;
 }
 
-/// The grid indices that name a row: all of a dense grid's, all but the segment
-/// of a ragged one's. An index that is always 0 names nothing.
+/// The grid indices that identify a row: all of a dense grid, all but the
+/// segment of a ragged one. An index that is always 0 identifies nothing.
 static SmallVector<Value> getRowIndices(KernelOp kernel) {
   SmallVector<Value> indices;
   auto add = [&](ValueRange arguments, ValueRange extents) {
@@ -44,8 +44,8 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
-/// True if `read` may run after `write`, both of one row and in no loop. The
-/// branches of an `scf.if` exclude each other.
+/// True if `read` may execute after `write`. Both are in the same row and in no
+/// loop; the branches of an `scf.if` exclude each other.
 static bool mayFollow(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -53,7 +53,7 @@ static bool mayFollow(Operation *write, Operation *read) {
   return true;
 }
 
-/// True if the grid looks for its rows in `argument`, at no index of a row.
+/// True if the grid itself reads its rows or segments from `argument`.
 static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
   auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
   return grid && grid.getCuSeqlens() == argument;
@@ -73,8 +73,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     return true;
   if (rowsInWritten || rowsInRead)
     return false;
-  // Accesses that name the row by the same indices are the row's alone,
-  // whatever they access of it.
+  // Accesses with the same row indices touch only elements of their own row.
   const MemoryAccess &first = ofWritten.front();
   SmallVector<size_t> naming;
   for (Value index : getRowIndices(kernel)) {
@@ -92,7 +91,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
     if (!namesRow || getLoop(access.op))
       return false;
   }
-  // The first argument may be read, too, before or after the other.
+  // Reads of `written` do no harm; only a read of `read` behind a write does.
   for (const MemoryAccess &access : ofWritten)
     for (const MemoryAccess &other : ofRead)
       if (access.isWrite && mayFollow(access.op, other.op))

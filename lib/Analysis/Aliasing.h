@@ -12,17 +12,17 @@
 
 namespace mlafix {
 
-/// True if argument `read` may be the tensor that argument `written` is (N11):
-/// every access of both has the same indices, these tell every row of the grid
-/// from every other, and no read follows a write.
+/// True if argument `read` may be the same tensor as argument `written` (N11):
+/// all accesses of both use the same indices, these indices are distinct for
+/// distinct rows, and no read follows a write.
 bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
 
-/// True if a launch may pass one tensor for both: two arguments of one shape
-/// and type, one of them read only, for which mayAlias() holds.
+/// True if a launch may pass the same tensor for both arguments: they have the
+/// same shape and type, one is only read, and mayAlias() holds.
 bool mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read);
 
-/// True if `aliases`, the pairs of a signature, let `a` and `b` be one tensor,
-/// in either order.
+/// True if `aliases` (the pairs of a signature) contains `a` and `b` in either
+/// order.
 bool isAliasPair(mlir::ArrayAttr aliases, int64_t a, int64_t b);
 
 } // namespace mlafix

@@ -112,7 +112,7 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
         {SmallVector<int64_t>(row), op.getLhs(), op.getRhs(), relation});
     return comparison->outcomes >> relation & 1;
   }
-  if (auto itself = value.getDefiningOp<arith::CmpFOp>()) // of one value
+  if (auto itself = value.getDefiningOp<arith::CmpFOp>()) // x with x
     compared.push_back({SmallVector<int64_t>(row), itself.getLhs(),
                         itself.getRhs(), /*relation=*/1});
   if (std::optional<int64_t> chosen = find(unknowns.lookup(value), row))
@@ -128,8 +128,8 @@ int64_t Counterexample::choose(Value value, ArrayRef<int64_t> row,
   return range.low <= other && other <= range.high ? other : 0;
 }
 
-/// True if floats compare as they were taken to: each is one that memory holds,
-/// compared with finite constants alone.
+/// True if every recorded comparison can come out as assumed: its float is
+/// loaded from memory and compared with finite constants only.
 bool Counterexample::haveFloats() const {
   for (const Compared &one : compared) {
     APFloat low = APFloat::getInf(APFloat::IEEEdouble(), /*Negative=*/true),

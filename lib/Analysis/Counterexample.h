@@ -13,15 +13,16 @@
 
 namespace mlafix {
 
-/// A launch that a point of a system describes, and what its memory holds. It
-/// is run before it is shown.
+/// The launch that a point of a linear system describes, with its memory
+/// contents. It is executed before it is reported.
 class Counterexample {
 public:
   Counterexample(RowModel &model, const LinearSystem &system,
                  const LinearSystem::Point &point);
 
-  /// The violation of `question` in `argument`, if one is found within `steps`
-  /// ops, of which those are subtracted that were run.
+  /// Executes the launch. Returns the violation of `question` in `argument` if
+  /// there is one. Executes at most `steps` ops, and subtracts those that it
+  /// executed.
   std::optional<Violation> run(Question question, unsigned argument,
                                int64_t &steps);
   /// "n = 1, H = 1, i = 0": the launch, the row and what it reads.
@@ -37,10 +38,11 @@ private:
   void readLaunch();
   void readRows();
   void readSegments();
-  /// Of one of the variables in a row of the point, or in another one.
+  /// The value of the first of `vars` that the point defines: in `row` if the
+  /// point has that row, else in any row.
   std::optional<int64_t> find(llvm::ArrayRef<Var> vars,
                               llvm::ArrayRef<int64_t> row) const;
-  /// Of an unknown in a row of the point; where that says nothing, `other`.
+  /// The value of an unknown in `row`; `other` if the point leaves it open.
   int64_t choose(mlir::Value value, llvm::ArrayRef<int64_t> row, int64_t other);
   bool haveFloats() const;
 
@@ -51,18 +53,18 @@ private:
   SmallLaunch launch;
   llvm::SmallVector<llvm::SmallVector<int64_t>, 2> rows;
   llvm::SmallVector<int64_t> segments;
-  /// A value that was given to an unknown in the run.
+  /// The value that an unknown got during the run.
   struct Given {
     llvm::SmallVector<int64_t> row;
     mlir::Value unknown;
     int64_t value;
   };
   std::vector<Given> given;
-  /// The relation of two floats that a comparison was assumed to find.
+  /// The assumed outcome of a comparison of two floats.
   struct Compared {
     llvm::SmallVector<int64_t> row;
     mlir::Value x, y;
-    int64_t relation; ///< FloatComparison
+    int64_t relation; ///< as in FloatComparison
   };
   std::vector<Compared> compared;
 };

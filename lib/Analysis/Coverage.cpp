@@ -23,7 +23,7 @@ using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
 
-/// The part of a condition that is known.
+/// The condition without its uncertain constraints.
 static Condition dropUncertain(const RowModel &model,
                                const Condition &condition) {
   Condition certain;
@@ -38,8 +38,8 @@ static Condition dropUncertain(const RowModel &model,
   return certain;
 }
 
-/// True if unknowns decide neither which rows and iterations there are nor
-/// which element is theirs.
+/// True if neither the rows, the iterations nor the stored element depend on
+/// unknowns.
 bool Prover::isReliable(const RowAccess &store) const {
   return llvm::none_of(
              store.indices,
@@ -50,9 +50,10 @@ bool Prover::isReliable(const RowAccess &store) const {
                        [&](Var var) { return model[var].isUncertain; });
 }
 
-/// Where each row of the grid stores a row of its own, in any case, so that
-/// together they store all with the same constant indices: these, and -1 for
-/// the indices that are the grid's. None where that is not so.
+/// Matches a store that every row executes unconditionally, whose indices are
+/// the grid's indices or constants. Returns the constants, and -1 for each grid
+/// index; nullopt if there is no match. Such stores cover all elements with
+/// these constants.
 static std::optional<std::vector<int64_t>>
 findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   unsigned argument = store.access.getArgNumber();
@@ -87,8 +88,8 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   return place;
 }
 
-/// True if stores without conditions cover the tensor: what most kernels do.
-/// All of them have constants for the same indices.
+/// True if stores without conditions cover the tensor, as in most kernels. The
+/// constants among their indices must be the same for all stores.
 bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   auto grid = dyn_cast<ForallOp>(kernel.getGrid());
   std::set<std::vector<int64_t>> places;
@@ -104,7 +105,7 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
   for (auto [dim, index] : llvm::enumerate(first)) {
     if (index >= 0)
       needed *= model.getSize(argument, dim).constant;
-    if (needed > places.size()) // before it wraps around
+    if (needed > places.size()) // checked before the product overflows
       return false;
   }
   return llvm::count_if(places, [&](const std::vector<int64_t> &place) {
@@ -114,29 +115,30 @@ bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
          }) == int64_t(needed);
 }
 
-/// The launch gives the argument, and has been checked.
+/// Restricts the system to launches that pass the argument and the checks.
 void Prover::assumeLaunch(LinearSystem &system, unsigned argument) {
   system.restrict(model.getLaunchCheck());
   system.restrict(model.isGiven(argument));
 }
 
-/// Gives all that the launch decides of an access a column, so that it is one
-/// launch that has a point and lacks another: sizes, scalars, presence, and
-/// what is computed of them.
+/// Gives every value that is fixed per launch (sizes, scalars, presence, and
+/// arithmetic on these) a column of its own. Both sides of a subtraction then
+/// refer to the same launch.
 void Prover::addLaunch(LinearSystem &system, const RowAccess &access) {
   for (Var var : model.getVariables(access, model.getGridIndices()))
     if (model[var].isLaunch && !model[var].isUncertain)
       (void)system.getColumn(var);
 }
 
-/// The store's element is `element`.
+/// Restricts the store's indices to `element`.
 void Prover::placeElement(LinearSystem &system, const RowAccess &store,
                           ArrayRef<Form> element) {
   for (auto [index, column] : llvm::zip(store.indices, element))
     system.restrict(system.getForm(index).add(column, -1), /*isEquality=*/true);
 }
 
-/// A system of the elements of `argument`; `element` are its first columns.
+/// A system whose points are the elements of `argument`; its first columns are
+/// `element`.
 LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
                                   unsigned argument,
                                   SmallVector<Form> &element) {
@@ -152,15 +154,15 @@ LinearSystem mlafix::makeElements(RowModel &model, Work &work, KernelOp kernel,
   return system;
 }
 
-/// The system as one of its first columns, by its cases where it is too much as
-/// a whole.
+/// Projects the system onto its first columns. If that exceeds the budget,
+/// tries again with one case for each remainder.
 static std::optional<PresburgerSet> projectCases(LinearSystem &system,
                                                  unsigned numDims) {
   std::optional<PresburgerSet> set = system.project(numDims);
   return set || !system.splitRemainders() ? set : system.project(numDims);
 }
 
-/// The first step: each element has a row.
+/// First step: every element belongs to a row.
 Answer Prover::coverRows(unsigned argument,
                          ArrayRef<const RowAccess *> stores) {
   SmallVector<Form> element;
@@ -205,7 +207,7 @@ Answer Prover::coverRows(unsigned argument,
                   elements.findPoint(*missed));
 }
 
-/// True if `store` is in a loop of the source that is not among `loops`.
+/// True if `store` is in a source loop that is not among `loops`.
 static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
                           ArrayRef<Var> loops) {
   return llvm::any_of(store.loops, [&](Var var) {
@@ -213,9 +215,9 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
   });
 }
 
-/// Those points of `cases`, whose columns begin with `element`, at which none
-/// of `stores` happens; none where there are too many cases. An iteration that
-/// `cases` does not have may be any one.
+/// The points of `cases` at which none of `stores` executes; their first
+/// columns are `element`. Returns nullopt if there are too many cases. Loops of
+/// a store that are not in `loops` may be in any iteration.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        ArrayRef<Var> loops,
@@ -226,7 +228,8 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
                        llvm::any_of(store->indices, [&](const Linear &index) {
                          return model.isUncertain(index);
                        });
-    // Unknowns of another iteration say nothing about this one.
+    // The unknowns of other iterations are unrelated to those of this
+    // iteration.
     addLaunch(cases, *store);
     if (hasOtherLoops(model, *store, loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
@@ -238,7 +241,8 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
       continue;
     }
     usable.push_back(store);
-    // Every unknown that decides, with its range and definition.
+    // Add every unknown that the store depends on, with its range and
+    // definition.
     for (const Linear &index : store->indices)
       if (std::optional<Var> var = index.getVar();
           !var || !model[*var].isOfAccess)
@@ -269,7 +273,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
   return subtract(cases.getSet(), written, work);
 }
 
-/// The second step: the row writes its element in every case.
+/// Second step: a row stores its element in every case.
 Answer Prover::coverCases(unsigned argument,
                           ArrayRef<const RowAccess *> stores) {
   SmallVector<const RowAccess *> reliable;

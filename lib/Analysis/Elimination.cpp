@@ -23,7 +23,7 @@ int64_t SparseRow::getCoefficient(unsigned column) const {
   return 0;
 }
 
-/// The greatest number that divides all coefficients; 0 if there are none.
+/// The greatest common divisor of the coefficients; 0 if there are none.
 static int64_t getDivisor(const SparseRow &row) {
   int64_t divisor = 0;
   for (auto [column, coefficient] : row.terms)
@@ -31,8 +31,8 @@ static int64_t getDivisor(const SparseRow &row) {
   return divisor;
 }
 
-/// Brings the terms in order, and makes the coefficients as small as they can
-/// be: over the integers, 2 x >= 1 is x >= 1. False: a number does not fit.
+/// Sorts the terms and divides by the common divisor; over the integers 2 x >=
+/// 1 becomes x >= 1. Returns false if a number overflows.
 static bool normalize(SparseRow &row) {
   llvm::sort(row.terms);
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
@@ -58,14 +58,14 @@ static bool normalize(SparseRow &row) {
   return true;
 }
 
-/// True if the row, which is normalized, has no solution by itself.
+/// True if the normalized row alone has no solution.
 static bool isImpossible(const SparseRow &row) {
   if (row.terms.empty())
     return row.isEquality ? row.constant != 0 : row.constant < 0;
   return row.isEquality && row.constant % getDivisor(row) != 0;
 }
 
-/// x * a + y * b; none where a number does not fit.
+/// x * a + y * b; nullopt on overflow.
 static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
                                         const SparseRow &y, int64_t b) {
   SparseRow sum;
@@ -103,8 +103,8 @@ Elimination::Elimination(llvm::ArrayRef<SparseRow> given) {
   }
 }
 
-/// Takes a row in, whose terms are in order. Of rows that bound the same form
-/// on the same side, the tightest one stays.
+/// Adds a row with sorted terms. Among rows that bound the same form from the
+/// same side, only the tightest is kept.
 void Elimination::add(SparseRow row) {
   steps += 4 + rows.size();
   isContradiction |= isImpossible(row);
@@ -119,8 +119,8 @@ void Elimination::add(SparseRow row) {
     bool isSame = old.terms == row.terms;
     if (!isSame && !isOpposite(old))
       continue;
-    // How much more the new row's form is than it has to be, at the least
-    // where they have the same sign, and at the most elsewhere.
+    // Same direction: the slack of the new bound over the old one. Opposite
+    // directions: the distance between lower and upper bound.
     __int128 room = isSame ? __int128(row.constant) - old.constant
                            : __int128(row.constant) + old.constant;
     if (old.isEquality || row.isEquality) {
@@ -145,8 +145,9 @@ void Elimination::add(SparseRow row) {
   rows.push_back(std::move(row));
 }
 
-/// Solves an equality for a column of which it has one, in place of which the
-/// other rows get the solution. False: there is none.
+/// Solves an equality for a column with coefficient 1 or -1, and substitutes
+/// the solution into the other rows. Returns false if no equality has such a
+/// column.
 bool Elimination::solveEquality() {
   for (const SparseRow &equality : rows) {
     if (!equality.isEquality)
@@ -176,7 +177,7 @@ bool Elimination::solveEquality() {
   return false;
 }
 
-/// Rows of the column give way to others.
+/// Replaces the rows that use `column` by `others`.
 void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
   llvm::erase_if(rows, [&](const SparseRow &row) {
     return row.getCoefficient(column) != 0;
@@ -185,9 +186,9 @@ void Elimination::replace(unsigned column, std::vector<SparseRow> others) {
     add(std::move(row));
 }
 
-/// Drops a column between whose bounds, if there are any, an integer always
-/// lies: one in each pair has the coefficient 1. Then each pair of them becomes
-/// a row. False: there is no such column, or rows would become more.
+/// Eliminates a column by combining its lower and upper bounds, if that is
+/// exact over the integers: one bound of each pair has coefficient 1. Returns
+/// false if there is no such column, or if the number of rows would grow.
 bool Elimination::dropColumn() {
   steps += 8 * rows.size();
   struct Uses {

@@ -21,29 +21,28 @@
 
 namespace mlafix {
 
-/// The constraint that a sum of multiples of columns, and a constant, is at
-/// least 0, or is 0.
+/// A linear constraint: sum of coefficient * column + constant >= 0, or == 0.
 struct SparseRow {
-  /// Column and coefficient. Columns may repeat.
+  /// (column, coefficient) pairs. Columns may repeat.
   llvm::SmallVector<std::pair<unsigned, int64_t>, 6> terms;
   int64_t constant = 0;
   bool isEquality = false;
 
-  /// The first coefficient of `column`; 0 if it has none.
+  /// The first coefficient of `column`; 0 if it does not occur.
   int64_t getCoefficient(unsigned column) const;
 };
 
-/// Replaces a set of integer points by one with fewer columns, which is empty
-/// if and only if the first one is.
+/// Replaces a set of integer points by one with fewer columns that is empty if
+/// and only if the original is.
 class Elimination {
 public:
   explicit Elimination(llvm::ArrayRef<SparseRow> rows);
 
   /// True if the set is known to be empty.
   bool isEmpty() const { return isContradiction; }
-  /// What is left; none of it if the set is known to have a point.
+  /// The remaining rows; empty if the set is known to have a point.
   llvm::ArrayRef<SparseRow> getRows() const { return rows; }
-  /// The comparisons and sums of rows that it took.
+  /// The cost so far, in comparisons and additions of rows.
   int64_t getSteps() const { return steps; }
 
 private:
@@ -51,7 +50,7 @@ private:
   void replace(unsigned column, std::vector<SparseRow> others);
   bool solveEquality();
   bool dropColumn();
-  /// False: a number does not fit.
+  /// Returns false on overflow.
   bool combineBounds(unsigned column);
 
   std::vector<SparseRow> rows;

@@ -17,11 +17,11 @@ using namespace mlir;
 using namespace mlafix;
 using F = FloatClass;
 
-/// Ops that are computed, over all cases of a kernel: some hundred
+/// Budget of ops to evaluate over all cases of a kernel: a few hundred
 /// microseconds.
 static constexpr unsigned kBudget = 8192;
 static constexpr unsigned kMostChoices = 64;
-/// Nested expressions, as far as they are followed.
+/// Limit of the expression depth.
 static constexpr unsigned kMostDepth = 200;
 
 EmptyCases::EmptyCases(const LseValues &values, KernelOp kernel)
@@ -42,7 +42,7 @@ std::vector<MadeNaN> mlafix::findMadeNaNs(KernelOp kernel) {
 // Cases
 //===----------------------------------------------------------------------===//
 
-/// One of `count` ways to go on. Each is a case.
+/// Picks one of `count` alternatives. Each starts a case of its own.
 unsigned EmptyCases::choose(unsigned count) {
   if (isOver)
     return 0;
@@ -57,7 +57,7 @@ unsigned EmptyCases::choose(unsigned count) {
   return 0;
 }
 
-/// To the next case; false after the last.
+/// Moves on to the next case. Returns false after the last.
 bool EmptyCases::advance() {
   while (!choices.empty() && choices.back().chosen + 1 == choices.back().count)
     choices.pop_back();
@@ -67,7 +67,8 @@ bool EmptyCases::advance() {
   return true;
 }
 
-/// Begins to compute a value, unless that is too much.
+/// Starts to evaluate a value. Returns false if the budget or the depth is used
+/// up.
 bool EmptyCases::enter() {
   if (budget == 0 || depth == kMostDepth)
     isOver = true;
@@ -118,7 +119,8 @@ std::string EmptyCases::describeEmptyRows(LseSet lses) {
   return text;
 }
 
-/// A store writes the value: what made it NaN is found.
+/// Called for the value of a store: marks the ops that made it NaN for the
+/// report.
 void EmptyCases::observe(Value stored) {
   Number number = eval(stored);
   if (isOver)
@@ -170,8 +172,9 @@ void EmptyCases::runBlock(Block &block) {
   }
 }
 
-/// True if the loop carried the same before, when all that precedes it was the
-/// same. Gives what is carried new symbols, of which nothing is known but this.
+/// True if an earlier case reached this loop with the same choices and the same
+/// carried values. Gives the carried values fresh symbols, so that nothing but
+/// their classes is known.
 bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
                          MutableArrayRef<Number> carried) {
   std::vector<unsigned> head(start);
@@ -182,7 +185,7 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     auto same = llvm::find(before, number.symbol);
     unsigned first = same - before.begin();
     Symbol old = symbol(number);
-    old.payload = nullptr; // of an iteration that is over
+    old.payload = nullptr; // the row is from an earlier iteration
     llvm::append_range(head,
                        std::initializer_list<unsigned>{
                            first, old.cls.bits, unsigned(number.lses),
@@ -197,7 +200,8 @@ bool EmptyCases::isKnown(scf::ForOp loop, ArrayRef<unsigned> start,
     before.push_back(number.symbol);
   }
   llvm::copy(fresh, carried.begin());
-  // On the way to the choice that is new, the heads are those of earlier cases.
+  // While the choices of an earlier case are replayed, its heads are already in
+  // the set.
   return position == choices.size() && !heads.insert(std::move(head)).second;
 }
 
@@ -235,7 +239,7 @@ void EmptyCases::runFor(scf::ForOp loop) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// The relation that was decided between the number of the smaller symbol and
+/// The relation decided so far between the number with the smaller symbol and
 /// the other.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),
@@ -254,7 +258,7 @@ unsigned EmptyCases::relationOf(Number a, Number b) {
   return a.symbol > b.symbol ? swapRelation(fact) : fact;
 }
 
-/// Those classes of `a` that can be in one of the relations to `b`.
+/// The classes of `a` that are compatible with one of `relations` to `b`.
 static FloatClass restrict(FloatClass a, FloatClass b, unsigned relations) {
   unsigned kept = 0;
   for (unsigned bit = 1; bit <= F::Inf; bit <<= 1)
@@ -305,7 +309,7 @@ EmptyCases::Decision EmptyCases::computeDecision(Value condition) {
   BoolAttr constant;
   if (matchPattern(op, m_Constant(&constant)))
     return {constant.getValue(), 0};
-  // The second operand matters only where the first does not decide.
+  // Evaluate the second operand only if the first does not decide.
   auto both = [&](bool decisive) {
     Decision a = decide(op->getOperand(0));
     if (a.holds == decisive || isOver)
@@ -355,7 +359,7 @@ EmptyCases::Decision EmptyCases::compare(arith::CmpFOp op) {
   return {holds(a, b, wanted), a.lses | b.lses};
 }
 
-/// True if a float is of one of these classes.
+/// True if the float is in one of the classes.
 EmptyCases::Decision EmptyCases::decideClass(Value operand, unsigned classes) {
   Number number = eval(operand);
   if (isOver)
@@ -391,7 +395,7 @@ EmptyCases::Number EmptyCases::makeNaN(Operation *op, LseSet lses,
                                        const Twine &text) {
   Number number = make(F::NaN, lses);
   if (!((lses | control) & empty))
-    return number; // of no empty row
+    return number; // no empty row is involved
   auto same = llvm::find_if(
       found, [&](const Found &other) { return other.made.op == op; });
   if (same == found.end() && found.size() == 64)
@@ -406,7 +410,7 @@ EmptyCases::Number EmptyCases::makeNaN(Operation *op, LseSet lses,
   return number;
 }
 
-/// One of two values, it is not known which.
+/// The number if it is unknown which of two values is taken.
 EmptyCases::Number EmptyCases::join(Number a, Number b) {
   if (a.symbol == b.symbol)
     return {a.symbol, a.lses | b.lses};
@@ -520,7 +524,7 @@ EmptyCases::Number EmptyCases::computeLoad(LoadOp load) {
 }
 
 EmptyCases::Number EmptyCases::computeLse(LoadOp load, unsigned lse) {
-  // Of a row of lses some may be empty, and some not.
+  // In a row of lses, some elements may be empty and others not.
   static constexpr unsigned scalars[] = {F::NegInf, F::Finite, F::Inf};
   static constexpr unsigned rows[] = {F::NegInf, F::NegInf | F::Finite, F::Inf};
   FloatClass cls = (isRowTile(load.getType()) ? rows : scalars)[choose(3)];
@@ -561,7 +565,7 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   if (symbol(row).cls.isNaN())
     return row;
   unsigned bits = symbol(row).cls.bits;
-  // A row of which some lses are empty has one that is not.
+  // If only some lses of a row are empty, the others are finite.
   bool isMixed = bits & F::Finite && bits & F::Infinite;
   if (op.getKind() == ReduceKind::max && isMixed && !(bits & F::Inf))
     bits &= F::Finite;
@@ -570,14 +574,15 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   return make(bits, row.lses);
 }
 
-/// Some elements of a row, as the first ones, may all be of one of its kinds.
+/// A part of a row, such as its first elements, may lack some of the row's
+/// classes.
 EmptyCases::Number EmptyCases::computePart(Value of) {
   Number row = eval(of);
   return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
 }
 
-/// A state whose lse is NaN, or whose row is while it is not empty, is stored
-/// as NaN (N6); the algebra makes none (N3 to N5).
+/// A state is stored as NaN if its lse is NaN, or if its row is NaN and it is
+/// not empty (N6). Merges make no NaN of their own (N3 to N5).
 EmptyCases::Number EmptyCases::computeState(Operation *op) {
   if (auto mask = dyn_cast<MaskOp>(op)) {
     Decision decision = decide(mask.getPredicate());
@@ -610,8 +615,8 @@ EmptyCases::Number EmptyCases::computeState(Operation *op) {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// True if one factor is zero because a row is empty, and the other is what
-/// memory holds of that row.
+/// True if one factor is zero because a row is empty, and the other is that
+/// row's payload.
 bool EmptyCases::isZeroTimesPayload(Operation *op, ArrayRef<Number> operands,
                                     LoadOp &payload) {
   if (!isa<arith::MulFOp, math::FmaOp>(op))
@@ -685,7 +690,7 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
   if (cls.isNaN())
     return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
-  // A value computed from one row of memory alone is as arbitrary as that row.
+  // A value computed only from one row of memory is as arbitrary as that row.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)
     for (Number operand : operands)
       if (LoadOp row = symbol(operand).payload)

@@ -30,7 +30,7 @@
 
 namespace mlafix {
 
-/// An op that makes NaN of what is none.
+/// An op that yields NaN although no operand is NaN.
 struct MadeNaN {
   mlir::Operation *op;
   /// The expression it computes: "-inf - -inf".
@@ -42,8 +42,8 @@ struct MadeNaN {
   std::string message() const;
 };
 
-/// The ops of a kernel whose NaN a store writes. Finds fewer where there are
-/// too many cases to look at.
+/// The ops of a kernel that make a NaN which is stored. Incomplete if there are
+/// too many cases.
 std::vector<MadeNaN> findMadeNaNs(KernelOp kernel);
 
 class EmptyCases {
@@ -53,22 +53,22 @@ public:
   std::vector<MadeNaN> run();
 
 private:
-  /// A float, a state (of which the class is its lse's, or NaN where its row
-  /// is), or the like, in the case at hand.
+  /// The value of a float, state or boolean in the current case. The class of a
+  /// state is that of its lse, or NaN if its row is NaN.
   struct Number {
-    unsigned symbol = 0; ///< values of one symbol are the same
-    LseSet lses = 0;     ///< what it depends on
+    unsigned symbol = 0; ///< equal symbols mean equal values
+    LseSet lses = 0;     ///< lses that it depends on
   };
   struct Symbol {
     FloatClass cls;
-    std::uint64_t origins = 0; ///< of NaN: positions in `found`
-    LoadOp payload = nullptr;  ///< that read this row
+    std::uint64_t origins = 0; ///< where a NaN came from: positions in `found`
+    LoadOp payload = nullptr;  ///< the load of this row, if it is one
   };
   struct Decision {
     bool holds = false;
     LseSet lses = 0;
   };
-  /// Of the case and iteration that `epochs` names.
+  /// Cached results, valid for the case and iteration that the epochs identify.
   struct Memo {
     unsigned numberEpoch = 0, decisionEpoch = 0;
     Number number;
@@ -116,8 +116,8 @@ private:
   /// The relations that may hold between two numbers, given the decisions about
   /// them.
   unsigned relationOf(Number a, Number b);
-  /// True if one of the relations in `wanted` holds between two numbers;
-  /// another case where the classes and what was decided leave it open.
+  /// True if one of the relations in `wanted` holds between two numbers. If
+  /// neither their classes nor earlier decisions settle it, the case is split.
   bool holds(Number a, Number b, unsigned wanted);
 
   std::string describeEmptyRows(LseSet lses);
@@ -130,12 +130,13 @@ private:
   };
   std::vector<Choice> choices;
   unsigned position = 0;
-  bool isOver = false; ///< of this case: the rest of it is known
+  bool isOver = false; ///< the rest of this case is already known
   unsigned budget, depth = 0;
-  std::set<std::vector<unsigned>> heads; ///< of loops: what they carried
+  std::set<std::vector<unsigned>> heads; ///< loop entries already seen: choices
+                                         ///< and carried values
 
   std::vector<Memo> memos;
-  std::vector<unsigned> epochs; ///< one for each loop; 0 is a case's own
+  std::vector<unsigned> epochs; ///< one per loop; 0 belongs to the case
   unsigned lastEpoch = 0;
   std::vector<Symbol> symbols;
   struct Fact {

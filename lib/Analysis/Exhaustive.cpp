@@ -18,23 +18,24 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// One number that a launch chooses.
+/// One free number of a launch.
 struct Choice {
   enum Kind { Size, Scalar, Presence } kind;
   int64_t low, high;
-  /// The arguments, and of a size the dims, that it is for.
+  /// The (argument, dim) pairs that it sets; for scalars only the argument
+  /// counts.
   SmallVector<std::pair<unsigned, unsigned>> places;
-  /// The size that bounds a scalar; empty: none.
+  /// The name of the size that bounds a scalar; empty if there is none.
   StringRef atMost;
   StringRef name;
 };
 
-/// A dim that is a product, and the choices of its factors, or their numbers.
+/// A dim that is a product of named factors or numbers.
 struct Product {
   unsigned argument, dim;
   SmallVector<size_t, 2> choices;
   int64_t number = 1;
-  int64_t group = 0; ///< elements of a group; 0: the last choice
+  int64_t group = 0; ///< group size; 0 stands for the last choice
 };
 
 class SmallLaunches {
@@ -56,7 +57,8 @@ private:
   KernelOp kernel;
   int64_t most;
   std::vector<Choice> choices;
-  llvm::MapVector<StringRef, size_t> named; // the choices of sizes with names
+  llvm::MapVector<StringRef, size_t> named; // index of the choice for each
+                                            // named size
   std::vector<Product> products;
   std::vector<Violation> found;
   std::mt19937 random{1};
@@ -78,8 +80,7 @@ size_t SmallLaunches::addNamed(StringRef name) {
   return it->second;
 }
 
-/// The elements that a row of an argument has at least if it has all of its
-/// slices.
+/// The least length of a row of `argument` that contains all of its slices.
 static int64_t countSliced(KernelOp kernel, unsigned argument) {
   int64_t most = 0;
   for (const MemoryAccess &access : collectAccesses(kernel))
@@ -102,7 +103,7 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
     if (dim + 1 == type.getRank()) {
       int64_t sliced = countSliced(kernel, argument);
       if (!getKnownSize(kernel, name)
-               .isOfLaunch()) // the verifier compares them
+               .isOfLaunch()) // the verifier checks bound sizes
         choice.low = std::max(choice.low, sliced);
       choice.high = std::max(choice.high, sliced);
     }
@@ -143,7 +144,8 @@ void SmallLaunches::collect() {
       addSize(cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue(), i, dim);
     }
     if (kernel.isArgOptional(i) && !kernel.isArgAbsent(i)) {
-      // Many of them come and go together.
+      // One choice for all optional arguments: most are passed or omitted
+      // together.
       auto last = llvm::find_if(choices, [](const Choice &choice) {
         return choice.kind == Choice::Presence;
       });
@@ -209,7 +211,7 @@ void SmallLaunches::add(ArrayRef<Violation> violations) {
 
 void SmallLaunches::runLaunch(const SmallLaunch &launch) {
   std::vector<std::pair<int64_t, int64_t>>
-      path; // digit, and how many there are
+      path; // (digit, number of digits) pairs
   size_t at = 0;
   bool isRandom = false;
   auto draw = [&](int64_t count) -> int64_t {
@@ -246,7 +248,7 @@ void SmallLaunches::runLaunch(const SmallLaunch &launch) {
     while (!path.empty() && path.back().first + 1 == path.back().second)
       path.pop_back();
     if (path.empty())
-      return; // all that memory may hold
+      return; // every memory content was tried
     ++path.back().first;
   }
 }

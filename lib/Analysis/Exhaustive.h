@@ -12,11 +12,10 @@
 
 namespace mlafix {
 
-/// The faults of the kernel in any launch with sizes from 0 to `most`, scalars
-/// from -1 to `most` + 1 and optional arguments given or not, with what memory
-/// holds from the same range: all of that, up to a number of runs of each
-/// launch, then chosen at random. The first violation of each question for each
-/// argument.
+/// Executes the kernel on small launches: sizes from 0 to `most`, scalars and
+/// memory contents from -1 to `most` + 1, optional arguments passed or not.
+/// Enumerates the memory contents of a launch up to a limit, then picks them at
+/// random. Returns the first violation of each question for each argument.
 std::vector<Violation> runSmallLaunches(KernelOp kernel, int64_t most);
 
 } // namespace mlafix

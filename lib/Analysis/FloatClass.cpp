@@ -37,7 +37,8 @@ StringRef mlafix::spelling(FloatClass value) {
 // Of one class each
 //===----------------------------------------------------------------------===//
 
-// These take single classes and give the set that the result may be of.
+// These take single classes and return the set of possible classes of the
+// result.
 
 static bool isNegative(unsigned a) {
   return a & (F::NegInf | F::Neg | F::NegZero);
@@ -127,7 +128,7 @@ static unsigned roundUp(unsigned a) {
   return negate(a) == F::Pos ? F::NegZero | a : a;
 }
 
-/// The place of a class in the order of numbers.
+/// The position of a class in the order of numbers.
 static int rank(unsigned a) {
   return a & F::Infinite ? (a == F::Inf ? 2 : -2)
          : a & F::Zeros  ? 0
@@ -167,7 +168,7 @@ static unsigned copySign(unsigned a, unsigned b) {
 using Unary = unsigned (*)(unsigned);
 using Binary = unsigned (*)(unsigned, unsigned);
 
-/// NaN is a result where nothing else is.
+/// Drops NaN from the set unless it is the only class.
 static FloatClass settle(unsigned bits) {
   return bits & ~unsigned(F::NaN) ? bits & ~unsigned(F::NaN) : bits;
 }

@@ -16,9 +16,10 @@
 
 namespace mlafix {
 
-/// The classes that a float may be of. Finite numbers stay finite in sums,
-/// products and quotients, and nonzero in the latter two: overflow and
-/// underflow are not what this is about. An exponential may underflow.
+/// The set of classes that a float may be in. Overflow and underflow are
+/// ignored: sums, products and quotients of finite numbers are finite, products
+/// and quotients of nonzero numbers are nonzero. Only an exponential may
+/// underflow.
 struct FloatClass {
   enum Bits : std::uint8_t {
     NaN = 1,
@@ -39,13 +40,14 @@ struct FloatClass {
   FloatClass(unsigned bits) : bits(static_cast<std::uint8_t>(bits)) {}
   static FloatClass of(const llvm::APFloat &value);
 
-  /// True if there is a class, and all of them are among `classes`.
+  /// True if the set is not empty and within `classes`.
   bool isWithin(unsigned classes) const { return bits && !(bits & ~classes); }
   bool isNaN() const { return bits == NaN; }
   bool operator==(FloatClass other) const { return bits == other.bits; }
 };
 
-/// Which of a < b, a == b, a > b and "one is NaN" may hold.
+/// A set of possible relations: a < b, a == b, a > b, or unordered (one is
+/// NaN).
 struct Relation {
   enum Bits : std::uint8_t {
     Less = 1,
@@ -57,20 +59,20 @@ struct Relation {
   };
 };
 unsigned relate(FloatClass a, FloatClass b);
-/// Those of y and x, where `relation` has those of x and y.
+/// The relations of (y, x), given those of (x, y).
 unsigned swapRelation(unsigned relation);
-/// The relations of which one must hold.
+/// The relations for which the predicate holds.
 unsigned relationsOf(mlir::arith::CmpFPredicate predicate);
 
-/// The classes of the result of an operation on floats of these classes: those
-/// besides NaN if there are any, NaN where nothing else is possible. All finite
-/// numbers for an operation that is not known.
+/// The possible classes of the result of an operation, without NaN unless
+/// nothing else is possible. Unknown operations may yield any finite number.
 FloatClass apply(mlir::Operation *op, llvm::ArrayRef<FloatClass> operands);
 
-/// Of a - b: the above, if no more than `relation` may hold.
+/// The classes of a - b, like apply(), if the relation of a and b is within
+/// `relation`.
 FloatClass subtract(FloatClass a, FloatClass b, unsigned relation);
 
-/// "-inf", "0", "inf"; "x" for other classes or several.
+/// "-inf", "0", "inf"; "x" for other classes or sets of several.
 llvm::StringRef spelling(FloatClass value);
 
 } // namespace mlafix

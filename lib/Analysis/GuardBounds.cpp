@@ -26,11 +26,11 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// An index, and the size that it has to be below.
+/// An (index, size) pair to check: 0 <= index < size.
 using Check = std::pair<Value, Value>;
 using Checks = llvm::SmallSetVector<Check, 2>;
 
-/// The conditions that the accesses of one op have to check.
+/// The checks that one op needs.
 struct OpChecks {
   Checks rows, elements;
 
@@ -52,13 +52,13 @@ private:
 };
 } // namespace
 
-/// True if a launch gives the argument that `memref` is.
+/// True if every launch passes the argument behind `memref`.
 static bool isAlwaysGiven(KernelOp kernel, Value memref) {
   return !kernel.isArgOptional(getKernelArgument(memref).getArgNumber());
 }
 
-/// The size of a dim, computed before the grid: if there is such an argument,
-/// of one that is always given.
+/// The size of a dim, computed before the grid. If `memref` is optional, uses
+/// an argument with the same dim that every launch passes, if there is one.
 Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   KernelOp kernel = getOperation();
   Block &top = kernel.getBody().front();
@@ -84,7 +84,7 @@ Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   return b.createOrFold<memref::DimOp>(loc, source.first, position);
 }
 
-/// Of an index of a part of a row, with a factor for its size.
+/// The check of a group or member index against its factor of the dim.
 static FailureOr<Check> getPartCheck(OpBuilder &b, const MemoryAccess &access,
                                      bool isGroup) {
   DimAttr product = access.getProduct(),
@@ -104,18 +104,18 @@ FailureOr<Check> GuardBoundsPass::getCheck(const OpenIndex &open) {
   if (open.dim < count)
     return Check(access.indices[open.dim], getSize(access.memref, open.dim));
   OpBuilder b(access.op);
-  if (access.slice) // all of it or nothing
+  if (access.slice) // a slice is accessed as a whole or not at all
     return Check(arith::ConstantIndexOp::create(b, access.op->getLoc(),
                                                 access.slice->end - 1),
                  getSize(access.memref, open.dim));
   return getPartCheck(b, access, open.dim == count);
 }
 
-/// `predicate` (null: always), and all of `checks`.
+/// The conjunction of `predicate` (null: true) and `checks`.
 static Value narrow(OpBuilder &b, Location loc, Value predicate,
                     const Checks &checks) {
   for (auto [index, size] : checks) {
-    // A negative index is a large one.
+    // As an unsigned number a negative index is large.
     Value inside =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, size);
     predicate =
@@ -124,8 +124,8 @@ static Value narrow(OpBuilder &b, Location loc, Value predicate,
   return predicate;
 }
 
-/// Where the kernel's own predicate holds, the load reads zero out of bounds;
-/// its `else` value is for that predicate alone.
+/// Guards a load. Out of bounds it reads zero; the `else` value still applies
+/// only where the kernel's own predicate is false.
 static void guard(LoadOp load, const Checks &checks) {
   OpBuilder b(load);
   Location loc = load.getLoc();
@@ -141,8 +141,8 @@ static void guard(LoadOp load, const Checks &checks) {
   load.getResult().replaceAllUsesExcept(value, value);
 }
 
-/// A payload and an lse of which one alone may be out of bounds are stored one
-/// by one.
+/// Guards a store of a state. If the payload and the lse need different checks,
+/// the store is split in two.
 static void guard(StoreStateOp store, const OpChecks &checks) {
   OpBuilder b(store);
   Location loc = store.getLoc();
@@ -162,8 +162,8 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
   store.erase();
 }
 
-/// Promises that no launch checks have served their purpose, and what is
-/// printed is for launches that are watched. True if there was any of it.
+/// Erases promises that launches do not check (proofs have used them) and
+/// prints (only replays show them). Returns true if there were any.
 static bool eraseNotes(KernelOp kernel) {
   SmallVector<Operation *> notes;
   kernel.walk([&](Operation *op) {
@@ -177,7 +177,7 @@ static bool eraseNotes(KernelOp kernel) {
 }
 
 void GuardBoundsPass::runOnOperation() {
-  // Sizes first, since ops change then.
+  // Compute the sizes first: guards replace ops.
   llvm::MapVector<Operation *, OpChecks> open;
   for (const OpenIndex &index : getAnalysis<KernelProofs>().getOpenIndices()) {
     const MemoryAccess &access = index.access;

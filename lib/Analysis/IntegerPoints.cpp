@@ -29,10 +29,10 @@ using namespace mlafix;
 namespace {
 using Rows = std::vector<SparseRow>;
 
-/// The bounds of one column.
+/// The lower and upper bounds of one column.
 struct Bounds {
   std::vector<const SparseRow *> lower, upper;
-  int64_t mostLower = 0, mostUpper = 0; ///< coefficients without their signs
+  int64_t mostLower = 0, mostUpper = 0; ///< greatest magnitude of a coefficient
 
   bool isExact() const { return mostLower == 1 || mostUpper == 1; }
   int64_t countPairs() const { return int64_t(lower.size() * upper.size()); }
@@ -48,8 +48,8 @@ private:
   std::optional<bool> searchNearBounds(const Rows &rows, unsigned column,
                                        const Bounds &bounds, unsigned depth);
   std::optional<bool> askPresburger(llvm::ArrayRef<SparseRow> rows);
-  /// Looks for an integer point near rational ones, at `nodes` places at most.
-  /// Returns nullopt if there is none: there may be one elsewhere.
+  /// Looks for an integer point near rational ones, in at most `nodes` nodes.
+  /// Returns nullopt if it finds none: there may be one elsewhere.
   std::optional<bool> dive(Rows rows, unsigned &nodes);
 
   Work &work;
@@ -58,7 +58,7 @@ private:
 };
 } // namespace
 
-/// The rows as MLIR takes them, and the columns that they have.
+/// Converts rows to a polyhedron of MLIR's library, and lists their columns.
 static IntegerPolyhedron
 getPolyhedron(llvm::ArrayRef<SparseRow> rows,
               llvm::SmallVectorImpl<unsigned> &columns) {
@@ -71,7 +71,7 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   llvm::SmallVector<llvm::DynamicAPInt> dense;
   for (const SparseRow &row : rows) {
     dense.assign(columns.size() + 1, llvm::DynamicAPInt(0));
-    dense.back() = llvm::DynamicAPInt(row.constant); // = takes an int
+    dense.back() = llvm::DynamicAPInt(row.constant); // operator= takes an int
     for (auto [column, coefficient] : row.terms)
       dense[numbers.lookup(column)] += coefficient;
     if (row.isEquality)
@@ -82,9 +82,9 @@ getPolyhedron(llvm::ArrayRef<SparseRow> rows,
   return set;
 }
 
-/// Replaces a column by the sum of it and multiples of others, so that the
-/// coefficients of the equality become smaller: those of the others are what
-/// is left of a division by the smallest one. False: a number does not fit.
+/// Substitutes for the column with the smallest coefficient so that the other
+/// coefficients of the equality become remainders modulo it. Returns false on
+/// overflow.
 static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   auto smallest =
       *llvm::min_element(equality.terms, [](const auto &x, const auto &y) {
@@ -115,8 +115,8 @@ static bool reduceEquality(Rows &rows, const SparseRow &equality) {
   return true;
 }
 
-/// Gives columns that are fractions at a rational point the integers beside
-/// them, one after the other.
+/// Branches on columns that are fractional at a rational point, and fixes each
+/// at a neighbouring integer.
 std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   Elimination left(rows);
   if (left.isEmpty())
@@ -151,7 +151,8 @@ std::optional<bool> PointSearch::dive(Rows rows, unsigned &nodes) {
   return true;
 }
 
-/// Numbers of any size, in systems so small that it takes no time.
+/// Asks MLIR's library, whose numbers are unbounded. The systems are small
+/// enough.
 std::optional<bool> PointSearch::askPresburger(llvm::ArrayRef<SparseRow> rows) {
   llvm::SmallVector<unsigned> columns;
   IntegerPolyhedron set = getPolyhedron(rows, columns);
@@ -173,7 +174,7 @@ std::optional<bool> PointSearch::search(Rows rows, unsigned depth) {
         rows, [](const SparseRow &row) { return row.isEquality; });
     if (equality == rows.end())
       return split(rows, depth);
-    // One of a single column is solved, unless a number does not fit.
+    // An equality of one column is solved directly unless a number overflows.
     if (equality->terms.size() < 2 ||
         !reduceEquality(rows, SparseRow(*equality)))
       return askPresburger(left.getRows());
@@ -202,8 +203,9 @@ static std::optional<SparseRow> combine(const SparseRow &x, int64_t a,
   return sum;
 }
 
-/// The rows without a column: each pair of its bounds leaves an integer
-/// between them for sure (`isDark`), or a number.
+/// Eliminates `column` by combining each lower with each upper bound. With
+/// `isDark` (the dark shadow of the Omega test), only points stay for which an
+/// integer surely lies between the bounds.
 static std::optional<Rows> project(const Rows &rows, unsigned column,
                                    const Bounds &bounds, bool isDark) {
   Rows result;
@@ -225,8 +227,8 @@ static std::optional<Rows> project(const Rows &rows, unsigned column,
   return result;
 }
 
-/// Points of which `column` is close to one of its bounds: nearer than where
-/// an integer lies between the bounds for sure.
+/// Searches the points outside of the dark shadow: there `column` is close to
+/// one of its lower bounds.
 std::optional<bool> PointSearch::searchNearBounds(const Rows &rows,
                                                   unsigned column,
                                                   const Bounds &bounds,
@@ -266,8 +268,8 @@ std::optional<bool> PointSearch::split(const Rows &rows, unsigned depth) {
       most = std::max(most, std::abs(coefficient));
       (coefficient > 0 ? bounds.lower : bounds.upper).push_back(&row);
     }
-  // Columns that are dropped for good come first, then those whose bounds have
-  // small coefficients.
+  // Columns that are eliminated exactly come first, then those with small
+  // coefficients.
   auto cost = [](const Bounds &bounds) {
     int64_t factor =
         bounds.isExact() ? 0 : std::min(bounds.mostLower, bounds.mostUpper);
@@ -300,12 +302,12 @@ std::optional<bool> mlafix::hasPoint(llvm::ArrayRef<SparseRow> rows,
   return PointSearch(work).search(rows.vec());
 }
 
-/// The value of least magnitude, not negative if that can be, that a column may
-/// have.
+/// The possible value of a column with the least magnitude, preferably not
+/// negative.
 static std::optional<int64_t> findValue(Rows &rows, unsigned column,
                                         Work &work) {
   for (int64_t sign : {1, -1}) {
-    // The value times the sign is between two ends.
+    // Checks that sign * value is between two ends.
     auto isWithin = [&](int64_t least, int64_t most) {
       Rows one = rows;
       one.push_back({{{column, sign}}, -least, false});

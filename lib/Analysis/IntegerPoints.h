@@ -14,13 +14,13 @@
 
 namespace mlafix {
 
-/// How much a question may still compute, in units of about 0.1 microseconds.
-/// It counts operations and has no clock, so that answers do not depend on the
-/// machine.
+/// The remaining budget of a question, in units of about 0.1 microseconds. It
+/// counts operations instead of reading a clock, so that answers do not depend
+/// on the machine.
 class Work {
 public:
   explicit Work(int64_t units) : left(units) {}
-  /// False if nothing is left.
+  /// Returns false if nothing is left.
   bool spend(int64_t units) {
     left = std::max<int64_t>(left - units, -1);
     return left >= 0;
@@ -31,13 +31,13 @@ private:
   int64_t left;
 };
 
-/// True if there is an integer point. Returns nullopt if the work runs out, or
-/// if numbers do not fit 64 bits.
+/// True if there is an integer point. Returns nullopt if the budget runs out or
+/// a number overflows 64 bits.
 std::optional<bool> hasPoint(llvm::ArrayRef<SparseRow> rows, Work &work);
 
-/// The values of the columns below `count` at a point whose first values are as
-/// small as they can be, one after the other. Returns nullopt if there is none,
-/// or if the work runs out.
+/// Chooses values for the columns below `count` one after the other, each of
+/// the least possible magnitude. Returns nullopt if there is no point, or if
+/// the budget runs out.
 std::optional<llvm::SmallVector<int64_t>>
 findSmallPoint(std::vector<SparseRow> rows, unsigned count, Work &work);
 

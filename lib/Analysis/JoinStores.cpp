@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A boolean, and what it has to be.
+/// A boolean, and the value that it must have.
 using Guard = std::pair<Value, bool>;
 using Guards = SmallVector<Guard, 4>;
 
@@ -33,24 +33,25 @@ class Propositions {
 public:
   explicit Propositions(RowModel &model) : model(model) {}
 
-  /// True if in every case all guards of one of `stores` hold. False if that is
-  /// not so, or takes too many steps to tell.
+  /// True if in every case all guards of at least one store hold. False if not,
+  /// or if the budget runs out.
   bool isAlways(ArrayRef<Guards> stores);
 
 private:
-  /// A linear form that is at least 0, or is 0; a relation of two floats; or a
-  /// boolean that nothing is known of.
+  /// An atomic proposition: a linear constraint, a relation of two floats, or
+  /// an opaque boolean.
   struct Atom {
     std::vector<std::pair<Var, int64_t>> terms;
     int64_t constant = 0;
-    int64_t kind = 0; ///< 0, 1: see Constraint; from 2 on: outcomes
+    int64_t kind = 0; ///< 0, 1: a Constraint; from 2 on: outcomes of a
+                      ///< comparison
     void *opaque = nullptr;
     bool operator<(const Atom &other) const {
       return std::tie(terms, constant, kind, opaque) <
              std::tie(other.terms, other.constant, other.kind, other.opaque);
     }
   };
-  /// An atom by its number, and true if the boolean is its negation.
+  /// The number of an atom, and true if it is negated.
   using Literal = std::pair<unsigned, bool>;
 
   std::optional<bool> evaluate(Value value, unsigned depth = 0);
@@ -60,15 +61,16 @@ private:
   Literal findLiteral(Value value);
   Literal addAtom(Atom atom, bool isNegated);
   Literal addConstraint(const Constraint &constraint, bool isNegated);
-  /// The disjunction under the assumptions so far; sets `open` to an atom that
-  /// is to be decided next.
+  /// Evaluates the disjunction under the current assumptions. If it stays open,
+  /// sets `open` to the atom to branch on.
   std::optional<bool> evaluateStores(ArrayRef<Guards> stores);
 
   RowModel &model;
   std::map<Atom, unsigned> atoms;
   llvm::DenseMap<Value, Literal> literals;
-  std::vector<std::optional<bool>> assumed;         // by atom
-  llvm::DenseMap<Value, std::optional<bool>> known; // under these assumptions
+  std::vector<std::optional<bool>> assumed;         // indexed by atom
+  llvm::DenseMap<Value, std::optional<bool>> known; // cached under the current
+                                                    // assumptions
   std::optional<unsigned> open;
   int64_t steps = 0;
 
@@ -114,7 +116,8 @@ Propositions::Literal Propositions::findLiteral(Value value) {
   }
   Atom atom;
   if (std::optional<FloatComparison> floats = model.getFloatComparison(value)) {
-    // Outcomes and the other ones: of both, those without "unordered".
+    // Normalize: of a set of outcomes and its complement, take the one without
+    // "unordered".
     bool isNegated = floats->outcomes >> 3 & 1;
     unsigned outcomes = isNegated ? ~floats->outcomes & 15 : floats->outcomes;
     atom.terms = {{floats->relation, 1}};
@@ -143,7 +146,7 @@ std::optional<bool> Propositions::evaluateAtom(Value value) {
   return std::nullopt;
 }
 
-/// The value of a boolean op; that of an atom where it is no such op.
+/// Evaluates a boolean op; other values are atoms.
 std::optional<bool> Propositions::evaluateOp(Value value, unsigned depth) {
   auto choose = [&](Value condition, Value x, Value y) -> std::optional<bool> {
     std::optional<bool> p = evaluate(condition, depth + 1);
@@ -226,13 +229,13 @@ bool Propositions::isAlways(ArrayRef<Guards> stores) {
 }
 
 namespace {
-/// Stores to one argument that differ in their conditions and slices.
+/// Stores to one argument that differ only in conditions and slices.
 struct Group {
   std::vector<const RowAccess *> stores;
-  SmallVector<Linear, 4> indices;     ///< but those of slices that are joined
-  SmallVector<Var, 2> loops;          ///< likewise
-  SmallVector<Operation *, 2> forOps; ///< the loops in the source
-  int64_t size = 0; ///< of the rows whose slices are joined; 0: of no row
+  SmallVector<Linear, 4> indices;     ///< without those of joined slices
+  SmallVector<Var, 2> loops;          ///< without those of joined slices
+  SmallVector<Operation *, 2> forOps; ///< source loops
+  int64_t size = 0; ///< row length if slices of rows are joined, else 0
 
   bool isLike(const Group &other) const {
     return indices == other.indices && loops == other.loops &&
@@ -241,8 +244,8 @@ struct Group {
 };
 } // namespace
 
-/// The guards of a store, from its predicate to the grid, and its loops. None
-/// if it is in a loop that ends at a condition.
+/// The guards of a store, from its predicate outward to the grid, and its
+/// source loops. Returns nullopt inside a loop that is not an `scf.for`.
 static std::optional<Guards>
 getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   Guards guards;
@@ -263,8 +266,8 @@ getGuards(const RowAccess &store, SmallVector<Operation *, 2> *forOps = {}) {
   return guards;
 }
 
-/// The group of the store alone. Rows whose size is compiled for have elements
-/// that slices share; elsewhere slices that are equal are joined.
+/// A group with the store alone. If the row length is a constant, different
+/// slices of a row may be joined; otherwise only equal slices.
 static Group getGroup(RowModel &model, const RowAccess &store) {
   Group group = {{&store}, store.indices, store.loops, {}};
   const MemoryAccess &access = store.access;
@@ -281,8 +284,7 @@ static Group getGroup(RowModel &model, const RowAccess &store) {
   return group;
 }
 
-/// Leaves each store the guards that the others do not have, and returns those
-/// that all of them have.
+/// Moves the guards that all stores have out of `guards`, and returns them.
 static Guards splitShared(std::vector<Guards> &guards) {
   Guards shared = guards.front();
   for (ArrayRef<Guard> one : guards)
@@ -296,11 +298,11 @@ static Guards splitShared(std::vector<Guards> &guards) {
   return shared;
 }
 
-/// True if in every case each element of the group's row, or its element, is
-/// written by a store all of whose guards hold.
+/// True if in every case some store whose guards hold writes each element of
+/// the group's row, or its one element.
 static bool coverRow(RowModel &model, const Group &group,
                      ArrayRef<Guards> guards) {
-  // From one end of a slice to the next, a store writes all elements or none.
+  // Between two neighbouring slice ends, a store writes all elements or none.
   std::set<int64_t> begins = {0};
   for (const RowAccess *store : group.stores)
     if (group.size && store->access.slice)
@@ -320,8 +322,7 @@ static bool coverRow(RowModel &model, const Group &group,
   });
 }
 
-/// The store that the group's stores are together; none if they leave out a
-/// case.
+/// Joins the group's stores to one. Returns nullopt if they leave out a case.
 static std::optional<RowAccess> join(RowModel &model, const Group &group) {
   std::vector<Guards> guards;
   for (const RowAccess *store : group.stores) {

@@ -14,11 +14,10 @@
 
 namespace mlafix {
 
-/// Replaces stores that together write the same element, row or slices of a row
-/// in every case by one store under the conditions that all of them have: those
-/// of the branches of an `if`, and those of a predicate and its negation. That
-/// takes no cases of what the conditions depend on. Stores that nothing is
-/// known of stay.
+/// Joins stores that together write the same element, row or slices in every
+/// case, and keeps only the conditions that all of them share: stores in both
+/// branches of an `if`, or under a predicate and its negation. Needs no case
+/// split in the linear systems. Other stores are kept.
 std::vector<RowAccess> joinStores(RowModel &model,
                                   llvm::ArrayRef<const RowAccess *> stores);
 

@@ -42,7 +42,8 @@ void LaunchWatch::check(DistinctOp op, const SmallLaunch &launch) {
   }
 }
 
-/// The shortest text that is this float; "?" where nothing is known.
+/// The shortest text that reads back as this float; "?" if the value is
+/// unknown.
 static void write(llvm::raw_ostream &stream, Type type,
                   std::optional<int64_t> number) {
   if (!number) {

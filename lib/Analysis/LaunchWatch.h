@@ -13,26 +13,25 @@
 
 namespace mlafix {
 
-/// Keeps what rows print, and which promises a launch breaks.
+/// Collects printed texts and broken promises of a launch.
 class LaunchWatch {
 public:
-  /// Rows print so many texts at most; the rest is counted.
+  /// Limit of the printed texts; the rest is only counted.
   static constexpr size_t kMaxTexts = 10000;
 
-  /// A row is at an assumption whose condition is false there.
+  /// Records that a row reached an assumption whose condition is false.
   void breaks(AssumeOp op, llvm::ArrayRef<int64_t> row) {
     addBroken({op, llvm::SmallVector<int64_t>(row), {}});
   }
-  /// Looks for the first entry of the table that is at least 0 and equals one
-  /// before it.
+  /// Records the first table entry >= 0 that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, GetNumber get);
 
-  /// Moves all of it into the replay.
+  /// Moves everything into the replay.
   void finish(Replay &replay);
 
 private:
-  /// Keeps the first one of each promise.
+  /// Keeps the first violation of each promise.
   void addBroken(BrokenPromise broken);
 
   std::vector<BrokenPromise> broken;

@@ -17,10 +17,10 @@
 
 namespace mlafix {
 
-/// A variable of a RowModel, by its number.
+/// The number of a variable of a RowModel.
 using Var = unsigned;
 
-/// constant + the sum of coefficient * variable.
+/// A linear form: constant + sum of coefficient * variable.
 struct Linear {
   /// In ascending order of the variable; no coefficient is 0.
   llvm::SmallVector<std::pair<Var, int64_t>, 4> terms;
@@ -37,20 +37,20 @@ struct Linear {
     return linear;
   }
   bool isConstant() const { return terms.empty(); }
-  /// The variable, where the form is one alone.
+  /// The variable, if the form is a single one.
   std::optional<Var> getVar() const;
   bool operator==(const Linear &other) const {
     return terms == other.terms && constant == other.constant;
   }
 };
 
-/// Forms of more terms, and conjuncts of more constraints, are not looked at.
+/// Limits: longer forms and conjuncts are treated as unknown.
 inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
 
-/// x + factor * y; none where it has too many terms, or a coefficient that does
-/// not fit 64 bits.
+/// x + factor * y; nullopt if the form gets too long or a coefficient overflows
+/// 64 bits.
 std::optional<Linear> add(const Linear &x, const Linear &y, int64_t factor = 1);
-/// factor * x, likewise.
+/// factor * x; nullopt under the same conditions.
 std::optional<Linear> scale(const Linear &x, int64_t factor);
 
 /// `linear` >= 0, or == 0.
@@ -61,7 +61,7 @@ struct Constraint {
 
 using Conjunct = llvm::SmallVector<Constraint, 4>;
 
-/// A condition: one of the conjuncts holds.
+/// A condition in disjunctive normal form.
 struct Condition {
   llvm::SmallVector<Conjunct, 2> disjuncts;
 
@@ -75,11 +75,11 @@ struct Condition {
   }
 };
 
-/// Conditions of more disjuncts than this are not looked at.
+/// Limit of the disjuncts; larger conditions are treated as unknown.
 inline constexpr size_t kMaxDisjuncts = 32;
 
-/// The conjunction and the disjunction; none where that has too many disjuncts,
-/// or one of them too many constraints.
+/// The conjunction and the disjunction; nullopt if there are too many disjuncts
+/// or constraints.
 std::optional<Condition> both(const Condition &a, const Condition &b);
 std::optional<Condition> either(const Condition &a, const Condition &b);
 

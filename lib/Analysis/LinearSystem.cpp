@@ -58,9 +58,9 @@ unsigned LinearSystem::getColumn(Var var, unsigned instance) {
   Form form;
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
-  // Definitions imply the ranges of what they define. Sizes have no end here,
-  // so that an element has one where a row or a quotient has one, unless it
-  // keeps sums from wrapping around.
+  // The definition of a variable implies its range. Sizes get no upper bound
+  // here, so that an element is bounded only through a row or a quotient,
+  // unless a bound is needed to exclude overflow.
   bool isDefined = variable.kind == Variable::Loop
                        ? !variable.definition.isAlways()
                        : variable.kind == Variable::Grid ||
@@ -98,7 +98,7 @@ void LinearSystem::restrict(const Form &form, bool isEquality) {
     disjunct.push_back({form, isEquality});
 }
 
-/// The column and the value, where a row is an equality that gives it one.
+/// If the row is an equality of one column, that column and its value.
 std::optional<std::pair<unsigned, int64_t>>
 LinearSystem::Row::getFixed() const {
   if (!isEquality || form.terms.size() != 1)
@@ -109,8 +109,8 @@ LinearSystem::Row::getFixed() const {
   return std::pair(column, -form.constant * coefficient);
 }
 
-/// True if the rows give one column two values: cases of an argument that is
-/// there and of one that is omitted, for example, do not meet.
+/// True if the rows fix one column at two values, for example the presence of
+/// an optional argument.
 bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
   for (const Row &x : a)
     if (auto fixed = x.getFixed())
@@ -122,7 +122,7 @@ bool LinearSystem::contradict(const Disjunct &a, const Disjunct &b) {
 }
 
 void LinearSystem::restrict(const Condition &condition, unsigned instance) {
-  // New columns extend all disjuncts, so they come before these multiply.
+  // Add new columns before disjuncts multiply: a column extends all of them.
   std::vector<Disjunct> added;
   for (const Conjunct &conjunct : condition.disjuncts) {
     Disjunct &rows = added.emplace_back();
@@ -142,7 +142,7 @@ void LinearSystem::restrict(const Condition &condition, unsigned instance) {
     disjuncts = std::move(product);
 }
 
-/// Drops what has no point, unless that is too much to look at.
+/// Drops disjuncts without a point, unless that exceeds the budget.
 void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   if (cases.size() > Budget::candidates || isOverBudget())
     return;
@@ -151,7 +151,7 @@ void LinearSystem::dropEmpty(std::vector<Disjunct> &cases) const {
   });
 }
 
-/// Of two forms, the constant that they add up to.
+/// The sum of two forms if it is a constant.
 static std::optional<int64_t> getConstantSum(const Form &a, const Form &b) {
   Form sum = a;
   sum.add(b);
@@ -263,8 +263,8 @@ std::optional<bool> LinearSystem::isEmpty() const {
 }
 
 namespace {
-/// The constraints of a polyhedron, equalities first; the columns are its dims,
-/// its locals and a constant.
+/// The constraints of a polyhedron, equalities first. The columns are its dims,
+/// its locals and the constant.
 struct Constraints {
   unsigned numDims, numEqualities;
   IntMatrix rows;
@@ -280,8 +280,8 @@ struct Constraints {
 
   unsigned getNumLocals() const { return rows.getNumColumns() - numDims - 1; }
 
-  /// Replaces the locals by others, of which they are the products by a
-  /// unimodular matrix: those of which the equalities have fewest.
+  /// Transforms the locals by a unimodular matrix (Hermite normal form) so that
+  /// the equalities use as few of them as possible.
   void separateLocals() {
     IntMatrix given(numEqualities, getNumLocals());
     for (unsigned i = 0; i < numEqualities; ++i)
@@ -293,8 +293,8 @@ struct Constraints {
     }
   }
 
-  /// Drops a local that an equality gives as a sum of integer multiples of the
-  /// other columns. False: there is none.
+  /// Eliminates a local that has coefficient 1 or -1 in an equality. Returns
+  /// false if there is none.
   bool dropGiven() {
     for (unsigned i = 0; i < numEqualities; ++i)
       for (unsigned j = numDims; j < numDims + getNumLocals(); ++j) {
@@ -325,10 +325,9 @@ struct Constraints {
 };
 } // namespace
 
-/// The same set with fewer locals. Of `(7 i + t) mod n` with the i of a loop,
-/// one is left in place of i, the quotient and the remainder. The algorithms
-/// that ask for the least values of locals find such relations by cuts, whose
-/// number grows with n.
+/// The same set with fewer locals. For `(7 i + t) mod n` in a loop over i, one
+/// local replaces i, the quotient and the remainder. Otherwise symbolic lexmin
+/// finds such relations by cuts, whose number grows with n.
 static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
   Constraints constraints(set);
   constraints.separateLocals();
@@ -345,8 +344,7 @@ PresburgerSet LinearSystem::getSet() const {
   return set;
 }
 
-/// True if the least values of the locals that are no quotients yet are found
-/// soon.
+/// True if symbolic lexmin of the locals that are not divisions is cheap.
 static bool isSoonSolved(const IntegerPolyhedron &set) {
   unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();
   if (numLocals <= 1 || set.getLocalReprs().hasAllReprs())
@@ -368,11 +366,10 @@ static bool isSoonSolved(const IntegerPolyhedron &set) {
                   [&](unsigned i) { return set.getEquality(i); });
 }
 
-/// Two inequalities may keep a quotient's remainder in a shorter range than
-/// that from 0 to the divisor less 1. Subtraction takes them for the definition
-/// of the quotient then, and loses what they say beyond it (MLIR 22). Gives the
-/// quotient that definition, and another name in one of them. False: there are
-/// no such inequalities.
+/// Two inequalities may restrict a division's remainder to less than [0,
+/// divisor - 1]. MLIR 22's subtraction takes them for the division itself and
+/// loses the stricter bound. Adds the true definition, and renames the local in
+/// one inequality. Returns false if there is no such pair.
 static bool separateRemainder(IntegerRelation &set) {
   unsigned constant = set.getNumVars(),
            numInequalities = set.getNumInequalities();
@@ -444,7 +441,7 @@ mlafix::subtract(PresburgerSet set, const PresburgerSet &other, Work &work) {
   return set;
 }
 
-/// The numbers; none where one does not fit 64 bits.
+/// Converts the numbers; nullopt if one overflows 64 bits.
 static std::optional<LinearSystem::Point>
 toPoint(ArrayRef<DynamicAPInt> numbers) {
   using Limits = std::numeric_limits<int64_t>;
@@ -458,7 +455,7 @@ toPoint(ArrayRef<DynamicAPInt> numbers) {
   return point;
 }
 
-/// The constraints; none where a number does not fit 64 bits.
+/// Converts the constraints; nullopt if a number overflows.
 static std::optional<std::vector<SparseRow>>
 getRows(const IntegerRelation &set) {
   std::vector<SparseRow> rows;
@@ -496,11 +493,11 @@ std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
   return isKnown ? std::optional(true) : std::nullopt;
 }
 
-/// The values of the set's dims, or of all its columns, at one of its points.
-/// None if there is none, or if the work runs out.
+/// The dims, or all columns, of some point of the set. Returns nullopt if there
+/// is none or the budget runs out.
 static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
                                                       Work &work) {
-  // Looking for a point takes long where there is none.
+  // The search takes long if there is no point, so ask that first.
   auto rows = getRows(set);
   if (!rows || hasPoint(*rows, work) != true)
     return std::nullopt;

@@ -31,27 +31,27 @@ struct Form {
   Form &add(const Form &other, int64_t factor = 1);
 };
 
-/// Limits that keep a question short: a larger system is left undecided.
+/// Limits that keep a question short. Larger systems stay undecided.
 struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
-  // Before those without a point are dropped.
+  // Disjuncts before empty ones are dropped.
   static constexpr unsigned candidates = 128;
-  static constexpr unsigned rows = 96; // of one disjunct
-  // Of a disjunct, columns that exist and that no equality gives; and where
-  // they are several, their factors. The time to solve for them grows with the
-  // factors, except for one alone.
+  static constexpr unsigned rows = 96; // per disjunct
+  // Per disjunct: existential columns that no equality determines, and, if
+  // there is more than one, the magnitude of their coefficients (solving time
+  // grows with it).
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
-  static constexpr unsigned pieces = 64; // of a difference, at each step
-  // Columns of a set of which MLIR's Presburger library looks for a point: the
-  // time that takes grows exponentially.
+  static constexpr unsigned pieces = 64; // of a set difference, at each step
+  // Columns of a set in which MLIR's Presburger library looks for a point; its
+  // time is exponential in them.
   static constexpr unsigned sampled = 13;
-  // Of one kernel: examples that are run, and the ops that all of these run.
+  // Per kernel: executed examples, and the ops that they execute in total.
   static constexpr unsigned examples = 32;
   static constexpr int64_t steps = 1 << 17;
-  // Units of Work: of one question at most, of a kernel, and of each question
-  // that comes when the kernel's are used up.
+  // Units of Work: per question, per kernel, and per question after the
+  // kernel's budget is used up.
   static constexpr int64_t question = 8'000'000, kernel = 24'000'000,
                            last = 400'000;
 };
@@ -61,14 +61,14 @@ public:
   /// A point of the set: a value for each column.
   using Point = llvm::SmallVector<int64_t>;
 
-  /// What the system decides is taken off `work`.
+  /// Solving takes its cost off `work`.
   LinearSystem(const RowModel &model, Work &work)
       : model(&model), work(&work), disjuncts(1) {}
 
-  /// A column of its own.
+  /// Adds a column that belongs to no variable.
   Form addColumn();
-  /// The column of a variable; where it is new, its range and definition become
-  /// part of the set.
+  /// The column of a variable. A new column adds the variable's range and
+  /// definition to the set.
   unsigned getColumn(Var var, unsigned instance = 0);
   /// The column of a variable, if it has one.
   std::optional<unsigned> findColumn(Var var, unsigned instance = 0) const;
@@ -80,23 +80,23 @@ public:
 
   unsigned getNumColumns() const { return numColumns; }
   bool isOverBudget() const;
-  /// Makes a case of each value that remainders of divisions have. Then what
-  /// divisions by different numbers give is linear. False, and as it was: there
-  /// are none, or too many.
+  /// Splits the set by the values of remainders, so that quotients by different
+  /// numbers become linear. Returns false and changes nothing if there are none
+  /// or too many.
   bool splitRemainders();
-  /// Forgets all constraints, and keeps the columns.
+  /// Drops all constraints, keeps the columns.
   void clear() { disjuncts.assign(1, {}); }
 
-  /// True if there is no point at all; none where that takes too long.
+  /// True if the set has no point. Returns nullopt if the budget runs out.
   std::optional<bool> isEmpty() const;
-  /// A point whose sizes and scalars are as small as they can be, roughly.
+  /// A point with small sizes and scalars (a heuristic).
   std::optional<Point> findPoint() const;
   mlir::presburger::PresburgerSet getSet() const;
-  /// The set as one of its first `numDims` columns, of which the others, that
-  /// exist, become quotients; none where that takes too long.
+  /// Projects the set onto its first `numDims` columns; existential columns
+  /// become quotients. Returns nullopt if the budget runs out.
   std::optional<mlir::presburger::PresburgerSet>
   project(unsigned numDims) const;
-  /// A small point of `set`, whose dims are the first columns.
+  /// A small point of `set`, whose dims are the first columns of this system.
   std::optional<Point>
   findPoint(const mlir::presburger::PresburgerSet &set) const;
 
@@ -109,15 +109,15 @@ private:
   using Disjunct = std::vector<Row>;
   std::optional<bool> hasPoint(const Disjunct &disjunct) const;
   static bool contradict(const Disjunct &a, const Disjunct &b);
-  /// A remainder, which is at least 0, and the most that it is, unless an
-  /// equality gives it.
+  /// The remainder of some division, as a form with range [0, most]. Skips
+  /// those that an equality determines.
   static std::optional<std::pair<Form, int64_t>>
   findRemainder(const Disjunct &disjunct);
   void dropEmpty(std::vector<Disjunct> &cases) const;
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
                                                     unsigned numDims) const;
-  /// True if sizes and scalars are to be small in examples.
+  /// True if examples should have small values in the column (sizes, scalars).
   bool isNamed(unsigned column) const;
 
   const RowModel *model;
@@ -129,12 +129,12 @@ private:
   bool isTooLarge = false;
 };
 
-/// `set` without `other`, whose locals are quotients; none where that has too
-/// many pieces.
+/// `set` minus `other`, whose locals must be quotients. Returns nullopt if
+/// there are too many pieces.
 std::optional<mlir::presburger::PresburgerSet>
 subtract(mlir::presburger::PresburgerSet set,
          const mlir::presburger::PresburgerSet &other, Work &work);
-/// True if the set has no point; none where that takes too long.
+/// True if the set has no point. Returns nullopt if the budget runs out.
 std::optional<bool> isEmpty(const mlir::presburger::PresburgerSet &set,
                             Work &work);
 

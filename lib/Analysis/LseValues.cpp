@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if an argument's name says that it is an lse: "lse" or "lses" is one of
-/// its words, "prefix_lse".
+/// True if an argument's name contains the word "lse" or "lses", as in
+/// "prefix_lse".
 static bool isLseName(StringRef name) {
   SmallVector<StringRef> words;
   name.split(words, '_');
@@ -44,7 +44,7 @@ LseValues::LseValues(KernelOp kernel) : kernel(kernel), dependent(1) {
     if (Value argument = kernel.getBody().getArgument(i);
         isa<MemRefType>(argument.getType()) && isLseName(kernel.getArgName(i)))
       lseTensors.insert(argument);
-  // Most kernels leave lses to the algebra.
+  // Most kernels leave lses to the algebra and load none.
   bool isLoaded = loads && llvm::any_of(lseTensors, [](Value lse) {
                     return llvm::any_of(lse.getUsers(), [](Operation *user) {
                       return isa<LoadOp>(user);
@@ -55,7 +55,7 @@ LseValues::LseValues(KernelOp kernel) : kernel(kernel), dependent(1) {
   for (const MemoryAccess &access : collectAccesses(kernel))
     if (access.isWrite)
       written.insert(access.memref);
-  loops.push_back(0); // of number 0, which no value has
+  loops.push_back(0); // for number 0, which no value has
   for (Value argument : kernel.getBody().getArguments())
     number(argument, 0, /*isDependent=*/false);
   visit(kernel.getBody().front(), 0);
@@ -101,15 +101,16 @@ LseSet LseValues::getLsesOfPayload(LoadOp load) const {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// True if the op computes the same of the same operands, or reads the same
-/// where nothing is written meanwhile.
+/// True if equal operands give equal results: for pure ops, and for loads as
+/// long as their memory does not change (mayDiffer).
 static bool isRepeatable(Operation &op) {
   if (op.getNumRegions() || op.getNumResults() != 1)
     return false;
   return isa<LoadOp>(op) || isMemoryEffectFree(&op);
 }
 
-/// True if two loads may read something else, since the tensor is written.
+/// True if the two loads may read different values because the tensor is
+/// written.
 bool LseValues::mayDiffer(Operation *first, Operation &last) const {
   auto load = dyn_cast<LoadOp>(first);
   if (!load || !written.contains(load.getSource()))
@@ -117,12 +118,12 @@ bool LseValues::mayDiffer(Operation *first, Operation &last) const {
   Operation *at = &last;
   for (; at->getBlock() != first->getBlock(); at = at->getParentOp()) {
     if (isa<KernelOp>(at))
-      return true; // in another branch than the first
+      return true; // the first load is in another branch
     Operation *front = &at->getBlock()->front();
     if (front != at && (mayWrite(front) || mayWriteBetween(front, at)))
       return true;
     if (isa<scf::ForOp>(at->getParentOp()) && mayWrite(at->getParentOp()))
-      return true; // in an earlier iteration
+      return true; // the write may be in an earlier iteration
   }
   return mayWriteBetween(first, at);
 }

@@ -19,25 +19,25 @@ namespace mlafix {
 /// A set of up to 64 lse loads.
 using LseSet = std::uint64_t;
 
-/// The values of a kernel's rows, numbered so that two which are computed alike
-/// have one number; which of them are lses, and what depends on those.
+/// Numbers the values of a kernel's rows (equal computations get equal
+/// numbers), and tracks which of them are lses and which depend on lses.
 class LseValues {
 public:
   explicit LseValues(KernelOp kernel);
 
-  /// The loads of an lse, outside of the algebra; their position is their
-  /// number among lses.
+  /// The loads of lses outside of the algebra. The position of a load is its
+  /// number in an LseSet.
   llvm::ArrayRef<LoadOp> getLses() const { return lses; }
-  /// The number of an lse that `value` is; none for other values.
+  /// The number of the lse that `value` is, or nullopt.
   std::optional<unsigned> getLse(mlir::Value value) const;
-  /// The lses that say whether the row that `load` reads is empty: those of the
-  /// tensor that a state op pairs it with, and those at the same indices.
+  /// The lses that tell if the row read by `load` is empty: those of the lse
+  /// tensor that a state op pairs with it, and those at the same indices.
   LseSet getLsesOfPayload(LoadOp load) const;
 
   unsigned getNumber(mlir::Value value) const { return numbers.lookup(value); }
   unsigned getCount() const { return count; }
-  /// The innermost loop that computes a value anew in each iteration, as its
-  /// number; 0: none.
+  /// The number of the innermost loop that recomputes the value in each
+  /// iteration; 0 if there is none.
   unsigned getLoop(unsigned number) const { return loops[number]; }
   unsigned getLoopNumber(mlir::Operation *loop) const {
     return loopNumbers.lookup(loop);
@@ -47,7 +47,7 @@ public:
   bool dependsOnLse(mlir::Value value) const {
     return dependent.test(getNumber(value));
   }
-  /// True if `op`, or an op in it, stores what depends on an lse.
+  /// True if `op`, or an op inside it, stores something that depends on an lse.
   bool storesLse(mlir::Operation *op) const { return stores.contains(op); }
 
 private:
@@ -63,7 +63,7 @@ private:
   KernelOp kernel;
   llvm::SmallVector<LoadOp> lses;
   llvm::DenseMap<unsigned, unsigned> lseOfNumber;
-  /// Payloads and the lses that state ops pair them with, as arguments.
+  /// (payload, lse) pairs of arguments that state ops use together.
   llvm::DenseSet<std::pair<mlir::Value, mlir::Value>> states;
   llvm::DenseSet<mlir::Value> lseTensors, written;
 

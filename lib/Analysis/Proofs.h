@@ -35,19 +35,20 @@ enum class Question {
 
 enum class Verdict {
   Proved,
-  /// Proved, if what `Answer::reason` says of a launch's data is so.
+  /// Proved under the assumption about a launch's data that `Answer::reason`
+  /// states.
   Promised,
-  /// Neither proved nor refuted: `Answer::reason` says what it depends on.
+  /// Neither proved nor refuted; `Answer::reason` names what is missing.
   Unknown,
-  /// `Answer::reason` is an example, which fails when its rows are run.
+  /// Refuted by the example in `Answer::reason`, which was executed.
   Refuted,
 };
 
 llvm::StringRef spelling(Question question);
 llvm::StringRef spelling(Verdict verdict);
 
-/// The answer to one question about one argument: the worst of the answers for
-/// its accesses.
+/// The answer to one question about one argument: the worst answer over its
+/// accesses.
 struct Answer {
   Answer(Question question, unsigned argument,
          Verdict verdict = Verdict::Proved)
@@ -56,34 +57,32 @@ struct Answer {
   Question question;
   unsigned argument;
   Verdict verdict;
-  /// The access that is not proved; null: none, or none that could be named.
+  /// The access that is not proved; null if no single one is to blame.
   mlir::Operation *op = nullptr;
-  /// For a pair of accesses, the other one.
+  /// The second access, if the question is about a pair.
   mlir::Operation *other = nullptr;
   std::string reason;
-  /// Of a refutation: the element that it is about, "out[0, 1]".
+  /// If refuted: the element concerned, "out[0, 1]".
   std::string element;
-  /// Of rows that may meet: the table that keeps them apart if its entries are
-  /// distinct; empty: none is known.
+  /// If rows may meet: the table whose entries must be distinct to keep them
+  /// apart; empty if unknown.
   std::string table;
   double microseconds = 0;
 };
 
-/// An index of an access that needs a bounds guard: it is not proved to be at
-/// least 0 and below the size of its dim, nor promised in a kernel with bounds
-/// = "prove".
+/// An index that needs a bounds guard: it is neither proved to be in bounds nor
+/// promised (bounds = "prove").
 struct OpenIndex {
   MemoryAccess access;
   unsigned dim;
 };
 
-/// The proofs about a kernel in the language's own ops, before states are
-/// lowered; its names may be bound or not. An analysis: passes that change
-/// nothing share it.
+/// The proofs about a kernel before states are lowered; its names may be bound
+/// or not. This is an MLIR analysis, so passes that change nothing share it.
 class KernelProofs {
 public:
-  /// Asks every question of every argument that it applies to. `op` is a
-  /// KernelOp; of one whose grid is lowered nothing is asked.
+  /// Answers every applicable question for every argument. `op` is a KernelOp;
+  /// no question applies once its grid is lowered.
   explicit KernelProofs(mlir::Operation *op);
 
   /// In the order of the arguments.
@@ -95,10 +94,10 @@ private:
   std::vector<OpenIndex> openIndices;
 };
 
-/// Reports as an error, which says what to do about it, that coverage, or in a
-/// kernel with bounds = "prove" bounds, is neither proved nor promised, or that
-/// written before read or, unless the kernel allows races, one writer or
-/// independence is refuted. True if `answer` is one of these.
+/// Reports an error, with its remedy, if `answer` stops compilation, and
+/// returns true then. These are: coverage (and bounds, with bounds = "prove")
+/// neither proved nor promised; written-before-read refuted; one writer or
+/// independence refuted, unless the kernel allows races.
 bool refuse(KernelOp kernel, const Answer &answer);
 
 /// A possible fault of a kernel that its author may not know of.
@@ -107,24 +106,24 @@ struct ProofWarning {
   std::string message;
 };
 
-/// That rows may meet, where one writer or independence is unknown, and that
-/// accesses are out of bounds for some sizes: one warning of each, of the first
-/// such answer, unless the kernel allows it.
+/// At most two warnings, unless the kernel allows them: the first answer by
+/// which rows may meet (one writer or independence unknown), and the first
+/// access that is out of bounds for some sizes.
 std::vector<ProofWarning> findWarnings(KernelOp kernel,
                                        llvm::ArrayRef<Answer> answers);
 
 /// The promise of an AssumeOp or a DistinctOp, in words.
 std::string describePromise(mlir::Operation *promise);
 
-/// On a kernel that `mlafix-prove` has recorded the answers of: an array of
-/// {arg, question, verdict} and, of what is not proved, {reason, element}, as a
-/// unit's manifest holds them (docs/UnitFormat.md).
+/// Attribute with the answers that `mlafix-prove` recorded: an array of {arg,
+/// question, verdict}, with {reason, element} if not proved, as in a unit's
+/// manifest (docs/UnitFormat.md).
 inline constexpr llvm::StringLiteral kProofsAttr = "mlafix.proofs";
 
-/// Sets `kProofsAttr`. Reasons are cut to what a manifest may hold.
+/// Sets `kProofsAttr`. Truncates reasons to the manifest's limit.
 void recordAnswers(KernelOp kernel, llvm::ArrayRef<Answer> answers);
 
-/// Reports an answer that is not Proved as `severity`, at the access.
+/// Reports an answer other than Proved at its access, with `severity`.
 void emitAnswer(KernelOp kernel, const Answer &answer,
                 mlir::DiagnosticSeverity severity);
 

@@ -53,7 +53,7 @@ static void refuseCoverage(KernelOp kernel, const Answer &answer,
     diag << "stores that may leave one out: " << answer.reason
          << "; store in every case, ";
   diag << "or say what '" << name << "' holds elsewhere: ";
-  if (isa<ForallOp>(kernel.getGrid())) // ragged grids fill nothing
+  if (isa<ForallOp>(kernel.getGrid())) // ragged grids are not filled
     diag << (isInMlir(loc) ? "mlafix.fill" : ".fill(0)")
          << " gives it a value, ";
   diag << (isInMlir(loc) ? "mlafix.access = \"update\"" : "InOut[…]")
@@ -125,7 +125,7 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   llvm_unreachable("unknown question");
 }
 
-/// How the source keeps the compiler from a warning.
+/// How a kernel's source suppresses the warning.
 static std::string spellAllowed(StringRef kind, bool isMlir) {
   return (isMlir ? "allow = [\"" + kind + "\"]" : "allow={\"" + kind + "\"}")
       .str();
@@ -191,12 +191,12 @@ std::vector<ProofWarning> mlafix::findWarnings(KernelOp kernel,
   return warnings;
 }
 
-/// The longest beginning of `text` that a manifest may hold.
+/// `text` truncated to the manifest's limit, at a character boundary.
 static StringRef cutText(StringRef text) {
   if (text.size() <= limits::nameBytes)
     return text;
   size_t end = limits::nameBytes;
-  while (end && (text[end] & 0xc0) == 0x80) // within a character
+  while (end && (text[end] & 0xc0) == 0x80) // inside a UTF-8 character
     --end;
   return text.take_front(end);
 }
@@ -248,7 +248,7 @@ public:
   }
 
 private:
-  /// Errors, or, where there are none, warnings.
+  /// Reports errors or, if there are none, warnings.
   void judge(KernelOp kernel, ArrayRef<Answer> answers) {
     bool isRefused = false;
     for (const Answer &answer : answers)
@@ -259,7 +259,8 @@ private:
       mlir::emitWarning(warning.op->getLoc()) << warning.message;
   }
 
-  /// Reports what a run did wrong. True if the answers leave it open.
+  /// Reports a violation that a run found. Returns true if the answers do not
+  /// exclude it.
   static bool isExpected(KernelOp kernel, const Violation &violation,
                          ArrayRef<Answer> answers) {
     Location loc = violation.op ? violation.op->getLoc() : kernel.getLoc();

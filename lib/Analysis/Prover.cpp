@@ -47,8 +47,8 @@ SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
   return found;
 }
 
-/// True if the access is of a ragged grid's predicate, where there is a segment
-/// and no row.
+/// True if the access belongs to a ragged grid's predicate, which executes per
+/// segment instead of per row.
 static bool isOfSegment(const RowAccess &access) {
   auto grid = access.access.op->getParentOfType<RaggedForallOp>();
   return grid &&
@@ -122,8 +122,8 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
 
 Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
-  // The verifier compares a slice with a size that is compiled for. A member is
-  // of all groups there are.
+  // The verifier already checks slices against bound sizes. A member index runs
+  // over all groups.
   unsigned last = access.access.indices.size();
   bool isInside =
       access.access.slice
@@ -155,7 +155,8 @@ Answer Prover::proveBounds(unsigned argument) {
 // Two rows
 //===----------------------------------------------------------------------===//
 
-/// True if the indices tell every row from every other, at the same positions.
+/// True if every row index occurs at the same position in both, so that
+/// distinct rows access distinct elements.
 bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
   if (isa<RaggedForallOp>(kernel.getGrid()))
     return false;
@@ -172,7 +173,8 @@ static bool isSplit(ArrayRef<SplitIndex> splits, unsigned position) {
       splits, [&](const SplitIndex &split) { return split.has(position); });
 }
 
-/// In place of a quotient and its remainder, the dividends are equal.
+/// If both accesses split an index into quotient and remainder, equate the
+/// dividends instead.
 void Prover::restrictElement(LinearSystem &pair, const RowAccess &a,
                              const RowAccess &b) {
   SmallVector<SplitIndex, 1> equal;
@@ -202,7 +204,7 @@ void Prover::restrictSigns(LinearSystem &pair, const RowAccess &a) {
       pair.restrict(pair.getForm(index, 0));
 }
 
-/// Row 0 of `a` and row 1 of `b` at one element.
+/// Pairs of rows (instance 0 for `a`, 1 for `b`) that access the same element.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b) {
   LinearSystem pair(model, work);
   restrictElement(pair, a, b);
@@ -224,8 +226,8 @@ void Prover::restrictInside(LinearSystem &pair, const RowAccess &a) {
   }
 }
 
-/// The same, of rows of which the grid indices before `position` are the same
-/// and those at it are not.
+/// As above, restricted to rows whose grid indices agree before `position` and
+/// differ at it.
 LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
                               unsigned position, bool isAscending,
                               bool isPromised) {
@@ -253,7 +255,8 @@ LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
 Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
                             const LinearSystem &pair) {
-  // Which elements a table names is up to the table.
+  // The table's contents decide which element is accessed, so the question
+  // stays open.
   for (const RowAccess *access : {&a, &b}) {
     if (llvm::none_of(access->indices, [&](const Linear &index) {
           return model.isUncertain(index);
@@ -273,7 +276,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
   Answer answer = {question, argument};
   if (haveDistinctElements(a, b))
     return answer;
-  // A segment's predicate is asked in no row, and meets all of them.
+  // A segment's predicate belongs to no row and meets all rows.
   if (isOfSegment(b)) {
     LinearSystem pair = makePair(a, b);
     if (pair.isEmpty() == true)
@@ -348,8 +351,8 @@ Answer Prover::proveIndependence(unsigned read) {
 // Written before read
 //===----------------------------------------------------------------------===//
 
-/// True if `write` runs before `read` in every iteration of the loops that both
-/// are in.
+/// True if `write` executes before `read` in every iteration of their common
+/// loops.
 static bool isBefore(Operation *write, Operation *read) {
   for (Operation *op = write; op; op = op->getParentOp())
     if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
@@ -453,7 +456,7 @@ std::vector<Answer> Prover::run() {
 
 KernelProofs::KernelProofs(Operation *op) {
   auto kernel = cast<KernelOp>(op);
-  if (!kernel.getGrid()) // a thread's program
+  if (!kernel.getGrid()) // already lowered to a thread's program
     return;
   Prover prover(kernel);
   answers = prover.run();
@@ -499,7 +502,7 @@ static bool isDistinct(Value table) {
                       [](Operation *user) { return isa<DistinctOp>(user); });
 }
 
-/// True if the value of `load` is an entry of its table wherever it happens.
+/// True if every execution of `load` is in bounds of its table.
 bool Prover::isEntry(const RowAccess &load) {
   for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
     Verdict verdict = askIndex(load, dim).verdict;
@@ -509,8 +512,8 @@ bool Prover::isEntry(const RowAccess &load) {
   return true;
 }
 
-/// True if the load happens in row `instance` at every point of the pair: what
-/// decides that, each for itself, holds at all of them.
+/// True if the load executes in row `instance` at every point of the pair: its
+/// presence, predicate and branches hold at all points.
 bool Prover::isLoaded(const LinearSystem &pair, LoadOp load,
                       unsigned instance) {
   auto isCertain = [&](const Condition &fails) {
@@ -544,7 +547,7 @@ const RowAccess *Prover::findAccess(LoadOp load) const {
   return nullptr;
 }
 
-/// The entries of tables which the access's element depends on.
+/// The table entries that the element of the access depends on.
 SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
                                         bool isPromised) {
   llvm::SmallSetVector<Var, 8> used;
@@ -574,9 +577,9 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access,
   return entries;
 }
 
-/// True if the pair has no point if the entry `x` of the first row and the
-/// entry `y` of the second are of one table, in which no two entries of at
-/// least 0 are equal.
+/// True if the pair becomes empty under the assumption that no two entries >= 0
+/// of the table are equal. `x` and `y` are entries read by the first and the
+/// second row.
 bool Prover::areApart(const LinearSystem &pair, Var x, Var y) {
   auto a = model[x].value.getDefiningOp<LoadOp>(),
        b = model[y].value.getDefiningOp<LoadOp>();
@@ -651,7 +654,7 @@ std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
 // Conclusions
 //===----------------------------------------------------------------------===//
 
-/// "out[0, 1]".
+/// Spells an element as "out[0, 1]".
 static std::string spellElement(KernelOp kernel, const Violation &violation) {
   std::string text;
   llvm::raw_string_ostream stream(text);

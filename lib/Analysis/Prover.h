@@ -16,7 +16,8 @@
 
 namespace mlafix {
 
-/// A system of the elements of `argument`; `element` are its first columns.
+/// A system whose points are the elements of `argument`; its first columns are
+/// `element`.
 LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
                           unsigned argument, llvm::SmallVector<Form> &element);
 
@@ -25,21 +26,21 @@ public:
   explicit Prover(KernelOp kernel, bool followsWraps = false);
 
   std::vector<Answer> run();
-  /// The bounds that run() could not decide.
+  /// The accesses whose bounds run() could not prove.
   std::vector<OpenIndex> takeOpenIndices() { return std::move(openIndices); }
 
 private:
-  /// Asks with a `question` of a prover; where the answer is unknown and
-  /// arithmetic may wrap around, once more with its cases.
+  /// Asks this prover. If the answer is unknown and integer arithmetic may
+  /// overflow, asks again with overflow split into cases.
   Answer ask(llvm::function_ref<Answer(Prover &)> question);
-  /// Of one argument: those that read or write it.
+  /// The accesses of `argument` that write, or read, it.
   llvm::SmallVector<const RowAccess *> accessesOf(unsigned argument,
                                                   bool isWrite) const;
 
   Answer proveCoverage(unsigned argument);
   Answer proveOneWriter(unsigned argument);
   Answer proveIndependence(unsigned written, unsigned read);
-  /// Of all that may be written where the argument is read.
+  /// Proves it for `read` against all arguments that may be written.
   Answer proveIndependence(unsigned read);
   Answer proveWrittenFirst(unsigned argument);
   Answer proveBounds(unsigned argument);
@@ -62,35 +63,37 @@ private:
 
   // Pairs of rows
   bool haveDistinctElements(const RowAccess &a, const RowAccess &b);
-  /// The answer for one pair of accesses: `a` in one row, `b` in another.
+  /// The answer for one pair of accesses, `a` in one row and `b` in another.
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
-  /// The answer where the pair, of elements that there are, has a point.
+  /// The answer if `pair` (restricted to elements inside the tensor) may have a
+  /// point.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
                       const RowAccess &b, const LinearSystem &pair);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b);
-  /// Restricts the pair to one element.
+  /// Restricts both accesses of the pair to the same element.
   void restrictElement(LinearSystem &pair, const RowAccess &a,
                        const RowAccess &b);
-  /// Restricts the pair to indices of at least 0: elsewhere nothing is
-  /// accessed, bounds guards see to it.
+  /// Restricts indices to >= 0: with a negative index a guard suppresses the
+  /// access.
   void restrictSigns(LinearSystem &pair, const RowAccess &a);
-  /// Restricts the pair to elements that there are, likewise.
+  /// Restricts indices to be in bounds, for the same reason.
   void restrictInside(LinearSystem &pair, const RowAccess &a);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b,
                         unsigned position, bool isAscending, bool isPromised);
 
-  /// Adds what holds in row `instance` where the access reads or writes.
+  /// Adds the conditions under which row `instance` executes the access.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     unsigned instance);
-  /// The same under another condition of the access.
+  /// As above, with `condition` in place of the access's own.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     const Condition &condition, unsigned instance);
   Answer askBounds(const RowAccess &access);
-  /// The same of one of its indices.
+  /// As above, for one index.
   Answer askIndex(const RowAccess &access, unsigned dim);
 
-  // Promises: why there is no such point, after all, if all of them are kept.
+  // Promises: the reason why `wrong` is empty if all promises are kept, or
+  // nullopt.
   std::optional<std::string> keepByPromise(const LinearSystem &wrong,
                                            const RowAccess &access);
   std::optional<std::string>
@@ -98,38 +101,37 @@ private:
   const RowAccess *findAccess(LoadOp load) const;
   bool isEntry(const RowAccess &load);
   bool isLoaded(const LinearSystem &pair, LoadOp load, unsigned instance);
-  /// Those of tables that are promised to be distinct, or of all.
+  /// Only entries of tables that are promised to be distinct, or of all tables.
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access,
                                         bool isPromised);
   bool areApart(const LinearSystem &pair, Var x, Var y);
-  /// The table whose entries, if they are distinct, keep the rows of the pair
-  /// apart; empty: none is known.
+  /// The table whose entries must be distinct to keep the rows of the pair
+  /// apart; empty if unknown.
   std::string findTable(const LinearSystem &pair, const RowAccess &a,
                         const RowAccess &b);
 
-  /// Runs the point's launch. A refutation if the question's answer is then no;
-  /// else the answer is unknown.
+  /// Executes the launch of `point`. Refutes the question if the run violates
+  /// it; else the answer is unknown.
   Answer conclude(Question question, unsigned argument, const RowAccess *access,
                   const LinearSystem &system,
                   std::optional<LinearSystem::Point> point);
   Answer makeUnknown(Question question, unsigned argument,
                      const RowAccess *access, llvm::StringRef why) const;
-  /// The unknowns that `access` depends on.
+  /// Names the unknowns that `access` depends on.
   std::string describeUnknowns(const RowAccess &access) const;
 
   KernelOp kernel;
   RowModel model;
-  /// The work that is left of the question, and of the kernel.
+  /// The remaining budget of the question and of the kernel.
   Work work{Budget::question}, all{Budget::kernel};
-  /// How many examples were run.
+  /// Number of executed examples.
   unsigned examples = 0;
-  /// How many ops examples may run yet.
+  /// Ops that examples may still execute.
   int64_t steps = Budget::steps;
-  /// Index and size, of which the first is known to be below the second and not
-  /// negative wherever the grid runs.
+  /// (index, size) pairs with 0 <= index < size at every point of the grid.
   std::vector<std::pair<Linear, Linear>> inBounds;
   std::vector<OpenIndex> openIndices;
-  /// The one that follows wraps, once it is needed.
+  /// The prover that splits overflow into cases; created on demand.
   std::unique_ptr<Prover> careful;
 };
 

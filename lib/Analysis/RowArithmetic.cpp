@@ -33,8 +33,8 @@ public:
 private:
   using Result = std::optional<Linear>;
 
-  /// `form`, or, where it may wrap around in the value's type, an unknown that
-  /// equals it wherever it does not.
+  /// `form`; if it may overflow the value's type, an unknown that equals `form`
+  /// wherever it does not.
   Result fitting(Result form) {
     if (!form || type.contains(model.getRange(*form)))
       return form;
@@ -48,10 +48,10 @@ private:
     return model.getRange(form).low >= 0;
   }
   Result product(Operation *op);
-  /// floor(x / divisor), of a positive divisor.
+  /// floor(x / divisor) for a positive divisor.
   Result quotient(const Linear &x, int64_t divisor);
   Result newQuotient(const Linear &x, int64_t divisor);
-  /// The same of `x`, which is the dividend of `known` and `shift`.
+  /// floor(x / divisor) where `x` is `known.dividend` + `shift`.
   Result shiftedQuotient(const RowModel::Quotient &known, const Linear &shift);
   /// x - divisor * floor(x / divisor).
   Result remainder(const Linear &x, int64_t divisor);
@@ -71,7 +71,7 @@ private:
 };
 } // namespace mlafix
 
-/// `form` + `constant`; none where that does not fit.
+/// `form` + `constant`; nullopt on overflow.
 static std::optional<Linear> plus(std::optional<Linear> form,
                                   __int128 constant) {
   if (!form)
@@ -83,7 +83,7 @@ static std::optional<Linear> plus(std::optional<Linear> form,
   return form;
 }
 
-/// Beyond one end of the type, values go on at the other end.
+/// On overflow, values wrap around to the other end of the type.
 std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
   Interval range = model.getRange(form);
   __int128 values = type.high - type.low + 1, over = range.high - type.high,
@@ -101,7 +101,7 @@ std::optional<Linear> ValueBuilder::wrapped(const Linear &form) {
     auto addCase = [&](Result form, Result wrap) {
       Conjunct &rows = condition.disjuncts.emplace_back();
       for (const Result &row : {form, wrap})
-        if (row) // without it there are more values
+        if (row) // a missing row only enlarges the set
           rows.push_back({*row});
     };
     Linear itself = Linear::of(var);
@@ -128,9 +128,9 @@ static __int128 floorDivide(__int128 n, int64_t divisor) {
   return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
 }
 
-/// Multiples of the divisor come out of the dividend, and dividends that differ
-/// by what a launch passes share a variable: `t // 3` and `(t + 1) // 3` are
-/// two quotients that differ by 0 or 1.
+/// Takes multiples of the divisor out of the dividend. Dividends that differ by
+/// a launch constant share a variable: `t // 3` and `(t + 1) // 3` are two
+/// quotients that differ by 0 or 1.
 std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
   if (divisor <= 0 || divisor > (1 << 20))
     return std::nullopt;
@@ -181,8 +181,8 @@ std::optional<Linear> ValueBuilder::newQuotient(const Linear &x,
   return Linear::of(var);
 }
 
-/// Of a sum, the sum of the quotients and a carry, which is 1 where the sum of
-/// the remainders is the divisor or more.
+/// The sum of both quotients plus a carry, which is 1 if the sum of the
+/// remainders reaches the divisor.
 std::optional<Linear>
 ValueBuilder::shiftedQuotient(const RowModel::Quotient &known,
                               const Linear &shift) {
@@ -215,7 +215,8 @@ std::optional<Linear> ValueBuilder::remainder(const Linear &x,
   return floor ? add(x, *floor, -divisor) : std::nullopt;
 }
 
-/// Division that truncates is one that rounds down where nothing is negative.
+/// Truncating division equals floor division for operands that are not
+/// negative.
 std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   Linear x = operand(op, 0), y = operand(op, 1);
   bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
@@ -224,9 +225,8 @@ std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
 }
 
-/// floor(x / c), or what is left of x then, as mlafix-define-edge-cases writes
-/// it for a positive c: the quotient towards zero, or its remainder, corrected
-/// where a negative remainder is left.
+/// Matches floor(x / c) and x mod c for positive c as mlafix-define-edge-cases
+/// writes them: the truncated result, corrected if the remainder is negative.
 std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   Operation *part = op.getFalseValue().getDefiningOp();
   auto both = op.getCondition().getDefiningOp<arith::AndIOp>();
@@ -262,9 +262,8 @@ std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
   return isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
 }
 
-/// How often a loop runs that steps by a constant, as mlafix-define-edge-cases
-/// counts it: floor((upper - lower - 1) / step) + 1 where lower < upper, else
-/// 0.
+/// Matches a trip count as mlafix-define-edge-cases writes it: floor((upper -
+/// lower - 1) / step) + 1 if lower < upper, else 0.
 std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
   auto test = op.getCondition().getDefiningOp<arith::CmpIOp>();
   auto count = op.getTrueValue().getDefiningOp<arith::AddIOp>();
@@ -286,7 +285,7 @@ std::optional<Linear> ValueBuilder::iterations(arith::SelectOp op) {
       division ? getInteger(division.getRhs()) : std::nullopt;
   Result room = add(model.getValue(upper), model.getValue(lower), -1);
   Result distance = plus(room, -1);
-  // Neither the distance nor the limit of the count wraps around.
+  // Neither the distance nor the count may overflow.
   if (!step || *step < 2 || !distance ||
       !(model.getValue(division.getLhs()) == *distance))
     return std::nullopt;
@@ -317,7 +316,7 @@ std::optional<Linear> ValueBuilder::shift(Operation *op) {
   return quotient(x, factor);
 }
 
-/// A mask of the lowest bits is a remainder.
+/// Masking the lowest bits is a remainder.
 std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
   Linear x = operand(op, 0), y = operand(op, 1);
   if (x.isConstant())
@@ -358,7 +357,7 @@ std::optional<Linear> ValueBuilder::extremum(const Linear &x, const Linear &y,
   return Linear::of(var);
 }
 
-/// Casts between integer types: the number is the same where both have it.
+/// Casts between integer types keep the number if both types can hold it.
 std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
   Value source = op->getOperand(0);
   if (source.getType().isInteger(1)) {
@@ -463,7 +462,7 @@ Condition RowModel::getCondition(Value value, bool holds) {
 Condition RowModel::addOpaqueCondition(Value value, bool holds) {
   auto [it, isNew] = opaqueConditions.try_emplace(value, 0);
   if (isNew) {
-    // An unknown of its row, or what a launch passes.
+    // An unknown of the row, or a launch constant.
     Linear truth = Linear::of(0u);
     auto argument = dyn_cast<BlockArgument>(value);
     if (argument && getKernelArgument(argument))
@@ -546,7 +545,7 @@ Condition RowModel::buildCondition(Value value, bool holds) {
   return result ? *result : addOpaqueCondition(value, holds);
 }
 
-/// `x ^ y < 0`, the test of mlafix-define-edge-cases for two signs that differ.
+/// Matches `x ^ y < 0`: the signs differ (written by mlafix-define-edge-cases).
 std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
                                                  bool differ) {
   auto isNegative = [&](Value value, bool holds) {

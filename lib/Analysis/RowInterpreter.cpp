@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Runs the rows of one launch, one after the other.
+/// Executes the rows of one launch sequentially.
 class RowInterpreter {
 public:
   using Element = llvm::SmallVector<int64_t>;
@@ -38,21 +38,21 @@ public:
 private:
   bool runDense(ForallOp grid);
   bool runRagged(RaggedForallOp grid);
-  /// Runs the body for each tuple of inner indices.
+  /// Executes the body for each tuple of inner indices.
   bool runRows(mlir::Block &body, llvm::ArrayRef<int64_t> outer,
                mlir::ValueRange extents);
-  /// False: the budget is used up.
+  /// Returns false if the budget is used up.
   bool runBlock(mlir::Block &block);
   bool runOp(mlir::Operation &op);
-  /// A promise or a print. False: the launch shows nothing.
+  /// Handles a promise or a print. Returns false if the launch proves nothing.
   bool note(mlir::Operation &op);
   bool runLoop(mlir::scf::ForOp loop);
   bool runWhile(mlir::scf::WhileOp loop);
   void compute(mlir::Operation &op);
   void load(LoadOp op);
   void loadState(LoadStateOp op);
-  /// The elements of a row that an access is of, by their index in the row:
-  /// `count` of them from `first` on, `step` apart.
+  /// The elements that an access touches in its row: `count` elements from
+  /// `first`, `step` apart.
   struct RowElements {
     int64_t first = 0, count = 0, step = 1;
     bool isInside = true;
@@ -63,19 +63,19 @@ private:
     }
   };
   RowElements elementsOf(const MemoryAccess &access, int64_t size);
-  /// True if the access happens, and within bounds.
+  /// True if the access executes and is in bounds.
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(mlir::Value value);
-  /// The same of a value on which it depends what is accessed; 0 where it is
-  /// not known, and then the row is left.
+  /// Like get(), for a value that decides what is accessed. If it is unknown,
+  /// returns 0 and abandons the row.
   int64_t need(mlir::Value value);
   bool isNumber(mlir::Type type) const {
     return type.isIntOrIndex() || (isReplay && type.isF32());
   }
-  /// The value of the element that `op` reads, which is in bounds.
+  /// The value of an element in bounds.
   std::optional<int64_t> read(const MemoryAccess &access);
-  /// The same of one that no row has written.
+  /// The value of an element that no row has written.
   std::optional<int64_t> readInitial(mlir::Operation *op,
                                      const TensorElement &place);
   void noteStored(const MemoryAccess &access, const Element &element);
@@ -89,9 +89,10 @@ private:
   llvm::SmallVector<int64_t> row;
   std::map<TensorElement, std::optional<int64_t>> memory;
   AccessLog log;
-  LaunchWatch watch; // of a replay
+  LaunchWatch watch; // used by replays only
   int64_t steps = 0, maxSteps = 100000;
-  bool isReplay = false, isUnknown = false; ///< the latter: of this row
+  bool isReplay = false, isUnknown = false; ///< `isUnknown`: this row was
+                                            ///< abandoned
   int64_t unknownRows = 0;
 
   static constexpr int64_t kReplaySteps = 1000000;
@@ -102,7 +103,7 @@ private:
 // Attributes as numbers
 //===----------------------------------------------------------------------===//
 
-/// An integer or boolean as its value, an f32 as its bits; none for others.
+/// The value of an integer or boolean, the bits of an f32; nullopt for others.
 static std::optional<int64_t> numberOf(Attribute attribute) {
   auto real = dyn_cast_if_present<FloatAttr>(attribute);
   if (real && real.getType().isF32())
@@ -115,7 +116,7 @@ static std::optional<int64_t> numberOf(Attribute attribute) {
              : number.getValue().getSExtValue();
 }
 
-/// The reverse. `type` is an integer, an index or f32.
+/// The inverse of numberOf(). `type` is an integer, an index or f32.
 static Attribute attributeOf(Type type, int64_t number) {
   if (type.isF32())
     return FloatAttr::get(
@@ -153,7 +154,7 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     values[target] = value;
 }
 
-/// The result of an op on constants, as the compiler folds it.
+/// Folds an op on constants with the compiler's own folder.
 void RowInterpreter::compute(Operation &op) {
   bool isOfRows = llvm::none_of(op.getResultTypes(), [&](Type type) {
     return isNumber(type) || isa<StateType>(type);
@@ -233,7 +234,7 @@ bool RowInterpreter::runWhile(scf::WhileOp loop) {
 
 bool RowInterpreter::note(Operation &op) {
   auto assumption = dyn_cast<AssumeOp>(op);
-  // A launch that is refused, or one that breaks a promise, refutes nothing.
+  // A launch that is refused, or that breaks a promise, refutes nothing.
   if (!isReplay)
     return !assumption || get(assumption.getCondition()).value_or(0) != 0;
   if (assumption && get(assumption.getCondition()) == 0)
@@ -489,7 +490,7 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
     memory.erase(place);
     return;
   }
-  // A number of another type that is stored as a byte becomes another number.
+  // A byte tensor stores a converted number if the value has another type.
   auto store = dyn_cast<StoreOp>(access.op);
   bool converts = store && access.getElementType().isInteger(8) &&
                   !store.getValue().getType().isInteger(8);
@@ -543,7 +544,7 @@ void RowInterpreter::load(LoadOp op) {
   values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
 }
 
-/// A state that is not read, or of which a part is out of bounds, is empty.
+/// A state is empty if it is masked off, or if part of it is out of bounds.
 void RowInterpreter::loadState(LoadStateOp op) {
   SmallVector<MemoryAccess, 2> accesses = op.getAccesses();
   bool happens = access(accesses[0]);

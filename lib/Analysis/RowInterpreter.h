@@ -17,20 +17,20 @@
 
 namespace mlafix {
 
-/// The values of what memory holds and of all else that the interpreter does
-/// not compute: called once for each element read, and once for each other
-/// value of each row.
+/// Supplies memory contents and every other value that the interpreter does not
+/// compute. It is called once per element read, and once per row for each other
+/// value.
 using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
-/// Runs all rows, one after the other. The first violation of each question for
-/// each argument; none at all where the launch is too large to run. `steps`:
-/// how many ops may be run, of which those are subtracted that were.
+/// Executes all rows sequentially. Returns the first violation of each question
+/// for each argument, or nullopt if the launch is too large. Executes at most
+/// `steps` ops, and subtracts those that it executed.
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {}, int64_t *steps = nullptr);
 
-/// Runs all rows of a launch whose data is known.
+/// Executes all rows of a launch with known data.
 Replay replayRows(KernelOp kernel, const SmallLaunch &launch);
 
 } // namespace mlafix

@@ -22,7 +22,7 @@ using namespace mlafix;
 Interval mlafix::getIntegerRange(Type type) {
   if (type.isIndex())
     return {kMinI64, kMaxI64};
-  // Of wider ones nothing is known, and sums of their ends must not wrap.
+  // Wider types are treated as unknown: sums of their ends must not overflow.
   unsigned width = std::min(type.getIntOrFloatBitWidth(), 100u);
   if (type.isUnsignedInteger() || width == 1)
     return {0, (__int128(1) << width) - 1};
@@ -67,7 +67,8 @@ Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
 
-/// A variable that `define` says more of; an unknown where that is too much.
+/// A variable constrained by `define`; an unconstrained unknown if that gets
+/// too large.
 Var RowModel::addDerived(Value value, Interval range,
                          function_ref<std::optional<Condition>(Var)> define) {
   Variable derived;
@@ -130,8 +131,8 @@ Interval RowModel::getTermRange(const Linear &linear) const {
   Interval range = {linear.constant, linear.constant};
   for (auto [var, coefficient] : linear.terms) {
     Interval one = variables[var].range;
-    // Ranges of 64-bit numbers times 64-bit ones: wide sums could wrap, so
-    // large coefficients make the form one of which nothing is known.
+    // Ends have 64 bits; large coefficients could overflow 128-bit sums, so
+    // such a form has an unknown range.
     if (coefficient > (1 << 20) || coefficient < -(1 << 20))
       return {-(__int128(1) << 120), __int128(1) << 120};
     __int128 a = one.low * coefficient, b = one.high * coefficient;
@@ -141,11 +142,11 @@ Interval RowModel::getTermRange(const Linear &linear) const {
   return range;
 }
 
-/// With each remainder, `dividend - divisor * quotient`, from 0 to the divisor
-/// less 1.
+/// The range, tightened by the remainders dividend - divisor * quotient, which
+/// are in [0, divisor - 1].
 Interval RowModel::getRange(const Linear &linear) const {
   Interval range = getTermRange(linear);
-  // The last one may be a quotient of the others.
+  // A later quotient may depend on earlier ones, so go backwards.
   for (const Quotient &known : llvm::reverse(quotients)) {
     auto *term = llvm::find_if(
         linear.terms, [&](auto &term) { return term.first == known.var; });
@@ -310,7 +311,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
   auto narrow = [&](const Condition &from, const Condition &condition) {
     if (std::optional<Condition> all = both(from, condition))
       return *all;
-    // There are too many cases: an unknown decides.
+    // Too many cases: let an unknown decide.
     return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
                          /*isEquality=*/true);
   };
@@ -337,7 +338,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
         }
     if (isKnown)
       continue;
-    // How often it runs, nothing here tells.
+    // The trip count is unknown.
     Linear runs = Linear::of(addUnknown(
         parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
     runs.constant = -1;
@@ -381,7 +382,7 @@ void RowModel::narrowScalars(const Condition &check) {
       __int128 most = getRange(*others).high;
       if (most > kMaxI64 || most < kMinI64)
         continue;
-      // factor * variable >= -most
+      // From factor * variable >= -most.
       Interval range = variable.range;
       if (factor > 0)
         range.low = std::max(range.low, most < 0 ? (-most + factor - 1) / factor
@@ -390,7 +391,7 @@ void RowModel::narrowScalars(const Condition &check) {
         range.high =
             std::min(range.high, most < 0 ? -((-most - factor - 1) / -factor)
                                           : most / -factor);
-      if (range.low <= range.high) // else no launch passes the check
+      if (range.low <= range.high) // otherwise no launch passes the check
         variable.range = range;
     }
   };
@@ -402,8 +403,8 @@ void RowModel::narrowScalars(const Condition &check) {
   }
 }
 
-/// In program order, so that nothing recurses as deep as a chain of ops is
-/// long.
+/// Visit ops in program order, so that long chains of ops do not recurse
+/// deeply.
 void RowModel::addValues() {
   kernel.walk([&](Operation *op) {
     if (auto check = dyn_cast<AssumeOp>(op);
@@ -426,7 +427,7 @@ StringRef RowModel::getSegmentsName() {
 RowModel::RowModel(KernelOp kernel, bool followsWraps)
     : kernel(kernel), followsWraps(followsWraps) {
   SmallVector<MemoryAccess> found = collectAccesses(kernel);
-  // A lane's own buffer holds nothing that others see.
+  // Buffers private to a lane are invisible to other rows.
   llvm::erase_if(
       found, [](const MemoryAccess &access) { return !access.getArgument(); });
   for (const MemoryAccess &access : found)
@@ -495,7 +496,7 @@ Linear RowModel::buildArgument(BlockArgument argument) {
   return addOpaque(argument);
 }
 
-/// lower + step * k below upper, of a loop that steps up by a constant.
+/// lower + step * k < upper, for a loop with a constant positive step.
 Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   Value value = loop.getInductionVar();
   Interval type = getIntegerRange(value.getType());
@@ -540,7 +541,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   return index ? *index : addOpaque(value);
 }
 
-/// An omitted tensor has dims of size 0.
+/// The dims of an omitted tensor have size 0.
 Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   Linear size = getSize(argument, dim);
   if (!kernel.isArgOptional(argument) || size.isConstant())
@@ -560,7 +561,7 @@ Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   return Linear::of(var);
 }
 
-/// True if nothing that a launch allows writes what the argument reads.
+/// True if no launch may alias the argument with one that is written.
 static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   if (kernel.getArgAccess(argument) != "read")
     return false;
@@ -576,8 +577,8 @@ static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   return true;
 }
 
-/// An unknown of the element's range, the same for every load of an element
-/// that does not change.
+/// An unknown in the range of the element type. Loads of the same unchanging
+/// element share it.
 Linear RowModel::buildLoad(LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || isRowTile(load.getType()))
@@ -609,13 +610,12 @@ Linear RowModel::buildLoad(LoadOp load) {
       source.getUsers(), [](Operation *user) { return isa<DistinctOp>(user); });
   if (!isDistinct)
     return Linear::of(addUnknown(load, all));
-  // Of such a table it matters which values are entries.
+  // In a table of distinct entries, entries must be told from the `else` value.
   Linear entry = Linear::of(addUnknown(load, range));
   return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
-/// At least 0, and below the length of the row; 0 where a row along a dim with
-/// a bound has no elements.
+/// 0 <= index < row length; 0 if a row with a bounded dim is empty.
 Linear RowModel::buildElementIndex(Value index, Value row) {
   DimAttr dim = getTileDim(row.getType());
   Linear size = dim.isBound() ? Linear::of(dim.getSize())
@@ -670,8 +670,7 @@ bool mlafix::isInMlir(Location loc) {
   return file == "<stdin>" || file.ends_with(".mlir");
 }
 
-/// The name of an operation on integers in Python kernels; "" where that is not
-/// one word.
+/// The Python spelling of an integer operation; "" if it is not a single word.
 static StringRef spellInPython(Operation *op) {
   bool isBool = op->getResult(0).getType().isInteger(1);
   return llvm::TypeSwitch<Operation *, StringRef>(op)

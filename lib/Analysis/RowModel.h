@@ -31,7 +31,7 @@
 
 namespace mlafix {
 
-/// The ends of an interval of integers; wide enough for a sum of 64-bit ones.
+/// A closed interval of integers, wide enough for sums of 64-bit numbers.
 struct Interval {
   __int128 low, high;
   bool contains(Interval other) const {
@@ -39,124 +39,126 @@ struct Interval {
   }
 };
 
-/// The values that an integer type has; signless ones count as signed.
+/// The range of an integer type; signless types count as signed.
 Interval getIntegerRange(mlir::Type type);
 
 /// The value of an integer constant of at most 64 bits; a boolean is 0 or 1.
 std::optional<int64_t> getInteger(mlir::Value value);
 
-/// The ends of what 64 bits hold.
+/// The range of 64-bit integers.
 inline constexpr int64_t kMinI64 = std::numeric_limits<int64_t>::min(),
                          kMaxI64 = std::numeric_limits<int64_t>::max();
 
-/// No dim of a tensor is larger: a launch refuses it (lib/Runtime/Check.cpp).
+/// The largest dim of a tensor; launches refuse larger ones
+/// (lib/Runtime/Check.cpp).
 inline constexpr int64_t kMaxSize = int64_t(1) << 48;
 
 struct Variable {
   enum Kind {
-    Size,    ///< of a dim of an argument
+    Size,    ///< a dim of an argument
     Scalar,  ///< an integer or boolean argument
-    Present, ///< 1 where an optional argument is given, else 0
+    Present, ///< 1 if an optional argument is passed, else 0
     Grid,    ///< a grid index
     Loop,    ///< a loop index
-    Derived, ///< its definition says what it is: a quotient, a minimum, …
-    Unknown, ///< whatever the range allows
+    Derived, ///< has a definition: a quotient, a minimum, …
+    Unknown, ///< any value of its range
   };
   Kind kind;
   std::string name;
-  /// The value that it is; null for a size.
+  /// The value that it stands for; null for a size.
   mlir::Value value;
   Interval range;
-  /// The constraints that hold wherever it has a value.
+  /// Constraints that define it.
   Condition definition = Condition::always();
   /// True if it is the same in all rows.
   bool isLaunch = false;
   /// True if it is an unknown or depends on one.
   bool isUncertain = false;
-  /// Of a loop: true if it runs over the elements of a slice, or over groups,
-  /// within one access: all of them have one condition.
+  /// For loops: true if the loop runs over the elements of a slice, or over
+  /// groups, within one access; all of these have the same condition.
   bool isOfAccess = false;
 };
 
-/// A comparison of floats by what it says of their relation, a variable that
-/// comparisons of the same two share: 0 where the first is less, 1 where they
-/// are equal, 2 where it is greater, 3 where they are unordered.
+/// A comparison of two floats. `relation` is a variable shared by all
+/// comparisons of the same two: 0 less, 1 equal, 2 greater, 3 unordered.
 struct FloatComparison {
   Var relation;
-  unsigned outcomes; ///< a Relation: bit r where it holds if the variable is r
+  unsigned outcomes; ///< a set: bit r is set if the comparison holds for
+                     ///< relation r
 };
 
-/// One access of a row's program.
+/// One access in the program of a row.
 struct RowAccess {
   MemoryAccess access;
-  /// As many as `access` has, and those of a part (RowModel::getRank).
+  /// One per index of `access`, plus those of a part (RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
   /// The condition under which the op executes in an iteration of `loops`: its
   /// predicate, the enclosing branches, and the presence of an optional
   /// argument.
   Condition executes;
-  /// The condition under which it accesses memory: it executes, and the row has
-  /// all elements of its slice. Bounds are proved from `executes` alone.
+  /// The condition under which it touches memory: it executes, and the row
+  /// contains the whole slice. Bounds are proved from `executes` alone.
   Condition condition;
-  llvm::SmallVector<Var, 2> loops; // from the outermost
-  /// The assumptions that precede it in the row's program, and their text in
-  /// the source.
+  llvm::SmallVector<Var, 2> loops; // outermost first
+  /// The assumptions that precede it in the row's program, and their source
+  /// text.
   Condition assumed = Condition::always();
   llvm::SmallVector<llvm::StringRef, 1> promises;
 };
 
 class RowModel {
 public:
-  /// With `followsWraps`, arithmetic that may wrap around makes an unknown that
-  /// is the sum where it does not: with cases, which take time.
+  /// With `followsWraps`, integer overflow is modelled exactly, by cases, which
+  /// takes time. Without it, a result that may overflow is an unknown that
+  /// equals the sum wherever it does not overflow.
   explicit RowModel(KernelOp kernel, bool followsWraps = false);
 
   KernelOp getKernel() const { return kernel; }
   bool isCareful() const { return followsWraps; }
-  /// True if there is more to follow.
+  /// True if a model with `followsWraps` would be more precise.
   bool omitsWraps() const { return hasWraps && !followsWraps; }
   const Variable &operator[](Var var) const { return variables[var]; }
   size_t size() const { return variables.size(); }
-  /// The grid's indices that name a row; those of extent 1 and the segment of a
-  /// ragged grid do not.
+  /// The grid indices that identify a row: not those of extent 1, nor the
+  /// segment of a ragged grid.
   llvm::ArrayRef<Var> getRowIndices() const { return rowIndices; }
-  /// All of the grid's indices.
+  /// All grid indices.
   llvm::ArrayRef<Var> getGridIndices() const { return gridIndices; }
   llvm::ArrayRef<RowAccess> getAccesses() const { return accesses; }
-  /// Where a ragged grid's segment begins and ends.
+  /// The variables of a ragged grid's segment start and end.
   std::optional<std::pair<Var, Var>> getSegmentEnds() const {
     return segmentEnds;
   }
   /// The conditions that a launch checks.
   const Condition &getLaunchCheck() const { return launchCheck; }
-  /// The argument that holds these.
+  /// The name of the argument that holds the segments.
   llvm::StringRef getSegmentsName();
 
-  /// How many indices name an element: one for each dim, but two, the group and
-  /// the member, for a last dim of whose rows the kernel accesses parts.
+  /// The number of indices per element: one per dim, or two (group and member)
+  /// for a last dim whose rows are accessed in parts.
   unsigned getRank(unsigned argument);
-  /// The size of a dim of a tensor that is there; a dim may be one more than
-  /// the tensor has, as in `getRank`.
+  /// The size of a dim of a tensor that is passed. `dim` counts as in
+  /// getRank().
   Linear getSize(unsigned argument, unsigned dim);
-  /// 1 where the optional argument is there.
+  /// The variable that is 1 if the optional argument is passed.
   Var getPresent(unsigned argument);
   Linear getValue(mlir::Value value);
   Condition getCondition(mlir::Value value, bool holds = true);
-  /// The condition that a launch gives the argument.
+  /// The condition that the launch passes the argument.
   Condition isGiven(unsigned argument);
-  /// The condition that a row has all elements of the slice, if the access is
-  /// of one and a launch decides how long rows are.
+  /// The condition that the row contains the whole slice, if its length is
+  /// known only at launch.
   Condition hasSlice(const MemoryAccess &access);
-  /// Of two floats that are not the same value; none for other booleans.
+  /// For a comparison of two distinct float values; nullopt for other booleans.
   std::optional<FloatComparison> getFloatComparison(mlir::Value value);
 
   Interval getRange(const Linear &linear) const;
   bool isLaunch(const Linear &linear) const;
   bool isUncertain(const Linear &linear) const;
   bool isUncertain(const Condition &condition) const;
-  /// The variables that an access depends on, each once: those of its indices,
-  /// `also`, its loops, those of its condition, and then those that define
-  /// others of these.
+  /// The variables that an access depends on, without duplicates: those of its
+  /// indices, `also`, its loops and its condition, then those in the
+  /// definitions of these.
   llvm::SmallSetVector<Var, 16>
   getVariables(const RowAccess &access, llvm::ArrayRef<Var> also = {}) const;
 
@@ -165,18 +167,18 @@ private:
 
   Var addVariable(Variable variable);
   Var addSize(const llvm::Twine &name, int64_t least, int64_t most);
-  /// Of a name, or of a product as arguments have it, "(G K)", of whose factors
-  /// nothing is known.
+  /// The size for a name, or for a product such as "(G K)" with unknown
+  /// factors.
   Var getNamedSize(llvm::StringRef name);
   Var addUnknown(mlir::Value value, Interval range);
-  /// An unknown of which `define` says something.
+  /// An unknown with the definition that `define` returns.
   Var addUnknown(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
   Linear addOpaque(mlir::Value value);
   Var addDerived(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
   Condition addOpaqueCondition(mlir::Value value, bool holds);
-  /// Of an op's result; none where it is not linear.
+  /// The result of an op as a linear form; nullopt if it is not linear.
   std::optional<Linear> buildResult(mlir::Value value);
   Linear buildArgument(mlir::BlockArgument argument);
   Linear buildLoopIndex(mlir::scf::ForOp loop);
@@ -196,20 +198,19 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
-  /// Adds the indices of a part of a row, or of a slice of it. A member is a
-  /// loop over the groups: one variable for all of a dim, since no condition
-  /// depends on it.
+  /// The index of a group in a row, a loop variable. All accesses of a dim
+  /// share it, since no condition depends on it.
   Var getGroupIndex(DimAttr product, unsigned argument);
-  /// Likewise for the elements of a slice.
+  /// The index of an element in a slice, a loop variable shared likewise.
   Var getSliceIndex(RowSlice slice);
   void addPart(RowAccess &row);
-  /// Adds what is assumed before the access; sets the launch's check.
+  /// Adds the assumptions that precede the access; sets the launch's check.
   void addAssumptions(RowAccess &access);
   void addLaunchCheck();
-  /// Narrows the ranges of scalars to what a condition that the launch checks
-  /// leaves of them, so that sums of them are known not to wrap around.
+  /// Narrows the ranges of scalars by a condition that the launch checks, so
+  /// that more sums provably do not overflow.
   void narrowScalars(const Condition &check);
-  /// The range of a form from those of its terms, each for itself.
+  /// The range of a form, from the ranges of its terms independently.
   Interval getTermRange(const Linear &linear) const;
 
   KernelOp kernel;
@@ -219,15 +220,16 @@ private:
   std::vector<RowAccess> accesses;
   std::optional<std::pair<Var, Var>> segmentEnds;
   Condition launchCheck = Condition::always();
-  llvm::SmallVector<AssumeOp> assumptions; // of rows
+  llvm::SmallVector<AssumeOp> assumptions; // inside the grid
   llvm::StringMap<Var> namedSizes;
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
-  llvm::SmallPtrSet<mlir::Attribute, 2> parted; // dims whose rows have parts
+  llvm::SmallPtrSet<mlir::Attribute, 2> parted; // dims whose rows are accessed
+                                                // in parts
   llvm::DenseMap<mlir::Attribute, Var> groupIndices;
   llvm::DenseMap<std::pair<int64_t, int64_t>, Var> sliceIndices;
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
-  /// floor(dividend / divisor): one variable for equal ones.
+  /// floor(dividend / divisor). Equal quotients share a variable.
   struct Quotient {
     Linear dividend;
     int64_t divisor;
@@ -240,8 +242,8 @@ private:
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };
 
-/// True if a location is in a file of MLIR's syntax: messages are in its words,
-/// and else in those of kernels in Python.
+/// True if a location is in an MLIR file: messages then use MLIR's words,
+/// otherwise those of Python kernels.
 bool isInMlir(mlir::Location loc);
 
 /// The name of an unknown in messages: "what is read from flags", "a comparison

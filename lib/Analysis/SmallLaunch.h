@@ -14,29 +14,29 @@
 
 namespace mlafix {
 
-/// The arguments of a launch. An oracle gives the contents of tensors; a replay
-/// has them itself.
+/// The arguments of a launch. Tensor contents come from an oracle, or in a
+/// replay from `elements`.
 struct SmallLaunch {
-  /// The sizes of each argument that is a tensor.
+  /// Dim sizes of each tensor argument.
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
-  /// The elements of a group, of those along a product that is not bound.
+  /// Group sizes of products that are not bound, by argument.
   llvm::DenseMap<unsigned, int64_t> groupSizes;
-  /// Integer and boolean arguments.
+  /// Values of integer and boolean arguments.
   llvm::DenseMap<unsigned, int64_t> scalars;
-  /// Optional arguments that are omitted.
+  /// Omitted optional arguments.
   llvm::SmallVector<unsigned> absent;
 
-  /// Of a replay: what the tensors hold whose elements the kernel reads one by
-  /// one, with the last dim varying fastest. Floats, scalars too, are the bits
-  /// of their f32.
+  /// Replay only: contents of the tensors that the kernel reads element by
+  /// element, in row-major order. Floats, also scalar ones, are stored as the
+  /// bits of an f32.
   llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
 };
 
-/// Something that a kernel must not do, done.
+/// A violation of one of the proved properties.
 struct Violation {
   Question question;
   unsigned argument;
-  mlir::Operation *op; ///< the access; null: an element that none wrote
+  mlir::Operation *op; ///< the access; null for an element that nothing writes
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
 };
@@ -44,9 +44,9 @@ struct Violation {
 /// A promise that a launch breaks.
 struct BrokenPromise {
   mlir::Operation *op; ///< an AssumeOp or a DistinctOp
-  /// Of an assumption in the grid, the first row for which it does not hold.
+  /// For an assumption in the grid: the first row that violates it.
   llvm::SmallVector<int64_t> row;
-  /// Of a table, its first entry that equals one before it.
+  /// For a table: the first entry that equals an earlier one.
   llvm::SmallVector<int64_t> element;
 };
 
@@ -59,16 +59,17 @@ struct PrintedText {
 
 /// The findings of a replay.
 struct Replay {
-  /// Where `unknownRows` is not 0 or `isWhole` is false, none about coverage.
+  /// Without coverage violations if `unknownRows` is not 0 or `isWhole` is
+  /// false.
   std::vector<Violation> violations;
-  /// Rows that were left at a condition or an index which depends on the
-  /// elements of a row: those are not computed.
+  /// Number of rows abandoned at a condition or index that depends on row
+  /// elements, which are not computed.
   int64_t unknownRows = 0;
-  /// True if all rows were run, and not just the first million ops.
+  /// True if all rows were executed; a run stops after one million ops.
   bool isWhole = true;
-  /// The first time that each promise is broken.
+  /// The first violation of each promise.
   std::vector<BrokenPromise> broken;
-  /// In the order of the rows; so many more were dropped.
+  /// Printed texts in row order, and the number of texts dropped.
   std::vector<PrintedText> printed;
   int64_t textsDropped = 0;
 };

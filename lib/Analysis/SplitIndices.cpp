@@ -43,7 +43,7 @@ static bool isEqualTo(Value test, Value value, int64_t number) {
          isInteger(compare.getRhs(), number);
 }
 
-/// `divisor`, in place of which `used` is 1 where it is 0 or -1.
+/// If `used` is `divisor` with 1 substituted for 0 and -1, returns `divisor`.
 static Value getDivisor(Value used, bool isSigned) {
   auto select = used.getDefiningOp<arith::SelectOp>();
   if (!select || !isInteger(select.getTrueValue(), 1))
@@ -60,7 +60,7 @@ static Value getDivisor(Value used, bool isSigned) {
   return isEdge ? divisor : used;
 }
 
-/// A quotient or remainder towards zero.
+/// Matches a truncating quotient or remainder.
 static std::optional<Division> matchToZero(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<arith::DivUIOp, arith::RemUIOp>(op))
@@ -85,7 +85,8 @@ static std::optional<Division> matchToZero(Value value) {
   return isEdge ? inner : std::nullopt;
 }
 
-/// True if `test` is: a remainder is left, and its sign is not the divisor's.
+/// True if `test` checks that the remainder is not zero and its sign differs
+/// from the divisor's.
 static bool isCut(Value test, const Division &division) {
   auto isRemainder = [&](Value value) {
     std::optional<Division> rest = matchToZero(value);
@@ -111,7 +112,8 @@ static bool isCut(Value test, const Division &division) {
                   (isLeft(both.getRhs()) && haveOtherSigns(both.getLhs())));
 }
 
-/// The division whose result `value` is, or is after a cast that keeps it.
+/// Matches a value that is the result of a division, possibly behind a cast
+/// that keeps the number.
 static std::optional<Division> matchDivision(Value value) {
   Operation *cast = value.getDefiningOp();
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(cast) &&

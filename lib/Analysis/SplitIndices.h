@@ -12,16 +12,16 @@
 
 namespace mlafix {
 
-/// The quotient and the remainder of one division among the indices of an
-/// access, as in `pages[slot // size, slot % size]`, by a number that is no
-/// constant. The model has no products of variables, but both indices together
-/// say what was divided.
+/// Two indices of an access that are quotient and remainder of the same
+/// division by a variable, as in `pages[slot // size, slot % size]`. The model
+/// has no products of variables, but the two indices together determine the
+/// dividend.
 struct SplitIndex {
-  unsigned quotient, remainder; ///< positions in the indices
+  unsigned quotient, remainder; ///< positions among the indices
   mlir::Type type;              ///< of the dividend
   Linear dividend;
   mlir::Value divisor; ///< the same in all rows
-  /// True if the dividend is at least 0 where both indices are.
+  /// True if the dividend is >= 0 whenever both indices are.
   bool keepsSign;
 
   bool has(unsigned position) const {
@@ -32,8 +32,7 @@ struct SplitIndex {
 llvm::SmallVector<SplitIndex, 1> findSplitIndices(RowModel &model,
                                                   const MemoryAccess &access);
 
-/// True if the dividends of both are equal where the accesses are of one
-/// element.
+/// True if accesses to the same element have equal dividends.
 bool haveEqualDividends(const SplitIndex &a, const SplitIndex &b);
 
 } // namespace mlafix

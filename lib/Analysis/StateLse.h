@@ -16,20 +16,20 @@
 
 namespace mlafix {
 
-/// A scalar (an f32 by its bits), or the lse of a state; none if it is unknown.
+/// Returns a scalar (an f32 as its bits) or the lse of a state; nullopt if it
+/// is unknown.
 using GetNumber = llvm::function_ref<std::optional<int64_t>(mlir::Value)>;
 
-/// The lse, as the bits of an f32, of the state that `op` makes of others or of
-/// an lse: the identity's and each empty state's is -inf (N1, N2). A merge's is
-/// computed in f64 and rounded; kernels compute it in f32 (N10). A base that is
-/// not bound is the kernel's default for it, or e. None where `op` makes no
-/// state, or one of what is unknown.
+/// The lse, as f32 bits, of the state that `op` yields. The identity and every
+/// empty state have -inf (N1, N2). Merges are computed in f64 and rounded;
+/// kernels compute in f32 (N10). An unbound base is the kernel's default, or e.
+/// Returns nullopt if `op` yields no state or depends on an unknown.
 std::optional<int64_t> computeLse(mlir::Operation *op, GetNumber get);
 
 /// The bits of -inf, the lse of an empty state.
 inline constexpr int64_t kEmptyLse = 0xff800000;
 
-/// The bits of a loaded lse as a state has it: both infinities are empty.
+/// The lse of a loaded state, as bits: both infinities become -inf (empty).
 int64_t lseOfLoaded(int64_t bits);
 
 } // namespace mlafix
