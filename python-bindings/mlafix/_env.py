@@ -8,6 +8,7 @@ MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
 MLAFIX_DEBUG           1: calls of kernels are watched (Kernel.debug), and each fault is a DebugWarning
+MLAFIX_PRINT_REPRO     1: a call of a kernel is written as a script of its own, in ./mlafix-repro; values: with its values
 MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
@@ -60,6 +61,12 @@ def strict() -> bool:
 def debug() -> bool:
     """True if calls of kernels are watched."""
     return _flag("MLAFIX_DEBUG", False)
+
+
+def print_repro() -> str:
+    """"1" or "values" if calls of kernels are to be written as scripts, else ""."""
+    value = os.environ.get("MLAFIX_PRINT_REPRO", "").strip().lower()
+    return "values" if value == "values" else "1" if _flag("MLAFIX_PRINT_REPRO", False) else ""
 
 
 def line_info() -> bool:

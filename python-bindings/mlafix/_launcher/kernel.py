@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _env, _runtime, cache
 from .._debug import debug as _debug
+from .._debug import repro
 from .._debug.debug import DebugReport
 from .._files import disk, toolchain
 from .._forks import cached_property
@@ -283,10 +284,12 @@ class Kernel(Launcher):
 
     @cached_property
     def _is_watched(self) -> bool:
-        return _env.debug() and not _debug.reads_ranks(self.signature["args"])
+        return (_env.debug() or _env.print_repro() != "") and not _debug.reads_ranks(self.signature["args"])
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        for fault in _debug.debug(self, args, stream).faults:
+        if how := _env.print_repro():
+            repro.write(self, args, how == "values")
+        for fault in _debug.debug(self, args, stream).faults if _env.debug() else ():
             warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
 
     @without_frames
