@@ -27,6 +27,7 @@ from syntax import (
     lit,
     names_of,
     parse_dim,
+    read_blocks,
 )
 
 Edit = Callable[[Case], bool]
@@ -35,18 +36,19 @@ Edit = Callable[[Case], bool]
 # -- What may be changed -------------------------------------------------------------------------------------------------
 
 
-def _all_blocks(kernel: Kernel) -> list[list[Any]]:
+def _all_blocks(kernel: Kernel, read: bool = False) -> list[list[Any]]:
+    """Every list of statements; with `read`, those alone that a front end reads."""
     found = [kernel.body, *(inline.body for inline in kernel.inlines), kernel.promises]
     for block in found:  # grows while it is walked
         for statement in block:
-            found.extend(blocks(statement))
+            found.extend(read_blocks(statement) if read else blocks(statement))
     return found
 
 
-def slots(kernel: Kernel) -> list[tuple[Any, Any]]:
-    """Every place that holds an expression: (object, attribute) or (list, index)."""
+def slots(kernel: Kernel, read: bool = False) -> list[tuple[Any, Any]]:
+    """Every place that holds an expression, or is read: (object, attribute) or (list, index)."""
     found: list[tuple[Any, Any]] = []
-    for block in _all_blocks(kernel):
+    for block in _all_blocks(kernel, read):
         for s in block:
             found += _statement_slots(s)
     found += [(inline, "result") for inline in kernel.inlines]

@@ -54,15 +54,15 @@ def _sliced(kernel: Kernel, dim: str) -> int:
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
     """Calls that one compiled kernel serves: an ordinary one, and others with other sizes and layouts. Few have no rows."""
     dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
-    absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.3]
+    absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.15]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = [rng.choice(["m", "r"])] if rng.random() < 0.04 else []
     held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]  # other ones would be another code
     turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
-    for number in range(_CALLS):
+    for number in range(_CALLS):  # the first one has rows of every kind
         for _ in range(_TRIES):
-            call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
+            call = Call(_sizes(kernel, rng, fixed, not number), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), held=list(held), turn=turn)
             if made and bound:
                 call.sizes = dict(made[0].sizes)
             call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
@@ -97,15 +97,17 @@ def _arrange(kernel: Kernel, call: Call, rng: random.Random, is_other: bool, pai
         call.aliases = {w: r for w, r in found.items() if r not in call.layouts or not call.layouts[r].broadcast}
 
 
-def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[str, int]:
+def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: bool) -> dict[str, int]:
     sizes = dict(fixed)
     large = max(fixed.values()) > 300
     sizes["n"] = rng.choices([0, 1, 2, 3, 5, 7, 17], [0.4, 1, 1, 2, 2, 1, 0.0 if large else 0.3])[0]
     sizes["c"] = rng.choices([0, 1, 2, 3], [0.2, 1, 1, 1])[0]
+    if is_first:
+        sizes["n"], sizes["c"] = rng.choice([3, 4, 5, 7]), rng.choice([2, 3])
     while sizes["n"] * sizes["c"] * sizes["H"] > 30:
         sizes["n"], sizes["c"] = max(sizes["n"] // 2, 1), max(sizes["c"] - 1, 1)
     sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
-    sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.2, 1, 2, 2, 1])[0]
+    sizes["b"] = rng.choice([2, 3, 5]) if is_first else rng.choices([0, 1, 2, 3, 5], [0.2, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
     sizes["slots"] = rng.randint(1, 9)
     sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)

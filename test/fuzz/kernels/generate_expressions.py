@@ -16,11 +16,19 @@ _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 # A number as a dtype has it.
 ROUNDINGS = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0"]
 FUNCTIONS = [*NAMES, *ROUNDINGS]
+_ROUND = ("floor", "ceil", "trunc", "round", *ROUNDINGS)
+_OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2")
+_GROW = ("exp", "exp2")
 
 
 def _has_rows(function: Inline) -> bool:
     nodes = [node for s in function.body for value in s.values for node in value.walk()]
     return any(node.type.kind == "row" for node in [*nodes, *function.result.walk()])
+
+
+def is_number(node: Node) -> bool:
+    """True if an expression is of numbers alone."""
+    return all(n.op == "lit" for n in node.walk() if not n.args)
 
 
 class Expressions(Loads):
@@ -62,7 +70,7 @@ class Expressions(Loads):
         if type.dtype in ("i8", "u8", "M"):
             return self.load(type, 0)
         if self.chance(0.3 if type != BOOL else 0.02) or self.pure:
-            return known if known is not None and self.chance(0.5) else self.literal(type)
+            return known if known is not None and self.chance(0.9 if self.pure else 0.5) else self.literal(type)
         if self.chance(0.25) and not self.in_where or type.dtype == "index":
             return self.argument(type)
         return self.load(type, 0)
@@ -112,6 +120,10 @@ class Expressions(Loads):
         function = self.pick(functions)
         count = len(function.parameters) - (self.rng.randint(0, len(function.defaults)))
         args = [self.expression(of, depth - 1) for of in function.types[:count]]
+        if all(is_number(argument) for argument in args):  # refused: Python would compute the result
+            args[0] = self.full(function.types[0], 1)
+            if is_number(args[0]):
+                return None
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
@@ -125,6 +137,8 @@ class Expressions(Loads):
     def pair(self, type: Type, depth: int) -> list[Node]:
         """Two operands, of which one has the type."""
         nodes = [self.full(type, depth), self.operand(type, depth)]
+        if nodes[0] == nodes[1] and self.chance(0.9):  # of one value most operations are constants
+            nodes[1] = self.operand(type, depth)
         self.rng.shuffle(nodes)
         return nodes
 
@@ -135,7 +149,10 @@ class Expressions(Loads):
             found = self.leaf_name(type)
             if found is not None:
                 return found
-            if type.kind == "scalar" and not self.pure and type.dtype not in ("index", "bool") and self.chance(0.7):
+            given = [name(v, of) for v, of in self.variables.items() if of in (F32, I32)]
+            if self.pure and given and type.kind == "scalar":
+                return Node("convert", type, [self.pick(given)])
+            if type.kind == "scalar" and not self.pure and type.dtype not in ("index", "bool") and self.chance(0.93):
                 return self.load(type, 0)
             return Node("convert", type, [node]) if type.kind == "scalar" else node
         return node
@@ -174,7 +191,7 @@ class Expressions(Loads):
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
         if how == "function":
-            return Node("unary", type, [self.full(type, depth)], {"name": self.pick(FUNCTIONS)})
+            return self.function(type, depth)
         if how == "fma":
             return Node("fma", type, [self.full(type, depth), self.operand(type, depth), self.operand(type, depth)])
         if how == "choice":
@@ -183,7 +200,7 @@ class Expressions(Loads):
             source = self.pick(["i32", "i64", "bool"] + (["i8", "u8"] if not self.pure else []) + (["index"] if type.kind == "scalar" else []))
             return Node("convert", type, [self.full(Type(type.kind, source, type.dim), depth)])
         if how == "reduce":
-            return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
+            return Node("reduce", type, [self.uneven(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
         if how == "along":
             if self.chance(0.3):
                 return self.top(type, "f32", 0, depth)
@@ -201,6 +218,17 @@ class Expressions(Loads):
             return self.splat(type)
         return self.leaf(type) if self.pure else self.load(type, depth)
 
+    def function(self, type: Type, depth: int) -> Node:
+        """A function of one f32; most operands are numbers that it changes: no whole ones to round, none below 0 of which there is no root."""
+        chosen, operand = self.pick(FUNCTIONS), self.full(type, depth)
+        if operand.op != "lit" and chosen in _ROUND and self.chance(0.7):
+            operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
+        elif operand.op != "lit" and chosen in _OF_POSITIVE and self.chance(0.6):
+            operand = Node("unary", type, [operand], {"name": "abs"})
+        elif operand.op != "lit" and chosen in _GROW and self.chance(0.4):
+            operand = Node("binary", type, [Node("binary", type, [operand, lit(-20.0, F32)], {"name": "max"}), lit(20.0, F32)], {"name": "min"})
+        return Node("unary", type, [operand], {"name": chosen})
+
     def of_groups(self, type: Type, rate: float) -> dict[str, float]:
         """The option to reduce groups to a row along "G"."""
         is_row = self.product and type.kind == "row" and type.dim == "G"
@@ -208,7 +236,7 @@ class Expressions(Loads):
 
     def reduce_groups(self, type: Type, dtype: str, kinds: list[str], depth: int) -> Node:
         along = self.product[1:-1].split()[1]
-        return Node("reduce", type, [self.full(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
+        return Node("reduce", type, [self.flags(row(self.product, dtype), depth) if dtype == "bool" else self.uneven(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def top(self, type: Type, dtype: str, which: int, depth: int) -> Node:
         """An element that top_k finds, or its index: of a row, or of each group."""
@@ -217,12 +245,12 @@ class Expressions(Loads):
         most = min(4, sizes[-1] if type.kind == "row" else math.prod(sizes))
         count = self.rng.randint(1, most)
         along = {"along": factors(dim)[1]} if type.kind == "row" else {}
-        return Node("top", type, [self.full(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
+        return Node("top", type, [self.uneven(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
 
     def scan(self, type: Type, depth: int) -> Node:
         """Of a row along a product also of each group."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
-        return Node("scan", type, [self.full(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
+        return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
     def blocks(self, dim: str) -> list[int]:
         """The blocks that a row along `dim` may swap: none of a row that has an element for each group of another."""
@@ -233,7 +261,7 @@ class Expressions(Loads):
         return [] if is_each else [1 << i for i in range(whole.bit_length()) if whole and whole % (2 << i) == 0]
 
     def swap(self, type: Type, depth: int) -> Node:
-        return Node("swap", type, [self.full(type, depth)], {"block": self.pick(self.blocks(type.dim))})
+        return Node("swap", type, [self.uneven(type, depth)], {"block": self.pick(self.blocks(type.dim))})
 
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
@@ -252,13 +280,13 @@ class Expressions(Loads):
         if how == "choice":
             return self.choice(type, depth)
         if how == "reduce":
-            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), type.dtype), depth)], {"kind": self.pick(["add", "max", "min"])})
+            return Node("reduce", type, [self.uneven(row(self.pick(self.row_dims), type.dtype), depth)], {"kind": self.pick(["add", "max", "min"])})
         if how == "top":
             which = self.rng.randrange(2)
             return self.top(type, self.pick(["f32", "i32"]) if which else "i32", which, depth)
         if how == "index":
             of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
-            return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
+            return Node("reduce", type, [self.uneven(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
         if how == "along":
             if self.chance(0.3):
                 return self.top(type, "i32", self.rng.randrange(2), depth)
@@ -309,7 +337,7 @@ class Expressions(Loads):
         options |= self.of_groups(type, 1.0)
         how = self.weighted(options)
         if how == "reduce":
-            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), "bool"), depth)], {"kind": self.pick(["any", "all"])})
+            return Node("reduce", type, [self.flags(row(self.pick(self.row_dims), "bool"), depth)], {"kind": self.pick(["any", "all"])})
         if how == "along":
             return self.reduce_groups(type, "bool", ["any", "all"], depth)
         if how == "present" and type.kind == "scalar":
@@ -330,6 +358,19 @@ class Expressions(Loads):
         if how == "load":
             return self.leaf(type)
         return self.make_comparison(type, how, depth)
+
+    def uneven(self, type: Type, depth: int) -> Node:
+        """A row whose elements are most often not all the same."""
+        node = self.full(type, depth)
+        if any(n.type.kind == "row" and n.op in ("load", "iota", "payload", "name") for n in node.walk()) or self.chance(0.1):
+            return node
+        return self.load(type, 0)
+
+    def flags(self, type: Type, depth: int) -> Node:
+        """A row of booleans, most of which hold in places."""
+        if self.chance(0.25):
+            return self.full(type, depth)
+        return Node("compare", type, [self.load(row(type.dim), 0), self.literal(F32) if self.chance(0.3) else lit(0.0, F32)], {"ops": [self.pick(["lt", "le", "gt", "ge"])]})
 
     def make_comparison(self, type: Type, how: str, depth: int) -> Node:
         dtypes = {"float": ["f32"], "bool": ["bool"]}.get(how, ["i32", "i64"] + (["index"] if type.kind == "scalar" else []) + ([] if self.pure else ["u8", "i8"]))

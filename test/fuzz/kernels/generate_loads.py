@@ -201,9 +201,9 @@ class Loads:
         if index.op == "lit":
             index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index
         wide = index if index.type == INDEX else Node("convert", INDEX, [index])
-        if not may_be_constant(wide) and self.chance(0.1):  # as it is: nothing is read out of bounds
+        if not may_be_constant(wide) and self.chance(0.05):  # as it is: nothing is read out of bounds
             return (wide if self.chance(0.5) else index), None
-        if wide.op == "lit" or self.chance(0.65):  # clamped
+        if wide.op == "lit" or self.chance(0.78):  # clamped
             top = Node("binary", INDEX, [size, lit(1, INDEX)], {"name": "sub"}) if fixed is None else lit(fixed - 1, INDEX)
             low = Node("binary", INDEX, [wide, top], {"name": "min"})
             return Node("binary", INDEX, [low, lit(0, INDEX)], {"name": "max"}), None

@@ -7,17 +7,19 @@ from typing import Any
 
 from generate_loads import may_be_constant
 from generate_statements import Statements
-from syntax import BOOL, I32, I64, INDEX, Assign, Each, For, If, Node, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
+from syntax import BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Each, For, If, Node, Print, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
 
 # How much an operation hides of its operands: 0 is nothing, 1 nearly all.
-_HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.6, "div": 0.6, "copysign": 1,
-          "add": 0.1, "sub": 0.1, "xor": 0, "neg": 0, "not": 0, "abs": 0.6}  # fmt: skip
-_HIDES_OF = {"fma": 0.5, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0, "swap": 0, "payload": 1, "lse_of": 1, "merge": 0.8,
-             "mask": 1, "make_state": 0.8, "sink": 1, "call": 1, "load": 0.8, "load_state": 0.8, "rebase": 0.3, "list": 0}  # fmt: skip
+_HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.9, "div": 0.9, "copysign": 1,
+          "add": 0.4, "sub": 0.4, "xor": 0, "neg": 0, "not": 0, "abs": 0.8}  # fmt: skip
+_HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0.3, "swap": 0.3, "payload": 1, "lse_of": 1, "merge": 0.9,
+             "mask": 1, "make_state": 0.9, "sink": 1, "call": 1, "load": 1, "load_state": 1, "rebase": 0.6, "list": 0.5}  # fmt: skip
 _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i64", "index"), ("bool", "i32"), ("bool", "i64"), ("bool", "f32")}
 _STORES = 120
 _TOGETHER = 5  # integers in one
 _STORES_OF_LONG = 6
+_ARGUMENTS = 56  # of the 64 that a kernel may have; tensors of sizes, and of a state's lse, come after
+_AT_ONCE = 0.6  # of values that are assigned: others are stored where nothing else shows them
 
 
 def hides(node: Node) -> float:
@@ -25,7 +27,7 @@ def hides(node: Node) -> float:
     if node.op in ("binary", "unary"):
         return _HIDES.get(node.attrs["name"], 0.8)
     if node.op in ("reduce", "scan"):
-        return 0.3 if node.attrs["kind"] == "add" else 1
+        return 0.7 if node.attrs["kind"] == "add" else 1
     if node.op == "convert":
         return 0 if (node.args[0].type.dtype, node.type.dtype) in _KEPT else 1
     return _HIDES_OF.get(node.op, 0)
@@ -62,7 +64,7 @@ class Reach(Statements):
             seen: names that have values before it.
             is_long: whether rows are long, and stores take their time.
         """
-        self.thoroughness = self.weighted({1.0: 0.94, 0.5: 0.03, 0.0: 0.03})
+        self.thoroughness = self.weighted({1.0: 0.96, 0.5: 0.02, 0.0: 0.02})
         self.stores_left = _STORES_OF_LONG if is_long else _STORES
         self.kept: dict[Type, tuple[list[str], list[Node], list[int], list[int]]] = {}  # tensors of values by type; indices, place of the slot
         self.types = dict(seen)
@@ -96,7 +98,7 @@ class Reach(Statements):
                 unread |= changed
                 known = known | changed
                 self.stored -= changed
-                made += [*before, statement]
+                made += [*before, statement, *self._leave({v for v in new if self.chance(_AT_ONCE * self.thoroughness)}, is_loop)]
                 continue
             made += [*before, statement]
             if isinstance(statement, If):
@@ -174,16 +176,18 @@ class Reach(Statements):
         if isinstance(s, Store):
             dtype = self.tensor_of(s.tensor).dtype
             shown = dtype in ("f32", "i32", "i64", "bool", "M") and dtype != "u8"
-            return [(s, "value", 0.0 if shown else 0.5), *([(s, "where", 0.5)] if s.where else [])]
+            return [(s, "value", 0.0 if shown else 0.9), *([(s, "where", 0.8)] if s.where else [])]
         if isinstance(s, StoreState):
             shown = s.out and s.lse and self.tensor_of(s.out).dtype == "f32"
-            return [(s, "state", 0.1 if shown else 0.7), *([(s, "where", 0.5)] if s.where else []), *([(s, "scale", 0.7)] if s.scale else [])]
+            return [(s, "state", 0.2 if shown else 0.9), *([(s, "where", 0.8)] if s.where else []), *([(s, "scale", 0.9)] if s.scale else [])]
         if isinstance(s, If):
-            return [(s, "condition", 0.6)]
+            return [(s, "condition", 0.8)]
         if isinstance(s, For):
-            return [(s, "lower", 0.7), (s, "upper", 0.7)]
+            return [(s, "lower", 0.9), (s, "upper", 0.9)]
+        if isinstance(s, Print):  # which only debug mode shows
+            return [(s.values, i, 0.9) for i in range(len(s.values))]
         if isinstance(s, Each) and s.items and s.items[0][0].op != "tensor":
-            return [(item, i, 0.5) for item in s.items for i in range(len(item))]
+            return [(item, i, 0.8) for item in s.items for i in range(len(item))]
         return []
 
     def _named(self, node: Node, made: list[Statement], is_loop: bool) -> Node:
@@ -211,7 +215,7 @@ class Reach(Statements):
     def _keep(self, value: Node, is_loop: bool, sum_rate: float = 0.0) -> list[Statement]:
         """Stores a value in a place of its own, at times added to what is there: in a loop, what an iteration before has stored counts, too."""
         type = value.type
-        if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0:
+        if type.kind in ("list", "sink") or type.dtype in ("i8", "u8", "M") or self.stores_left <= 0 or self.arguments() > _ARGUMENTS:
             return []
         if type in (I32, I64, INDEX, BOOL) and not sum_rate and self.chance(0.7):
             self.integers.append(value)
@@ -228,6 +232,10 @@ class Reach(Statements):
         if value.type.dtype != "bool" and self.chance(sum_rate or (0.35 if is_loop else 0.08)):
             value = Node("binary", value.type, [Node("load", value.type, list(nodes), {"tensor": target}), value], {"name": "add"})
         return [Store(target, nodes, value)]
+
+    def arguments(self) -> int:
+        """How many arguments the kernel has; a list is as many as its tensors."""
+        return len(self.scalars) + sum(MOST_LISTED if tensor.listed else 1 for tensor in self.tensors)
 
     def _together(self, is_loop: bool) -> list[Statement]:
         """One store of several integers and booleans: each changes the sum."""
@@ -260,8 +268,6 @@ class Reach(Statements):
         for part in (["out", "lse"] if type.kind == "state" else ["out"]):
             row_dim = type.dim if part == "out" and type.kind != "scalar" else ""
             dtype = "f32" if part == "lse" or type.kind == "state" else type.dtype
-            if dtype == "f32" and part == "out" and self.chance(0.15):
-                dtype = self.pick(["T", "bf16", "f16"])
             own = self.own_dims()
             place = self.rng.randint(0, len(own))
             dims = [dim for _, dim in own]

@@ -509,6 +509,8 @@ class Statements(Expressions):
             self.variables[variable] = type
         result_type = self.pick([*types, F32])
         result = self.full(result_type, 2)
+        if not any(n.op == "name" for n in result.walk()):
+            result = name(parameters[0], types[0])
         defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
         self.variables, self.within, self.pure = outer
         return Inline(f"g{number}", parameters, types, body, result, defaults)

@@ -34,7 +34,7 @@ from syntax import (
 
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "sub", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "xor",
-    "or": "and", "xor": "and", "min": "max", "max": "min", "neg": "abs", "exp": "exp2", "exp2": "exp", "log": "log2",
+    "or": "and", "xor": "and", "min": "max", "max": "min", "exp": "exp2", "exp2": "exp", "log": "log2",
     "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "tanh": "exp", "floor": "ceil", "ceil": "floor", "sin": "cos",
     "cos": "sin", "erf": "floor", "round": "trunc", "trunc": "round", "bf16": "f16", "f16": "bf16", "f8e4m3fn": "f8e5m2", "f8e5m2": "f8e4m3fn", "f8e8m0": "bf16",
 }  # fmt: skip
@@ -44,6 +44,11 @@ _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "
 def _rename(node: Node) -> Node:
     node.attrs["name"] = _SWAPS[node.attrs["name"]]
     return node
+
+
+def _less(node: Node) -> Node:
+    """One less. One more would be no fault in a loop over ranks: what is stored to a rank that there is not is stored nowhere."""
+    return Node("binary", node.type, [node, lit(1, node.type)], {"name": "sub"})
 
 
 def _more(node: Node) -> Node:
@@ -125,9 +130,16 @@ def _other_element(node: Node) -> Node:
 
 
 def _elsewhere(node: Node) -> Node:
-    """Where it is not, or with another value there."""
-    node.args[-1] = (_more if node.attrs.get("other") else _negated)(node.args[-1])
+    """Where it is not. Another value there would be no fault under a predicate that always holds."""
+    at = -2 if node.attrs.get("other") else -1
+    node.args[at] = _negated(node.args[at])
     return node
+
+
+def _moves_bits(node: Node) -> bool:
+    """True if a shift is not one by 0: both ways, that is the value itself."""
+    amount = node.args[-1].args[0] if node.args[-1].op == "convert" else node.args[-1]
+    return not (amount.op == "lit" and amount.attrs["value"] == 0)
 
 
 def _shifted(node: Node) -> Node:
@@ -152,7 +164,9 @@ def _names(node: Node, what: str) -> bool:
 # Kinds of fault: which node has it, and what becomes of that node.
 NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{name: ((lambda node, name=name: node.op in ("binary", "unary") and node.attrs["name"] == name), _rename) for name in _SWAPS},
+    **{name: ((lambda node, name=name: node.op == "binary" and node.attrs["name"] == name and _moves_bits(node)), _rename) for name in ("shl", "shr")},
     "not": (_is("unary", "not"), lambda node: node.args[0]),
+    "neg": (_is("unary", "neg"), lambda node: node.args[0]),
     "abs": (_is("unary", "abs"), lambda node: Node("unary", node.type, [node], {"name": "neg"})),
     "copysign": (_is("binary", "copysign"), _other_sign),
     "fma": (_is("fma"), _other_last),
@@ -172,8 +186,8 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "load-where": (lambda node: node.op == "load" and bool(node.attrs.get("where")) and node.type.dtype in _NUMBER, _elsewhere),
     "load-into": (lambda node: node.op == "load" and "into" in node.attrs, _shifted),
     "shape": (lambda node: node.op == "shape" and not _names(node, "ranks") and not _names(node, "len"), _more),
-    "len": (lambda node: _names(node, "len"), _more),
-    "ranks": (lambda node: _names(node, "ranks"), _more),
+    "len": (lambda node: _names(node, "len"), _less),
+    "ranks": (lambda node: _names(node, "ranks"), _less),
     "turn": (_is("turn"), lambda node: Node("binary", node.type, [lit(1, node.type), node], {"name": "sub"})),
     "splat": (lambda node: node.op == "splat" and node.type.dtype in _NUMBER, _more),
     "present": (_is("present"), _negated),
@@ -198,16 +212,17 @@ def _more_stored(s: Any) -> None:
     s.value = _more(s.value) if s.value.type.dtype != "bool" else _negated(s.value)
 
 
-def _scaled(s: Any) -> None:
-    s.scale = lit(3.0, F32) if s.scale is None else _more(s.scale)
+def _other_state(s: Any) -> None:
+    """At another scale, or beside a state that is not empty: an empty one has no scale."""
+    if s.scale is None:
+        s.state = Node("merge", s.state.type, [s.state, _full(Node("identity", dataclasses.replace(s.state.type, sink=False)))])
+    else:
+        s.scale = _more(s.scale)
 
 
-def _longer(s: Any) -> None:
-    """Other iterations: without the last one, or at larger steps."""
-    if s.step == 1:
-        s.upper = Node("binary", s.upper.type, [s.upper, lit(1, s.upper.type)], {"name": "sub"})
-    s.step += s.step > 1
-    s.spelled = max(s.spelled, 2 + (s.step > 1))
+def _shorter(s: Any) -> None:
+    """Without the last iteration."""
+    s.upper = Node("binary", s.upper.type, [s.upper, lit(s.step, s.upper.type)], {"name": "sub"})
 
 
 def _otherwise(s: Any) -> None:
@@ -221,8 +236,8 @@ def _printed(s: Any) -> None:
 STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], None]]] = {
     "store": (lambda s: isinstance(s, Store) and s.value.type.dtype in (*_NUMBER, "bool"), _more_stored),
     "store-where": (lambda s: isinstance(s, (Store, StoreState)) and s.where is not None, _stored_elsewhere),
-    "store_state": (lambda s: isinstance(s, StoreState) and bool(s.out), _scaled),
-    "for": (lambda s: isinstance(s, For), _longer),
+    "store_state": (lambda s: isinstance(s, StoreState) and bool(s.out), _other_state),
+    "for": (lambda s: isinstance(s, For), _shorter),
     "if": (lambda s: isinstance(s, If) and s.condition.op != "lit", _otherwise),
     "print": (lambda s: isinstance(s, Print), _printed),
 }
@@ -299,7 +314,7 @@ def spoil(kernel: Kernel, kind: str, seed: int) -> Kernel | None:
         return spoiled
     if kind in STATEMENTS:
         is_one, change = STATEMENTS[kind]
-        change(rng.choice([s for s in all_statements(spoiled.body) if is_one(s)]))
+        change(rng.choice([s for s in all_statements(spoiled.body, read=True) if is_one(s)]))
         return spoiled
     has_node, replace = NODES[kind]
     place = rng.choice([place for place in _slots(spoiled) if has_node(get(*place))])
@@ -312,10 +327,11 @@ def has(kernel: Kernel, kind: str) -> bool:
     if kind in KERNELS:
         return KERNELS[kind][0](kernel)
     if kind in STATEMENTS:
-        return any(STATEMENTS[kind][0](statement) for statement in all_statements(kernel.body))
+        return any(STATEMENTS[kind][0](statement) for statement in all_statements(kernel.body, read=True))
     return any(NODES[kind][0](get(*place)) for place in _slots(kernel))
 
 
 def _slots(kernel: Kernel) -> list[tuple[Any, Any]]:
-    """The places of expressions, without promises: a launch refuses another one."""
-    return slots(dataclasses.replace(kernel, promises=[]))
+    """The places of expressions that a front end reads: a fault in a branch that a constant leaves out is none. Without promises: a launch
+    refuses another one."""
+    return slots(dataclasses.replace(kernel, promises=[]), read=True)

@@ -194,6 +194,14 @@ def blocks(statement: Statement) -> list[list[Statement]]:
     return [statement.body] if isinstance(statement, (For, Each)) else []
 
 
+def read_blocks(statement: Statement) -> list[list[Statement]]:
+    """Those that a front end reads: not what a constant condition leaves out."""
+    inside = blocks(statement)
+    if isinstance(statement, If) and statement.condition.op == "lit":
+        return inside[:1] if statement.condition.attrs["value"] else inside[1:]
+    return inside
+
+
 def expressions(statement: Statement) -> list[Node]:
     """The expressions of a statement itself, not of what is inside."""
     if isinstance(statement, Assign):
@@ -217,13 +225,10 @@ def expressions(statement: Statement) -> list[Node]:
 
 
 def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statement]:
-    """Every statement of a body; with `read`, those alone that a front end reads: not what a constant condition leaves out."""
+    """Every statement of a body; with `read`, those alone that a front end reads."""
     for statement in body:
         yield statement
-        inside = blocks(statement)
-        if read and isinstance(statement, If) and statement.condition.op == "lit":
-            inside = inside[:1] if statement.condition.attrs["value"] else inside[1:]
-        for block in inside:
+        for block in read_blocks(statement) if read else blocks(statement):
             yield from all_statements(block, read)
 
 

@@ -1,0 +1,91 @@
+"""Branches and loops that no call runs are given another condition, or other bounds: what never runs shows no fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from contents import contents, dtype_of
+from interpret import Interpreter
+from memory import Cells
+from syntax import INDEX, BOOL, Call, For, If, Kernel, Node, Statement, lit, read_blocks
+
+_ROUNDS = 3  # of one level of nested statements each
+_TRACED = 2  # calls
+
+
+class _Traced(Interpreter):
+    """Notes which blocks run."""
+
+    ran: set[int]
+
+    def block(self, statements: list[Any]) -> None:
+        if (self.must & ~self.dead).any():
+            self.ran.add(id(statements))
+        super().block(statements)
+
+
+def enliven(kernel: Kernel, calls: list[Call], index: Node) -> None:
+    """Changes the conditions and loops of a kernel, so that the first calls run all blocks.
+
+    Args:
+        index: the grid's, for conditions that hold for every second row.
+    """
+    for _ in range(_ROUNDS):
+        if not _change(kernel.body, _ran(kernel, calls[:_TRACED]), index):
+            return
+
+
+def _ran(kernel: Kernel, calls: list[Call]) -> set[int]:
+    ran: set[int] = set()
+    for call in calls:
+        with np.errstate(all="ignore"):
+            made = contents(kernel, call)
+            cells = {t.name: Cells(dtype_of(t, call), made[t.name], moved=t.dtype == "M", of_variable=t.dtype in kernel.variables) for t in kernel.tensors if t.name in made}
+            cells |= {written: cells[read] for written, read in call.aliases.items()}
+            traced = _Traced(kernel, call, cells, {**kernel.bases, **call.bases})
+            traced.ran = ran
+            traced.run()
+        if not _is_dead(kernel.body, ran):
+            break
+    return ran
+
+
+def _is_dead(body: list[Statement], ran: set[int]) -> bool:
+    """True if a block in statements that run does not."""
+    return any(inside and (id(inside) not in ran or _is_dead(inside, ran)) for s in body for inside in read_blocks(s))
+
+
+def _change(body: list[Statement], ran: set[int], index: Node) -> bool:
+    """Changes statements that run, and whose blocks do not. True if there were some."""
+    changed = False
+    for s in body:
+        dead = [inside for inside in read_blocks(s) if inside and id(inside) not in ran]
+        if dead and isinstance(s, If) and s.condition.op != "lit":
+            s.condition = _every_second(index) if s.orelse else Node("unary", BOOL, [s.condition], {"name": "not"})
+            changed = True
+        elif dead and isinstance(s, For):
+            changed |= _lengthen(s)
+        changed |= any([_change(inside, ran, index) for inside in read_blocks(s) if id(inside) in ran])
+    return changed
+
+
+def _every_second(index: Node) -> Node:
+    odd = Node("binary", INDEX, [index, lit(1, INDEX)], {"name": "and"})
+    return Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": ["eq"]})
+
+
+def _lengthen(s: For) -> bool:
+    """At least two iterations; of a loop along a dim, all of them."""
+    type, upper = s.upper.type, s.upper
+    if upper.op == "shape":
+        return False
+    if upper.op == "binary" and upper.args[0].op == "shape":
+        s.upper = upper.args[0]
+        return True
+    end = 1 + s.step
+    if s.lower.op == "lit" and s.lower.attrs["value"] > 2**31 - 1 - end:
+        return False
+    low = lit(s.lower.attrs["value"] + end, type) if s.lower.op == "lit" else Node("binary", type, [s.lower, lit(end, type)], {"name": "add"})
+    s.upper = low if upper.op == "lit" else Node("binary", type, [upper, low], {"name": "max"})
+    return True
