@@ -25,7 +25,7 @@ from mlafix._runtime import PeerGroup, PeerTensors
 from render import source
 from syntax import Call, Case, Kernel, Tensor, names_of
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
