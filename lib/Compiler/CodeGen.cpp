@@ -31,22 +31,22 @@ using namespace mlafix::target;
 
 namespace {
 
-/// Code being generated, of the whole kernel or of one code version. Used by
-/// one thread.
+/// A unit of code generation: the whole kernel, or one of its code versions.
+/// One thread works on it.
 struct Part {
-  mlir::OwningOpRef<mlir::ModuleOp> source; ///< of one code version; until
-                                            ///< it is LLVM IR
+  mlir::OwningOpRef<mlir::ModuleOp> source; ///< one code version; consumed by
+                                            ///< the translation to LLVM IR
   LLVMContext context;
   std::unique_ptr<llvm::Module> module;
   std::string code;               ///< PTX, or a CPU's object
-  StringMap<uint64_t> stackBytes; ///< CPU: of each function
+  StringMap<uint64_t> stackBytes; ///< CPU only: by function
 };
 
-/// What a thread's stack has room for anyway: units do not mention less.
+/// Stacks of this size are assumed; units record only larger needs.
 constexpr uint64_t smallStackBytes = 64 << 10;
 
-/// The stages from a lowered module on, for one kernel and target. Members are
-/// filled in the order of the stages; errors are emitted at the module.
+/// Takes one kernel for one target from the lowered module to its code. Members
+/// are filled in the order of the stages. Errors are reported at the module.
 class Generator {
 public:
   Generator(mlir::ModuleOp module, const TargetSpec &target,
@@ -87,10 +87,10 @@ private:
 
 } // namespace
 
-/// Makes a part of each code version, where that can be.
+/// Splits the module into one part per code version, if possible.
 void Generator::split() {
   std::vector<mlir::OwningOpRef<mlir::ModuleOp>> versions;
-  // Two modules with line information would both number their files.
+  // With line information, each module would number its files from 1.
   if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
     versions = splitCodeVersions(module, entries);
   parts.resize(std::max<size_t>(1, versions.size()));
@@ -100,8 +100,8 @@ void Generator::split() {
     part->source = std::move(version);
 }
 
-/// The numbers of the parts, the longest part first: where there are fewer
-/// cores than parts, a short one should be the last.
+/// Indices of the parts, longest first, so that with fewer cores than parts a
+/// short one finishes last.
 std::vector<size_t> Generator::byLength() {
   std::vector<size_t> lengths, order(parts.size());
   for (const std::unique_ptr<Part> &part : parts) {
@@ -115,7 +115,7 @@ std::vector<size_t> Generator::byLength() {
   return order;
 }
 
-/// Bytes of the buffers that a call of `function` has on its stack.
+/// Stack bytes of a call of `function`, from its allocas.
 static uint64_t countStackBytes(const llvm::Function &function) {
   const llvm::DataLayout &layout = function.getDataLayout();
   uint64_t bytes = 0;
@@ -126,7 +126,8 @@ static uint64_t countStackBytes(const llvm::Function &function) {
   return bytes;
 }
 
-/// Optimised LLVM IR of a part, and code where more than that is to be emitted.
+/// Optimises the LLVM IR of a part and, unless only IR is to be emitted,
+/// generates its code.
 Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   auto machine = leaseTargetMachine(target, ptxVersion);
   if (!machine)
@@ -153,7 +154,7 @@ Error Generator::generatePart(Part &part, unsigned ptxVersion) {
   return Error::success();
 }
 
-/// All parts, side by side.
+/// Generates all parts in parallel.
 LogicalResult Generator::generate() {
   unsigned ptxVersion = requiredPtxVersion(module, target);
   return stopwatch.time("LLVM", [&]() -> LogicalResult {
@@ -162,7 +163,7 @@ LogicalResult Generator::generate() {
     std::vector<std::string> errors(parts.size());
     {
       SharedContext shared(*module.getContext());
-      // What threads say comes in the order of the code versions.
+      // Sort diagnostics of the threads by code version.
       mlir::ParallelDiagnosticHandler diagnostics(module.getContext());
       parallelFor(parts.size(), [&](size_t next) {
         size_t i = order[next];
@@ -178,7 +179,7 @@ LogicalResult Generator::generate() {
   });
 }
 
-/// Reads the parts of the manifest that the passes have written.
+/// Reads the parts of the manifest that the passes wrote as attributes.
 LogicalResult Generator::readManifest() {
   Expected<json::Value> signature = toJson(info.signature);
   if (!signature)
@@ -190,16 +191,17 @@ LogicalResult Generator::readManifest() {
   return success();
 }
 
-/// Gives each multiprocessor as many blocks of a ragged grid whose rows load
-/// memory as its registers let in: all of them begin at once, and no block
-/// waits for another one to end.
+/// Sets the blocks per multiprocessor of a ragged grid whose rows load memory
+/// to what its registers allow. All blocks then start at once, and none waits
+/// for another to end.
 static void fitBlocks(const MachineModel &machine, json::Object &version,
                       int64_t registers) {
   json::Object *geometry = version.getObject("geometry");
   if (!geometry || geometry->getString("kind") != "ragged" ||
       geometry->getInteger("blocks_per_sm") == machine.raggedBlocks)
     return;
-  constexpr int64_t kUnit = 8; // a warp's registers are allocated by 256
+  constexpr int64_t kUnit = 8; // registers are allocated per warp in units of
+                               // 256
   int64_t threads = *geometry->getInteger("threads");
   int64_t taken =
       threads * llvm::alignTo(std::max<int64_t>(1, registers), kUnit);
@@ -228,8 +230,8 @@ LogicalResult Generator::noteResources(StringRef cubin) {
   return success();
 }
 
-/// Tries the assemblers one after the other. A unit does without a cubin where
-/// there is none, or where all are older than the chip.
+/// Tries the assemblers in turn. A unit has no cubin if there is no assembler
+/// or if none knows the chip.
 LogicalResult Generator::assemble(StringRef ptx) {
   std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
   for (Assembler *assembler : assemblers.all) {

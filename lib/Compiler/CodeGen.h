@@ -17,21 +17,21 @@
 
 namespace mlafix {
 
-/// The code of one kernel, with one choice of bindings, for one target.
+/// The code of one kernel with one set of bindings, for one target.
 struct KernelCode {
-  std::string output;           // the file, for every emission but a unit
+  std::string output;           // the output file, unless a unit is emitted
   llvm::json::Object signature; // for a unit: the manifest's entry
   target::UnitCode code;        // for a unit
   std::vector<ResourceUsage> resources;
 };
 
-/// The assembler of a kernel, for emissions that need one.
+/// The assemblers to use, for emissions that need one.
 struct Assemblers {
   std::vector<target::Assembler *> all; // best first
-  /// The first of them, at work on the kernel that is generated next.
+  /// The first assembler, already started for the next kernel.
   std::unique_ptr<target::Assembly> begun;
 
-  /// Begins to assemble the next kernel, for `target`.
+  /// Starts the first assembler for the next kernel and `target`.
   void begin(const target::TargetSpec &target, const CompileOptions &options) {
     begun.reset();
     if (!all.empty() && target.isGPU())
@@ -44,8 +44,8 @@ struct Assemblers {
   }
 };
 
-/// Generates what `options.emit` asks for from `module`, in the LLVM dialect
-/// (which this consumes). Emits an error and fails where that is impossible.
+/// Generates what `options.emit` asks for from `module` (LLVM dialect), which
+/// it consumes. Emits an error on failure.
 llvm::FailureOr<KernelCode> generateKernel(mlir::ModuleOp module,
                                            const target::TargetSpec &target,
                                            const CompileOptions &options,

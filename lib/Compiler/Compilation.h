@@ -21,10 +21,10 @@
 
 namespace mlafix {
 
-/// True if `emit` is made before a target matters.
+/// True if `emit` does not depend on the target.
 inline bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
 
-/// True if `emit` is of all kernels and bindings of a unit.
+/// True if `emit` covers all kernels and bindings of a unit.
 inline bool isOfUnit(Emit emit) {
   return emit == Emit::Unit || emit == Emit::Header || emit == Emit::TvmFfi;
 }
@@ -33,7 +33,7 @@ inline llvm::StringRef kernelName(mlir::Operation *kernel) {
   return mlir::SymbolTable::getSymbolName(kernel).getValue();
 }
 
-/// One call of compile(): a context, a source, and what is made of it.
+/// One call of compile(): its context, source and results.
 class Compilation {
 public:
   Compilation(llvm::StringRef source, llvm::StringRef name,
@@ -101,7 +101,7 @@ private:
   Assemblers assemblers;
   std::vector<mlir::Operation *> kernels;
   std::vector<target::UnitKernel> unitKernels;
-  llvm::StringSet<> unitNames; ///< of those, with their bindings
+  llvm::StringSet<> unitNames; ///< kernel names with bindings in the unit
 };
 
 } // namespace mlafix

@@ -45,12 +45,13 @@ using mlafix::target::TargetSpec;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
 namespace {
-/// While it lives, what passes say of their decisions (mlir/IR/Remarks.h)
-/// becomes diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is
-/// passed, missed or analysis.
+/// While in scope, turns the remarks of passes (mlir/IR/Remarks.h) into
+/// diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is passed,
+/// missed or analysis.
 class RemarkMessages {
 public:
-  /// `where`: the target, and what else tells compilations of a kernel apart.
+  /// `where`: the target, and whatever else distinguishes compilations of a
+  /// kernel.
   RemarkMessages(mlir::MLIRContext &context, std::string where);
   ~RemarkMessages();
   RemarkMessages(const RemarkMessages &) = delete;
@@ -89,7 +90,7 @@ RemarkMessages::RemarkMessages(mlir::MLIRContext &context, std::string where)
     : context(context) {
   mlir::remark::RemarkCategories all;
   all.passed = all.missed = all.analysis = all.failed = ".*";
-  // Fails where the context has an engine already.
+  // Fails if the context already has a remark engine.
   [[maybe_unused]] auto enabled = mlir::remark::enableOptimizationRemarks(
       context, std::make_unique<Streamer>(std::move(where)),
       std::make_unique<mlir::remark::RemarkEmittingPolicyAll>(), all);
@@ -102,7 +103,7 @@ RemarkMessages::~RemarkMessages() { context.setRemarkEngine(nullptr); }
 // Checks of the source
 //===----------------------------------------------------------------------===//
 
-/// The dialects whose every operation a kernel may use.
+/// Dialects whose operations may all occur in a kernel.
 static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
 
 static LogicalResult checkOperation(mlir::Operation *op) {
@@ -118,9 +119,9 @@ static LogicalResult checkOperation(mlir::Operation *op) {
                          << "'";
 }
 
-/// Emits an error at every operation of `module` that no kernel may hold, and
-/// fails if there was one: operations of other dialects than the language's,
-/// and ones that verify although MLIR's own folds do not survive them.
+/// Emits an error at every operation that a kernel may not contain: operations
+/// of other dialects, and valid ones that crash MLIR's folders. Fails if there
+/// is one.
 static LogicalResult checkSource(mlir::ModuleOp module) {
   bool failed = false;
   module.walk([&](mlir::Operation *op) {
@@ -134,8 +135,7 @@ static LogicalResult checkSource(mlir::ModuleOp module) {
 // Declarations
 //===----------------------------------------------------------------------===//
 
-/// The declaration of a kernel before names are bound, for hosts:
-/// Emit::Signature.
+/// The declaration of a kernel with unbound names, for hosts (Emit::Signature).
 static Expected<json::Object> declare(KernelOp kernel) {
   Expected<json::Value> value = target::toJson(getSignature(kernel));
   if (!value)
@@ -155,7 +155,7 @@ static Expected<json::Object> declare(KernelOp kernel) {
           !findUseAsNumber(kernel, name.getValue()))
         arg["dtype_moved"] = true;
     }
-  // Dynamic dims and optional arguments need no binding, and are among the
+  // Dynamic dims and optional arguments need no binding; they are listed as
   // arguments.
   for (const BindableName &name : getBindableNames(kernel))
     if (name.kind != BindableName::DynamicDim &&
@@ -192,9 +192,9 @@ static Stage lastStage(Emit emit) {
   }
 }
 
-/// True if what each pass makes is verified: in builds with assertions, and
-/// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at
-/// the end is enough, since one after each pass takes as long as the passes do.
+/// True if the IR is verified after each pass: in builds with assertions, and
+/// if MLAFIX_VERIFY_PASSES is set, as the tests do. Otherwise it is verified
+/// once at the end, since verifying takes as long as the passes themselves.
 static bool verifiesPasses() {
 #ifdef NDEBUG
   return std::getenv("MLAFIX_VERIFY_PASSES");
@@ -203,7 +203,7 @@ static bool verifiesPasses() {
 #endif
 }
 
-/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+/// "sm_90", or "sm_90 with D=128,T=bf16" if other bindings are compiled too.
 std::string Compilation::nameTarget(const Bindings &bindings,
                                     StringRef target) const {
   std::string text = target.empty() ? "any target" : target.str();
@@ -217,7 +217,7 @@ std::string Compilation::nameTarget(const Bindings &bindings,
   return text;
 }
 
-/// Fails where the program has not registered the options.
+/// Fails if the program has not registered pass options.
 void Compilation::applyPassOptions(mlir::PassManager &passes) const {
   if (options.passOptions)
     (void)mlir::applyPassManagerCLOptions(passes);
@@ -231,7 +231,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   pipeline.target = target.str();
   pipeline.variant = options.variant;
   return stopwatch.time("passes", [&]() -> LogicalResult {
-    // Binding names can make a source wrong: the verifiers say how.
+    // The source may be invalid for these bindings; the verifiers report how.
     mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
@@ -239,7 +239,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     applyPassOptions(binding);
     pipeline.first = Stage::Canonical;
     pipeline.last = last;
-    // All that the passes after binding depend on.
+    // Key of everything that the passes after binding depend on.
     std::string name = (target + "/" + options.variant + "/" +
                         Twine(int(last)) + "/" + Twine(options.passOptions))
                            .str();
@@ -254,7 +254,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
       remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)))
       return failure();
-    // Remarks and what passes print come in the order of the code versions.
+    // Sort remarks and printed IR by code version.
     std::optional<SharedContext> shared;
     if (!remarks && !options.passOptions)
       shared.emplace(*context);
@@ -289,15 +289,15 @@ LogicalResult Compilation::generate(mlir::ModuleOp module,
     result.output = std::move(code->output);
     return success();
   }
-  // The signature is the same for each target: the first one stands for all.
+  // The signature is the same for all targets: keep the first.
   if (kernels.empty())
     kernels.push_back({std::move(code->signature), {}});
   kernels.front().code.push_back(std::move(code->code));
   return success();
 }
 
-/// A module of `kernel` and whatever else the source defines, but no other
-/// kernel; what goes wrong with it as a whole is said where the kernel is.
+/// A module with `kernel` and everything that is not a kernel. Errors about the
+/// module as a whole are located at the kernel.
 static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   OwningModule isolated = mlir::ModuleOp::create(kernel->getLoc());
   for (mlir::Operation &op : *module.getBody())
@@ -306,14 +306,14 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
-/// True if PTX accepts the name; LLVM ends the process for others.
+/// True if the name is valid in PTX; for others LLVM aborts the process.
 static bool isPtxName(StringRef name) {
   return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
     return isAlnum(c) || c == '_' || c == '$';
   });
 }
 
-/// Puts a kernel with its code into the unit, if the runtime could load that.
+/// Adds a kernel and its code to the unit, after checking the runtime's limits.
 LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
                                      std::vector<target::UnitKernel> entry) {
   Expected<json::Object> declaration = declare(cast<KernelOp>(kernel));
@@ -340,7 +340,7 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
-/// Writes what is made without a target: text, or what an analysis says.
+/// Writes the output of emissions without a target: IR as text, or an analysis.
 LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
   if (options.emit != Emit::Report && options.emit != Emit::Faults) {
     print(isolated);
@@ -387,7 +387,8 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   return success();
 }
 
-/// Adds the signature that the unit will have. It is the same for each target.
+/// Adds the signature that the unit will contain. It is the same for all
+/// targets.
 LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
                                            const Bindings &bindings) {
   OwningModule isolated = isolate(*module, kernel);
@@ -426,7 +427,7 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
-/// Without the line in the message, which may be most of the text.
+/// Omits the source line from the message: it may be most of the text.
 LogicalResult Compilation::checkSourceText() {
   const MemoryBuffer *text = sources.getMemoryBuffer(sources.getMainFileID());
   std::optional<TextError> error = checkText(text->getBuffer());
@@ -518,9 +519,9 @@ CompileResult mlafix::compile(std::string_view source, std::string_view name,
 }
 
 #ifdef __SANITIZE_ADDRESS__
-/// LLVM's bump allocator poisons its slabs where it is inlined here, and the
-/// LLVM that is linked, built without a sanitizer, does not lift that from the
-/// memory it takes out of them: a false alarm once a context lives long enough.
+/// LLVM's bump allocator poisons its slabs where it is inlined into our code.
+/// The linked LLVM is built without sanitizers and never unpoisons them, so
+/// long-lived contexts cause false alarms.
 extern "C" const char *__asan_default_options() {
   return "allow_user_poisoning=0";
 }

@@ -22,17 +22,17 @@ struct ContextPool {
 };
 } // namespace mlafix
 
-/// Never destroyed: other threads may compile while the process ends.
+/// Never destroyed: other threads may still compile at exit.
 static ContextPool &pool() {
   static ContextPool &made = *new ContextPool;
   return made;
 }
 
-/// A hundred kernels leave a few megabytes.
+/// Uses per context: a hundred kernels retain a few megabytes.
 static constexpr unsigned maximalUses = 100;
-/// More idle contexts than this are never used.
+/// More idle contexts than this would stay unused.
 static constexpr size_t maximalIdle = 8;
-/// Of one context. Few processes compile for more targets.
+/// Pass managers per context: few processes compile for more targets.
 static constexpr size_t maximalPasses = 8;
 
 ContextLease::ContextLease() {
@@ -48,9 +48,9 @@ ContextLease::ContextLease() {
     return;
   pooled.context = std::make_unique<mlir::MLIRContext>(
       dialectRegistry(), mlir::MLIRContext::Threading::DISABLED);
-  // Messages without a dump of the whole operation.
+  // Keep whole operations out of diagnostics.
   pooled.context->printOpOnDiagnostic(false);
-  // Builders name operations before any parser or pass has loaded them.
+  // Builders create operations before a parser or pass loads their dialects.
   pooled.context->loadAllAvailableDialects();
 }
 

@@ -16,10 +16,10 @@
 
 namespace mlafix {
 
-/// A context that one thread uses at a time. Making one, and loading the
-/// dialects into it, takes longer than parsing a kernel, so contexts go back to
-/// a pool. A context never releases what it has uniqued (types, attributes,
-/// locations), so each is destroyed after a number of uses.
+/// An MLIR context for the exclusive use of one thread. Contexts are pooled
+/// because creating one and loading its dialects takes longer than parsing a
+/// kernel. A context never frees uniqued objects (types, attributes,
+/// locations), so it is destroyed after a number of uses.
 class ContextLease {
 public:
   ContextLease();
@@ -31,9 +31,9 @@ public:
   mlir::MLIRContext *operator->() const { return pooled.context.get(); }
   mlir::MLIRContext *get() const { return pooled.context.get(); }
 
-  /// The pass manager called `name`, which `build` fills when it is first asked
-  /// for: a canonicalizer's patterns, and what other passes set up before they
-  /// run, are made once a context.
+  /// The context's pass manager called `name`, built by `build` on first use.
+  /// Patterns of canonicalizers and other initialisation are set up once per
+  /// context.
   mlir::PassManager &
   passes(llvm::StringRef name,
          llvm::function_ref<void(mlir::PassManager &)> build);
@@ -41,7 +41,7 @@ public:
 private:
   friend struct ContextPool;
 
-  /// A context and what was made for it.
+  /// A context and its pass managers.
   struct Pooled {
     std::unique_ptr<mlir::MLIRContext> context;
     llvm::StringMap<std::unique_ptr<mlir::PassManager>> passes;

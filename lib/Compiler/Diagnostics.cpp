@@ -75,7 +75,7 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context,
     : ScopedDiagnosticHandler(context) {
   setHandler([&diagnostics, forward](mlir::Diagnostic &diagnostic) {
     diagnostics.push_back(convert(diagnostic));
-    return llvm::failure(forward); // failure: the next handler's turn
+    return llvm::failure(forward); // failure passes it on to the next handler
   });
 }
 
@@ -88,6 +88,7 @@ RepeatedWarnings::RepeatedWarnings(mlir::MLIRContext *context)
              .insert({diagnostic.getLocation().getAsOpaquePointer(),
                       diagnostic.str()})
              .second;
-    return llvm::success(isRepeated); // failure: the next handler's turn
+    return llvm::success(isRepeated); // failure passes it on to the next
+                                      // handler
   });
 }

@@ -15,29 +15,30 @@
 
 namespace mlafix {
 
-/// The range of source that `location` names; unknown where it names none.
+/// The source range of `location`; an unknown one if it has none.
 SourceLocation toSourceLocation(mlir::Location location);
 
-/// The reverse.
+/// The inverse of toSourceLocation().
 mlir::Location fromSourceLocation(mlir::MLIRContext *context,
                                   const SourceLocation &location);
 
-/// Adds every diagnostic to a list while it lives. With `forward`, handlers
-/// made before it get them, too.
+/// Collects every diagnostic while in scope. With `forward`, earlier handlers
+/// get them as well.
 class DiagnosticCollector : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticCollector(mlir::MLIRContext *context,
                       std::vector<Diagnostic> &diagnostics, bool forward);
 };
 
-/// Keeps a warning that was given before, while it lives, from all handlers
-/// made before it: each target and each choice of bindings gives it again.
+/// Drops warnings that were already given while it is in scope; otherwise each
+/// target and each set of bindings would repeat them.
 class RepeatedWarnings : public mlir::ScopedDiagnosticHandler {
 public:
   explicit RepeatedWarnings(mlir::MLIRContext *context);
 
 private:
-  std::set<std::pair<const void *, std::string>> given; ///< location, message
+  std::set<std::pair<const void *, std::string>>
+      given; ///< (location, message) pairs
 };
 
 } // namespace mlafix

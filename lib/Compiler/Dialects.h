@@ -14,8 +14,8 @@ class DialectRegistry;
 
 namespace mlafix {
 
-/// The dialects that kernels are written in or pass through on their way to
-/// code, and their translations to LLVM IR. Made once a process.
+/// The dialects of kernels and of every lowering stage, with their translations
+/// to LLVM IR. Created once per process.
 mlir::DialectRegistry &dialectRegistry();
 
 } // namespace mlafix

@@ -13,11 +13,10 @@
 
 namespace mlafix {
 
-/// While it lives, this thread writes and reads numbers as the "C" locale does,
-/// rounds to nearest, keeps subnormals and never traps, whatever its program
-/// has set. LLVM prints doubles by printf, and the passes compute constants
-/// with the host's floats: both would otherwise depend on the program that
-/// compiles.
+/// While in scope, this thread uses the "C" locale, rounds to nearest, keeps
+/// subnormals and traps no floating-point exception. LLVM prints doubles with
+/// printf, and passes fold constants with host floats; without this, code would
+/// depend on the settings of the host program.
 class DefaultNumbers {
 public:
   DefaultNumbers() : locale(uselocale(plainLocale())) {
@@ -32,7 +31,7 @@ public:
   DefaultNumbers &operator=(const DefaultNumbers &) = delete;
 
 private:
-  /// Null if memory is short: the thread then keeps its locale.
+  /// Null if out of memory; the thread then keeps its locale.
   static locale_t plainLocale() {
     static locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
     return plain;

@@ -14,7 +14,7 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// A number of JSON as the interpreter has it: an f32 by its bits.
+/// Converts a JSON number to the interpreter's form: an f32 as its bits.
 static std::optional<int64_t> readNumber(const json::Value &value,
                                          mlir::Type type) {
   if (isa<mlir::FloatType>(type)) {
@@ -101,8 +101,8 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
   return launch;
 }
 
-/// The size of a factor of a dim: a number, or the size of a dim that is called
-/// so; 0 where nothing says it.
+/// The size of a factor of a dim: a literal, or the size of another dim with
+/// its name; 0 if unknown.
 static int64_t findFactor(KernelOp kernel, const SmallLaunch &launch,
                           DimAttr factor) {
   if (factor.isBound())
@@ -114,7 +114,7 @@ static int64_t findFactor(KernelOp kernel, const SmallLaunch &launch,
   return 0;
 }
 
-/// Sets the sizes of groups that the launch says.
+/// Sets the group sizes that follow from the launch.
 static void findGroups(KernelOp kernel, SmallLaunch &launch) {
   for (auto &[index, sizes] : launch.sizes) {
     DimAttr dim = sizes.empty() ? DimAttr()

@@ -14,13 +14,13 @@
 
 namespace mlafix {
 
-/// Runs the rows of one launch on the host, by the kernel's own ops, and says
-/// what they do that no kernel may. `launch` is JSON, an object with each
-/// argument's name: of a tensor {"sizes": […]}, with "elements": […] (the last
-/// dim varies fastest) where the kernel reads them one by one, and null for one
-/// that is omitted; of a scalar its value. The result: {"faults",
-/// "unknown_rows", "is_whole"}, each fault {"question", "argument", "element",
-/// "row"} with the place of the access. Error: `launch` is something else.
+/// Interprets the rows of one launch on the host and reports violations.
+/// `launch` is a JSON object with one entry per argument. A tensor is {"sizes":
+/// […]}, with "elements": […] in row-major order if the kernel reads it element
+/// by element; an omitted tensor is null; a scalar is its value. Returns
+/// {"faults", "unknown_rows", "is_whole"}; each fault is {"question",
+/// "argument", "element", "row"} and the location of the access. Error:
+/// `launch` is malformed.
 llvm::Expected<llvm::json::Value> findLaunchFaults(KernelOp kernel,
                                                    llvm::StringRef launch);
 

@@ -28,7 +28,7 @@ static constexpr std::pair<StringLiteral, AssemblerKind> assemblers[] = {
 #include "mlafix/CompilerOptions.def"
 };
 
-/// Sets `value` to the one of `spellings` that `text` is.
+/// Sets `value` to the entry of `spellings` that matches `text`.
 template <typename Value>
 static bool parseOneOf(Spellings<Value> spellings, StringRef text, Value &value,
                        std::string &error) {
@@ -73,7 +73,7 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
   SmallVector<StringRef> items;
   StringRef(text).split(items, ',');
   for (StringRef item : items) {
-    // A lambda of C++17 cannot capture a structured binding.
+    // C++17 lambdas cannot capture structured bindings.
     StringRef name, value;
     std::tie(name, value) = item.trim().split('=');
     if (name.empty() || value.empty()) {

@@ -20,7 +20,7 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// How many more threads may be started now.
+/// Number of additional threads that may be started.
 static std::atomic<int> &spareCores() {
   static std::atomic<int> spare(
       static_cast<int>(hardware_concurrency().compute_thread_count()) - 1);
@@ -53,8 +53,8 @@ struct Job {
   }
 };
 
-/// The stack of a main thread: what a thread gets otherwise may be a few pages
-/// (musl), and LLVM recurses. Only what is used of it becomes memory.
+/// Threads get the stack size of a main thread: the default may be a few pages
+/// (musl), and LLVM recurses deeply. Unused stack takes no memory.
 class ThreadAttributes {
 public:
   ThreadAttributes() {
@@ -67,7 +67,7 @@ public:
     if (isMade)
       pthread_attr_destroy(&attributes);
   }
-  /// Null where memory is short: a thread then gets what is usual.
+  /// Null if out of memory; threads then get default attributes.
   const pthread_attr_t *get() const { return isMade ? &attributes : nullptr; }
 
 private:
@@ -78,13 +78,13 @@ private:
 
 void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   Job job{count, work};
-  // Starting a thread takes some 20 us, and what it is started for
-  // milliseconds; threads that waited for work would be gone after a fork.
+  // A thread starts in about 20 us and works for milliseconds. A pool of
+  // waiting threads would not survive a fork.
   SmallVector<pthread_t, 4> threads;
   ThreadAttributes attributes;
   while (threads.size() + 1 < count && takeCore()) {
     pthread_t thread;
-    // Where a process may have no more threads, this one does all.
+    // If the process may start no more threads, this one does all the work.
     if (pthread_create(&thread, attributes.get(), Job::run, &job) != 0) {
       giveCore();
       break;
@@ -98,11 +98,11 @@ void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   }
 }
 
-/// Does tasks when they are waited for: MLIR adds some and waits for these, and
-/// no thread is left between the passes.
+/// Runs tasks when they are waited for. MLIR adds tasks and then waits for
+/// them, so no thread has to live between passes.
 class SharedContext::Tasks final : public ThreadPoolInterface {
 public:
-  /// MLIR keeps a copy of the passes for each. Few kernels have more code
+  /// MLIR copies the passes once per thread. Few kernels have more code
   /// versions.
   unsigned getMaxConcurrency() const override { return 4; }
 
@@ -126,6 +126,5 @@ SharedContext::SharedContext(mlir::MLIRContext &context)
   context.setThreadPool(*tasks);
 }
 
-/// The context keeps a pointer to the tasks, which it follows only between
-/// setThreadPool and this.
+/// The context keeps a pointer to the tasks until this call.
 SharedContext::~SharedContext() { context.disableMultithreading(); }

@@ -18,14 +18,14 @@ class MLIRContext;
 
 namespace mlafix {
 
-/// Calls `work` with each number below `count`, on this thread and on as many
-/// more as are of use: all calls of this at a time start no more threads
-/// between them than the process has further cores. Returns when all is done.
+/// Calls `work` with each number below `count`, on this thread and on helper
+/// threads. All concurrent calls together start at most as many helpers as the
+/// process has further cores. Returns when all calls have returned.
 void parallelFor(std::size_t count, llvm::function_ref<void(std::size_t)> work);
 
-/// While it lives, several threads may use `context`, and passes on kernels or
-/// functions run on several of a module side by side, by parallelFor. Before
-/// and after, `context` is one thread's.
+/// While in scope, several threads may use `context`, and passes on kernels or
+/// functions of a module run in parallel through parallelFor. Otherwise
+/// `context` belongs to one thread.
 class SharedContext {
 public:
   explicit SharedContext(mlir::MLIRContext &context);

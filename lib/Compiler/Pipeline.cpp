@@ -22,15 +22,14 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Kernels are structured: a region has one block, so that there is nothing to
-/// simplify between blocks.
+/// Every region has a single block, so block simplification is turned off.
 static std::unique_ptr<Pass> createCanonicalizer() {
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   return createCanonicalizerPass(config);
 }
 
-/// Options of the passes whose decisions depend on the target.
+/// Options of the passes that depend on the target.
 template <typename PassOptions>
 static PassOptions forTarget(const PipelineOptions &options) {
   PassOptions result;
@@ -39,8 +38,8 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
-/// From folded kernels to row tiles and scalars: merges, copies in place,
-/// states.
+/// From folded kernels to row tiles and scalars: lowers merges, copies in place
+/// and states.
 static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;
@@ -70,10 +69,10 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
     pm.addNestedPass<KernelOp>(createHoistLoadsPass());
 }
 
-/// One row's program becomes a thread's program. Each pass knows the kernels
-/// that it is for.
+/// Turns the program of one row into that of one thread. Each pass skips
+/// kernels that it does not apply to.
 static void addDistributionPasses(OpPassManager &pm) {
-  // The grid, on a GPU and on a CPU.
+  // The grid, for GPUs and CPUs.
   pm.addPass(createGridToGroupsPass());
   pm.addPass(createGridToThreadsPass());
   pm.addPass(createPlaceCollectivesPass());
@@ -93,7 +92,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createInlineRowsPass());
 }
 
-/// Distributed kernels become NVVM functions.
+/// Turns distributed kernels into NVVM functions.
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createSkipZeroWeightAddsPass());
@@ -112,7 +111,7 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<LLVM::LLVMFuncOp>(createMathToNVVMPass());
 }
 
-/// Distributed kernels become host functions.
+/// Turns distributed kernels into host functions.
 static void addCPUPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
@@ -127,7 +126,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   assert(options.first <= Stage::Canonical && "only binding can be left out");
   auto isLast = [&](Stage stage) { return options.last <= stage; };
 
-  // The language: bind names, apply the algebra's folds, leave states behind.
+  // Language: bind names, apply algebraic folds.
   SpecializePassOptions specialize;
   for (const auto &[name, value] : options.bindings)
     specialize.bindings.push_back(name + "=" + value);
@@ -136,7 +135,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     pm.addPass(createSpecializePass(specialize));
   if (isLast(Stage::Specialized))
     return;
-  // Before the first fold: some operands upstream folds to poison.
+  // Must precede the first fold: upstream folds some operands to poison.
   pm.addNestedPass<KernelOp>(createDefineEdgeCasesPass());
   pm.addNestedPass<KernelOp>(createFillOutputsPass());
   pm.addPass(createCanonicalizer());
@@ -146,7 +145,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Lowered))
     return;
 
-  // The target: code versions, layouts, one thread's program.
+  // Target: code versions, layouts, the program of one thread.
   auto plan = forTarget<PlanLayoutPassOptions>(options);
   plan.variant = options.variant;
   pm.addPass(createPlanLayoutPass(plan));

@@ -15,7 +15,7 @@
 
 namespace mlafix {
 
-/// Points of the pipeline at which it may end.
+/// Stages at which the pipeline may stop.
 enum class Stage {
   Specialized,
   Canonical,
@@ -25,34 +25,33 @@ enum class Stage {
   LLVM,
 };
 
-/// The target and the bindings that a source is compiled for.
+/// The target and bindings to compile for.
 struct PipelineOptions {
   /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
   /// {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// A name of mlafix/Targets.def.
   std::string target;
-  /// Numbers of the target's model to replace (lib/Machine/MachineModel.def):
-  /// "NAME=VALUE" each.
+  /// Overrides of the target's model (lib/Machine/MachineModel.def), each as
+  /// "NAME=VALUE".
   std::vector<std::string> machine;
-  /// The code version to keep; all of them if empty.
+  /// The code version to keep; all if empty.
   std::string variant;
-  /// The first stage that is still to be made, and the last one to reach.
+  /// The first stage to run and the last one.
   Stage first = Stage::Specialized;
   Stage last = Stage::LLVM;
 };
 
-/// Appends every pass from a source in the mlafix dialect to the LLVM dialect,
-/// or to the stage that `options` names. Without bindings and without a target,
-/// which the stages before the layout do not need, names stay unbound.
-/// After it, a module that held one kernel holds one llvm.func per code
-/// version, each with a `mlafix.variant` attribute, and has a
-/// `mlafix.signature` attribute.
+/// Appends all passes from the mlafix dialect to the LLVM dialect, or to the
+/// stage that `options` names. The stages before the layout need neither
+/// bindings nor a target; names stay unbound without them. Afterwards a module
+/// with one kernel has one llvm.func per code version, each with a
+/// `mlafix.variant` attribute, and carries `mlafix.signature`.
 void buildMlafixPipeline(mlir::OpPassManager &pm,
                          const PipelineOptions &options);
 
-/// Makes the passes, and the pipeline as `mlafix-pipeline{bindings=…
-/// target=… machine=…}`, known to the command line.
+/// Registers the passes, and the pipeline `mlafix-pipeline{bindings=… target=…
+/// machine=…}`, for command lines.
 void registerMlafixPasses();
 
 } // namespace mlafix

@@ -58,7 +58,7 @@ static bool isReadByElement(KernelOp kernel, unsigned argument) {
   });
 }
 
-/// The accesses of an argument that `mlafix-guard-bounds` narrows.
+/// The accesses of an argument that `mlafix-guard-bounds` guards.
 static json::Array describeGuards(const KernelProofs &proofs,
                                   unsigned argument) {
   json::Array guarded;
@@ -72,7 +72,7 @@ static json::Array describeGuards(const KernelProofs &proofs,
   return guarded;
 }
 
-/// All that the author promises, and who checks it.
+/// The author's promises, and what checks each of them.
 static json::Array describePromises(KernelOp kernel) {
   json::Array promises;
   kernel.walk([&](mlir::Operation *op) {

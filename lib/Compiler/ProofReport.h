@@ -13,20 +13,18 @@
 
 namespace mlafix {
 
-/// Asks all questions of a kernel whose states are not lowered:
-/// {"kernel", "microseconds", "args", "warnings"}, of which each argument that
-/// is a tensor is {"name", "answers"}, and an answer {"question", "verdict",
-/// "microseconds"}. What is not proved has a "reason", an "element" where it is
-/// refuted, and the place of the access: "file", "line", "column", "end_line"
-/// and "end_column". An argument with accesses that are not proved to be in
-/// bounds has "guarded": for each index that is checked its "dim" and its
-/// place; one whose elements are read one by one has "by_element". A warning,
-/// of what docs/Proofs.md says there are warnings of, is {"message"} with its
-/// place.
+/// Answers all questions about a kernel whose states are not lowered:
+/// {"kernel", "microseconds", "args", "warnings"}. Each tensor argument is
+/// {"name", "answers"}, each answer {"question", "verdict", "microseconds"}. An
+/// answer that is not proved has a "reason", an "element" if refuted, and the
+/// location of the access: "file", "line", "column", "end_line" and
+/// "end_column". An argument with accesses not proved in bounds has "guarded":
+/// "dim" and location of each guarded index. An argument read element by
+/// element has "by_element". A warning (docs/Proofs.md lists them) is
+/// {"message"} with a location.
 llvm::json::Value reportProofs(KernelOp kernel);
 
-/// Adds "file", "line", "column", "end_line" and "end_column" of `op`, if
-/// known.
+/// Adds "file", "line", "column", "end_line" and "end_column" of `op` if known.
 void addLocation(llvm::json::Object &object, mlir::Operation *op);
 
 } // namespace mlafix

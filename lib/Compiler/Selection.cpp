@@ -13,7 +13,7 @@ using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 
-/// The index of an element in its row is an i32. The specialize pass checks
+/// An element's index in its row must fit an i32. The specialize pass checks
 /// names and dtypes.
 LogicalResult Compilation::checkBindings() {
   constexpr uint64_t largest = INT32_MAX;
@@ -82,7 +82,7 @@ LogicalResult Compilation::selectKernels() {
               "), got '" + options.kernel + "'");
 }
 
-/// Everything but a unit and its hosts' text is of one kernel.
+/// Every emission except units and host text is for a single kernel.
 LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())

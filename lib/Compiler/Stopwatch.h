@@ -13,12 +13,12 @@
 
 namespace mlafix {
 
-/// Adds up the time of named stages, in the order of their first appearance.
+/// Accumulates the time of named stages, in the order of their first use.
 class Stopwatch {
   using Clock = std::chrono::steady_clock;
 
 public:
-  /// Calls `work`; its time is `stage`'s.
+  /// Calls `work` and adds its time to `stage`.
   template <typename Work> auto time(const char *stage, Work work) {
     struct Recorder {
       Stopwatch &stopwatch;

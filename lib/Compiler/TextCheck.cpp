@@ -36,8 +36,8 @@ struct Token {
     Separator, // , = :
     Alias,     // #name !name
     Number,
-    Word, // what stands for itself: names, strings, %values, @symbols
-    Other // -> >= ? and the like
+    Word, // a name, string, %value or @symbol
+    Other // ->, >=, ? and similar
   };
   Kind kind;
   StringRef text;
@@ -100,7 +100,8 @@ private:
     return StringRef(",=:").contains(c) ? Token::Separator : Token::Other;
   }
 
-  /// To the quote that no backslash precedes, or to where the parser gives up.
+  /// Length up to the first quote without a backslash, or to where MLIR's lexer
+  /// stops.
   static size_t stringLength(StringRef text) {
     size_t end = 1;
     while (end < text.size() && text[end] != '"' &&
@@ -122,7 +123,7 @@ private:
     else
       while (end < text.size() && isPart(text[end]))
         ++end;
-    // Those of dialects have a dot.
+    // Names with a dot are a dialect's attributes or types.
     bool isAlias = (text[0] == '#' || text[0] == '!') &&
                    !text.take_front(end).contains('.');
     return take(isAlias ? Token::Alias : Token::Word, end);
@@ -171,7 +172,7 @@ private:
   size_t at = 0;
 };
 
-/// The size of an alias once it is expanded.
+/// The cost of an alias after expansion.
 struct Cost {
   unsigned depth = 0;
   uint64_t tokens = 0;
@@ -184,8 +185,8 @@ public:
   std::optional<TextError> run();
 
 private:
-  /// The brackets that are open, and the operators that each holds since its
-  /// last separator. The first is none: the text itself.
+  /// An open bracket, and the operators since its last separator. The first
+  /// level is the text itself.
   struct Level {
     char open;
     unsigned operators = 0;
@@ -214,7 +215,7 @@ private:
 
   StringMap<Cost> aliases;
   Cost *defined = nullptr; ///< the alias whose value is being read
-  bool isComplete = false; ///< it may end here: what follows would be another
+  bool isComplete = false; ///< the value may end here
 };
 
 } // namespace
@@ -234,8 +235,8 @@ void Check::open(char bracket) {
   ++depth;
 }
 
-/// A bracket that closes nothing is skipped: a '>' may compare, and so may the
-/// '<' that a bracket of another kind encloses.
+/// Ignores a bracket without a match: '>' may be a comparison, as may '<'
+/// inside brackets of another kind.
 void Check::close(char bracket) {
   constexpr StringLiteral opens = "([{<", closes = ")]}>";
   char opened = opens[closes.find(bracket)];
@@ -258,8 +259,8 @@ void Check::beginAlias(StringRef name) {
   isComplete = false;
 }
 
-/// True if the value of an alias goes on. At the top of the text two things
-/// that stand for themselves, with nothing between them, are two statements.
+/// Detects where the value of an alias ends. At the top level, two adjacent
+/// operands without an operator or separator belong to two statements.
 void Check::followAlias(const Token &token) {
   if (!defined || levels.size() != 1)
     return;
@@ -272,7 +273,7 @@ void Check::followAlias(const Token &token) {
     isComplete = true;
     return;
   case Token::Open:
-    if (token.text.size() > 1) // the resources at the end of a file
+    if (token.text.size() > 1) // start of the resource section of the file
       defined = nullptr;
     return;
   default:

@@ -22,26 +22,27 @@
 namespace mlafix {
 
 namespace text_limits {
-/// Brackets within each other, aliases replaced by what they stand for. The
-/// operators of an affine expression count, too: it nests at each.
+/// Limit of nested brackets after alias expansion. Operators of affine
+/// expressions count too, since each adds a level of recursion.
 constexpr unsigned nesting = 250;
-/// Characters of a number.
+/// Limit of the characters of a number.
 constexpr unsigned numberLength = 256;
-/// Tokens that an alias stands for.
+/// Limit of the tokens of an expanded alias.
 constexpr unsigned aliasTokens = 10000;
-/// Tokens of the whole, aliases replaced.
+/// Limit of the tokens of the whole text after alias expansion.
 constexpr unsigned tokens = 10000000;
 } // namespace text_limits
 
 struct TextError {
-  size_t offset; ///< in the text
+  size_t offset; ///< offset in the text
   std::string message;
 };
 
 /// `source` without the byte order mark that some editors put in front.
 llvm::StringRef dropByteOrderMark(llvm::StringRef source);
 
-/// The first location of `source`, MLIR text, that exceeds a limit.
+/// The first location in `source` (MLIR text) that exceeds a limit; nullopt if
+/// none does.
 std::optional<TextError> checkText(llvm::StringRef source);
 
 } // namespace mlafix
