@@ -49,8 +49,8 @@ static void addPythonFolders(StringRef root, StringRef folder,
   llvm::append_range(result, found);
 }
 
-/// The folders in which PyPI wheels are unpacked, the user's own first. This
-/// mirrors Python's usual sys.path without starting Python.
+/// The folders in which PyPI wheels are unpacked, the user's own first. Mirrors
+/// Python's usual sys.path without starting Python.
 static std::vector<std::string> wheelFolders() {
   std::vector<std::string> folders;
   SmallVector<StringRef> pythonPath;
@@ -90,7 +90,7 @@ static Assembler *findNvJitLink() {
     for (const std::string &toolkit : toolkits)
       for (StringRef folder : {"lib64", "lib"})
         candidates.push_back(joined(toolkit, {folder, soname}));
-    // A bare name makes the loader search, as it does for torch's own.
+    // A bare name makes the loader search its path, as torch does.
     candidates.push_back(soname.str());
     for (const std::string &wheel : wheels)
       for (StringRef folder : {"cu13", "nvjitlink"})
@@ -160,8 +160,7 @@ mlafix::target::findAssemblers(AssemblerKind kind, StringRef ptxasPath) {
     if (Error error =
             addNamed(openNvJitLink(path), "MLAFIX_NVJITLINK", library))
       return error;
-  // Searching costs a few file look-ups: once a process is enough, and not at
-  // all if something was named.
+  // Search once per process, and not at all if an assembler was named.
   if (!result.empty())
     return result;
   if (ptxas) {

@@ -25,8 +25,8 @@
 
 namespace mlafix::target {
 
-/// Says that an assembler is older than the chip or the PTX it was given, and
-/// that another one, or the driver, may do better.
+/// The assembler is older than the chip or the PTX version; another one, or the
+/// driver, may succeed.
 class UnsupportedByAssembler : public llvm::ErrorInfo<UnsupportedByAssembler> {
 public:
   static char ID;
@@ -41,20 +41,20 @@ private:
   std::string message;
 };
 
-/// An assembler at work on a kernel whose PTX may not be known yet.
+/// A running assembler whose PTX input may not exist yet.
 class Assembly {
 public:
   virtual ~Assembly();
-  /// Assembles `ptx`; the error holds the assembler's own words. Once only.
+  /// Assembles `ptx`. Errors contain the assembler's own message. Call once.
   virtual llvm::Expected<std::string> finish(llvm::StringRef ptx) = 0;
 };
 
 /// Something that assembles PTX. Lives as long as the process; safe to call
 /// from several threads.
 struct AssemblyOptions {
-  /// The PTX will have one entry, with nothing to do side by side.
+  /// The PTX has a single entry, so parallel assembly is of no use.
   bool isSingle = false;
-  /// The cubin keeps the line table that the PTX describes (LineInfo.h).
+  /// Keeps the line table of the PTX in the cubin (LineInfo.h).
   bool lineInfo = false;
 };
 
@@ -63,8 +63,8 @@ public:
   virtual ~Assembler();
   /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
   virtual llvm::StringRef name() const = 0;
-  /// Begins what can be done before there is PTX: the earlier this is called,
-  /// the less finish() takes. What is not finished is given up.
+  /// Starts whatever does not need the PTX; an earlier start makes finish()
+  /// faster. Destroying the result without finish() cancels it.
   virtual std::unique_ptr<Assembly> begin(const TargetSpec &target,
                                           const AssemblyOptions &options) = 0;
   /// Assembles `ptx` for `target`.
@@ -89,7 +89,7 @@ findAssemblers(AssemblerKind kind, llvm::StringRef ptxasPath);
 /// The message to a user for whom findAssemblers() found nothing.
 llvm::StringRef noAssemblerMessage();
 
-// The two kinds, for findAssemblers().
+// Opens each of the two kinds, for findAssemblers().
 
 /// Opens the nvJitLink library at `path` (or of that soname), once a process.
 llvm::Expected<Assembler *> openNvJitLink(llvm::StringRef path);

@@ -13,8 +13,8 @@
 using namespace llvm;
 using namespace mlafix::target;
 
-/// Keywords of C23 and C++20, and macros that the standard headers or
-/// compilers in their default mode define with names that a kernel may have.
+/// Keywords of C23 and C++20, and macros with plausible names that standard
+/// headers, or compilers in their default mode, define.
 static constexpr StringLiteral reserved[] = {
     // clang-format off
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor",

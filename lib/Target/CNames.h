@@ -15,11 +15,11 @@
 
 namespace mlafix::target {
 
-/// True if `name` is an identifier in C and C++ and no keyword of either, nor a
-/// macro of their headers.
+/// True if `name` is a C and C++ identifier, but no keyword of either or macro
+/// of their headers.
 bool isCName(llvm::StringRef name);
 
-/// Distinct identifiers of one scope.
+/// Assigns distinct identifiers within one scope.
 class CNames {
 public:
   CNames() = default;
@@ -28,15 +28,13 @@ public:
       used.insert(name);
   }
 
-  /// The identifier for `wanted`: itself if it is one that is free. Otherwise
-  /// each character that no identifier has becomes '_', a leading digit gets
-  /// the prefix "arg", and '_' is appended until the name, and the name with
-  /// each of `suffixes` behind it, is free.
+  /// The identifier for `wanted`: itself if valid and free. Otherwise invalid
+  /// characters become '_', a leading digit gets the prefix "arg", and '_' is
+  /// appended until the name, with and without each of `suffixes`, is free.
   std::string make(llvm::StringRef wanted,
                    llvm::ArrayRef<llvm::StringRef> suffixes = {});
 
-  /// Likewise for a name of which an identifier takes only the end: keywords
-  /// are left as they are.
+  /// As make(), for the last part of an identifier, where keywords are allowed.
   std::string makeEnd(llvm::StringRef wanted);
 
 private:

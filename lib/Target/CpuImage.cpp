@@ -26,10 +26,10 @@ using namespace llvm;
 using namespace llvm::jitlink;
 using namespace mlafix::target;
 
-// Where the link pretends the image lies: at a page. Not 0, which JITLink keeps
-// for null.
+// Address that the image is linked for, on a page boundary. Not 0, which
+// JITLink takes for null.
 static constexpr uint64_t linkAddress = 0x100000;
-// Of the runtime's mapping and of images in a unit.
+// Alignment of the runtime's mapping and of images in a unit.
 static constexpr uint64_t imageAlignment = 64;
 
 static Error undefined(ArrayRef<std::string> names) {
@@ -39,14 +39,14 @@ static Error undefined(ArrayRef<std::string> names) {
 
 namespace {
 
-/// The state that the parts of one link share; outlives them.
+/// State shared by the parts of one link; it must outlive them.
 struct LinkState {
   ArrayRef<std::string> entries;
   CpuImage image;
   Error error = Error::success();
 };
 
-/// Keeps the finished bytes where they are: nothing is mapped or run.
+/// Leaves the finished bytes in place: nothing is mapped or executed.
 class InFlight final : public JITLinkMemoryManager::InFlightAlloc {
 public:
   void abandon(OnAbandonedFunction onAbandoned) override {
@@ -58,7 +58,7 @@ public:
   }
 };
 
-/// Lays the sections out one after the other in the image's bytes.
+/// Lays out the sections consecutively in the image.
 class ImageMemory final : public JITLinkMemoryManager {
 public:
   explicit ImageMemory(LinkState &state) : state(state) {}
@@ -152,7 +152,7 @@ public:
   }
 
   Error modifyPassConfig(LinkGraph &, PassConfiguration &config) override {
-    // After dead code is gone; GOT entries have been made where needed.
+    // Runs after dead stripping, when GOT entries exist.
     config.PostPrunePasses.push_back(checkSections);
     config.PreFixupPasses.push_back(checkRelocations);
     return Error::success();
@@ -245,7 +245,7 @@ Error mlafix::target::checkDefined(StringRef object) {
 
 Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
                                                 ArrayRef<std::string> entries) {
-  // Outlives the graph: a failed look-up lets go of its names after it.
+  // Must outlive the graph: a failed lookup releases its names later.
   auto names = std::make_shared<orc::SymbolStringPool>();
   auto graph =
       createLinkGraphFromObject(MemoryBufferRef(object, "kernel.o"), names);
@@ -253,7 +253,7 @@ Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
     return graph.takeError();
   LinkState state;
   state.entries = entries;
-  // Nothing here is asynchronous: when this returns, the link is over.
+  // Nothing is asynchronous here: the link is complete on return.
   jitlink::link(std::move(*graph), std::make_unique<ImageContext>(state));
   if (state.error)
     return std::move(state.error);

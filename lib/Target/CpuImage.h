@@ -16,15 +16,15 @@
 
 namespace mlafix::target {
 
-/// Code that runs wherever it is mapped, from an address that is a multiple of
-/// 64 (x86-64) or 4096 (AArch64) up (docs/UnitFormat.md, "The kernel ABI").
+/// Position-independent code; it must be mapped at a multiple of 64 bytes
+/// (x86-64) or 4096 bytes (AArch64). See docs/UnitFormat.md, "The kernel ABI".
 struct CpuImage {
   std::string bytes;
-  std::vector<uint64_t> offsets; // of the entries, in the order of the request
+  std::vector<uint64_t> offsets; // entry offsets, in the order of the request
 };
 
-/// An error that names the symbols which `object` leaves undefined, if there
-/// are any: code calls nothing.
+/// Returns an error that names the undefined symbols of `object`, if any:
+/// generated code calls nothing.
 llvm::Error checkDefined(llvm::StringRef object);
 
 /// Links `object` (ELF, x86-64 or AArch64) into an image with the entry points

@@ -102,7 +102,7 @@ mlafix::target::readResources(StringRef cubin) {
     if (Error error = readInfo(*contents, note))
       return error;
   }
-  // Sections of the driver's own (.nv.shared.reserved.0) name no kernel.
+  // The driver's own sections (.nv.shared.reserved.0) belong to no kernel.
   for (auto [kernel, bytes] : shared)
     if (auto found = kernels.find(kernel); found != kernels.end())
       found->second.sharedBytes = bytes;

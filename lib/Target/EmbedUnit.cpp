@@ -79,7 +79,7 @@ extern "C" {{
   std::vector<HostKernel> kernels = describeKernels(unit, signatures);
   writeEmbeddedUnit(stream, unit, kernels);
 
-  // One function for all specialisations of a name.
+  // All specialisations of a name share one function.
   MapVector<StringRef, SmallVector<std::string>> functions;
   for (auto [index, signature] : enumerate(signatures))
     functions[*signature.getString("name")].push_back(std::to_string(index));

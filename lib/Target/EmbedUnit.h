@@ -13,14 +13,14 @@
 
 namespace mlafix::target {
 
-/// Writes the definition of the variable `mlafix_unit_of_<unit>`, a
-/// mlafix_embedded with `kernels`. Its bytes are those of the file that the
-/// macro <UNIT>_UNIT names, if there is one.
+/// Writes the definition of the variable `mlafix_unit_of_<unit>` (a
+/// mlafix_embedded with `kernels`). It embeds the file named by the macro
+/// <UNIT>_UNIT, if that is defined.
 void writeEmbeddedUnit(llvm::raw_ostream &stream, llvm::StringRef unit,
                        llvm::ArrayRef<HostKernel> kernels);
 
-/// The C source of a library with a TVM-FFI function for each kernel's name,
-/// `__tvm_ffi_<name>` (docs/Embedding.md). Arguments and error as writeHeader.
+/// The C source of a library with a TVM-FFI function `__tvm_ffi_<name>` per
+/// kernel name (docs/Embedding.md). Arguments and errors as in writeHeader.
 llvm::Expected<std::string>
 writeTvmFfi(llvm::StringRef unit,
             llvm::ArrayRef<llvm::json::Object> signatures);

@@ -125,8 +125,7 @@ void HeaderWriter::writeComment(const HostKernel &kernel) {
       << unit << "_load. */\n";
 }
 
-/// A list with commas, in lines of at most 120 characters behind an indentation
-/// of four.
+/// Joins items with commas, in lines of at most 120 columns indented by four.
 std::string HeaderWriter::wrap(ArrayRef<std::string> items) {
   std::string list;
   size_t column = 120;
@@ -174,7 +173,8 @@ std::string HeaderWriter::parametersCpp(const HostKernel &kernel,
   return wrap(list);
 }
 
-/// The C function's arguments, made of the C++ function's, and `tail`.
+/// The arguments of the C function, converted from those of the C++ function,
+/// followed by `tail`.
 std::string HeaderWriter::argumentsCpp(const HostKernel &kernel,
                                        StringRef tail) {
   std::vector<std::string> list;

@@ -24,7 +24,7 @@ static std::string asText(const json::Value &value) {
   return text;
 }
 
-/// A name of the source within a comment.
+/// A source name made safe for a C comment.
 static std::string inComment(StringRef name) {
   std::string text;
   for (char c : name)
@@ -123,7 +123,7 @@ static HostArg describeArgument(const json::Object &arg) {
   return made;
 }
 
-/// Names the arguments, and says of each what it may be the same tensor as.
+/// Chooses argument names, and lists for each argument those it may alias.
 static void nameArguments(const json::Object &signature, HostKernel &kernel) {
   CNames names(
       {"args", "bound", "device", "flags", "kernel", "status", "stream"});
@@ -154,7 +154,7 @@ Error mlafix::target::checkUnitName(StringRef unit) {
                            unit + "'");
 }
 
-/// The names whose values differ among those of `bindings`.
+/// The names whose values differ among `bindings`.
 static std::vector<std::string>
 differing(ArrayRef<const json::Object *> bindings) {
   std::vector<std::string> names;
@@ -170,7 +170,8 @@ differing(ArrayRef<const json::Object *> bindings) {
   return names;
 }
 
-/// "_D64_T_bf16": what tells a specialisation from the others of its name.
+/// A suffix such as "_D64_T_bf16" that distinguishes a specialisation from
+/// others of the same name.
 static std::string suffixOf(const json::Object &bindings,
                             ArrayRef<std::string> names) {
   std::string suffix;

@@ -17,33 +17,35 @@ namespace mlafix::target {
 
 struct HostArg {
   std::string cName;
-  /// Of a scalar, or of a tensor's elements: "int64_t", "mlafix::bf16".
+  /// C type of a scalar or of a tensor's elements: "int64_t", "mlafix::bf16".
   std::string cType;
-  std::string maker;       ///< the function that makes a mlafix_arg of it
-  std::string description; ///< for a comment: dtype, shape, access
-  unsigned rank = 0;       ///< of a tensor
+  std::string maker;       ///< function that converts the argument to a
+                           ///< mlafix_arg
+  std::string description; ///< dtype, shape and access, for comments
+  unsigned rank = 0;       ///< for tensors
   bool isTensor = false;
   bool isOptional = false;
   bool isWritten = false;
-  bool isAbsent = false; ///< no parameter: every call omits it
+  bool isAbsent = false; ///< has no parameter: every call omits it
 };
 
 struct HostKernel {
   std::string cName;
-  std::string name;     ///< for a comment
-  std::string bindings; ///< for a comment: "D=128, T=bf16"
-  /// For a string literal: the kernel's name, and its bindings for
-  /// mlafix_unit_find_kernel.
+  std::string name;     ///< for comments
+  std::string bindings; ///< for comments: "D=128, T=bf16"
+  /// String-literal forms of the kernel's name and of its bindings (for
+  /// mlafix_unit_find_kernel).
   std::string literal, bindingsLiteral;
   std::vector<HostArg> args;
 };
 
-/// Fails unless `unit` is a C identifier that begins no name of the runtime.
+/// Fails unless `unit` is a C identifier that does not clash with the
+/// runtime's.
 llvm::Error checkUnitName(llvm::StringRef unit);
 
-/// The kernels of a unit, with names for C. A kernel's C name is its own, with
-/// "<unit>_" before it unless it begins so; where several specialisations have
-/// the kernel's name, the bindings in which they differ follow: "merge_D64".
+/// Describes the kernels of a unit and gives them C names: the kernel's name,
+/// prefixed by "<unit>_" unless it already is. Specialisations of one name get
+/// the bindings in which they differ as a suffix: "merge_D64".
 std::vector<HostKernel>
 describeKernels(llvm::StringRef unit,
                 llvm::ArrayRef<llvm::json::Object> signatures);

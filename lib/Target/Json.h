@@ -14,9 +14,9 @@
 
 namespace mlafix::target {
 
-/// Turns dictionaries into objects, arrays (of attributes or numbers) into
-/// arrays, and integers, booleans and strings into themselves; a unit attribute
-/// is true. Anything else is an error.
+/// Converts an attribute: dictionaries to objects; arrays of attributes or
+/// numbers to arrays; integers, booleans and strings to themselves; unit
+/// attributes to true. Anything else is an error.
 llvm::Expected<llvm::json::Value> toJson(mlir::Attribute attribute);
 
 } // namespace mlafix::target

@@ -76,7 +76,7 @@ void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
 Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     mlir::ModuleOp module, const KernelInfo &info, const TargetSpec &target,
     TargetMachine &machine, LLVMContext &context) {
-  // The layout and triple are the target's, whatever the lowering noted.
+  // Use the target's layout and triple, not what the lowering recorded.
   module->removeAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName());
   module->removeAttr(mlir::LLVM::LLVMDialect::getTargetTripleAttrName());
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(
@@ -106,11 +106,11 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
     if (target.isGPU() || function.isDeclaration())
       continue;
     // No unwind tables: nothing unwinds through a kernel, and .eh_frame would
-    // have to be relocated. The widest registers of the baseline are used.
+    // need relocations. Use the widest vectors of the baseline.
     function.setDoesNotThrow();
     function.addFnAttr("target-cpu", machine.getTargetCPU());
-    // LLVM prefers 256 bits, since early processors slowed down for more; these
-    // kernels wait for memory.
+    // LLVM prefers 256 bits because early processors lowered their clock for
+    // wider vectors. These kernels are limited by memory.
     if (vectorBytes > 32)
       function.addFnAttr("prefer-vector-width",
                          std::to_string(8 * vectorBytes));
@@ -120,12 +120,11 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
 }
 
 namespace {
-/// While it lives, InstCombine moves nothing into the one branch that uses it,
-/// or, where `isWanted`, does so as ever. On a GPU the load of a row that is
-/// stored under a condition would follow all that is computed from the other
-/// loads, in whose time it can be under way; loads that a branch alone shall do
-/// have predicates. LLVM has an option of the process for it and none of a
-/// pipeline, so modules of the other kind wait.
+/// While in scope, sets InstCombine's code sinking to `isWanted`. On a GPU,
+/// sinking would move the load of a conditionally stored row behind the
+/// computations on other loads and lose the overlap. (Loads that belong in one
+/// branch have predicates.) LLVM offers only a process-wide option, so a module
+/// that needs the other setting waits.
 class CodeSinking {
 public:
   explicit CodeSinking(bool isWanted) {
@@ -153,7 +152,7 @@ public:
 private:
   static std::mutex mutex;
   static std::condition_variable isFree;
-  static int users; ///< that have the option as it is
+  static int users; ///< modules compiling with the current setting
   bool isHeld = false;
 };
 } // namespace
@@ -162,19 +161,18 @@ std::mutex CodeSinking::mutex;
 std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
-/// True for functions of so many instructions that passes are left out whose
-/// time grows with the square of them: rows are vectors already, and what these
-/// passes find in a long program of theirs is little. No kernel of the library
-/// is as long.
+/// True if the module is so long that passes of quadratic time are left out.
+/// Rows are vectors already, so these passes would find little. No kernel of
+/// the library is this long.
 static bool isLong(const Module &module) {
   constexpr unsigned kMostOptimized = 10000;
   return module.getInstructionCount() > kMostOptimized;
 }
 
 namespace {
-/// For GPUs, leaves passes of O3 out that change no PTX of a kernel: a sixth of
-/// O3's time (docs/Experiments.md, LLVM's passes). For all targets, of a long
-/// module, what isLong() says.
+/// For GPUs, skips O3 passes that do not change the PTX of any kernel, a sixth
+/// of O3's time (docs/Experiments.md, LLVM's passes). For long modules (isLong)
+/// of all targets, skips passes of quadratic time.
 class PassSelection {
 public:
   PassSelection(PassInstrumentationCallbacks &callbacks, bool isGPU,
@@ -196,13 +194,13 @@ private:
       return true;
     if (pass != "InstCombinePass")
       return !unwanted.contains(pass);
-    // LLVM 22 has eight rounds; what these find, a later one finds too.
+    // LLVM 22 has eight rounds; later rounds find what these three find.
     unsigned number = ++combined[*any_cast<const Function *>(&unit)];
     return number != 4 && number != 5 && number != 7;
   }
 
-  /// For loops that copy or fill memory, that are better as two, or as vectors;
-  /// and what is done again behind the loops' passes.
+  /// Passes for loops that copy or fill memory, loop distribution and
+  /// vectorisation, and repetitions behind the loop passes.
   const StringSet<> unwanted{"LoopDistributePass",   "LoopIdiomRecognizePass",
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",
@@ -223,9 +221,10 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   PassInstrumentationCallbacks callbacks;
   PassSelection selection(callbacks, isGPU, isLong(module));
-  // For loops over scalars. Rows are vectors already, and in a row's program
-  // the vectorizer follows every path through an expression: minutes for some.
-  // This bounds the time that compiling takes, whatever the machine.
+  // Limits vectorisation, which serves loops over scalars. Rows are vectors
+  // already, and the vectorizer follows every path through a row's expressions,
+  // for minutes in some cases. An instruction count, unlike a clock, gives the
+  // same code on every machine.
   constexpr unsigned kMostVectorized = 500;
   if (!isGPU)
     tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
@@ -263,7 +262,7 @@ struct ErrorCollector final : DiagnosticHandler {
   std::string &errors;
 };
 
-/// The passes of a code generator, and ours among them.
+/// The code generator's pass manager; adds our pass and drops some.
 class CodeGenPasses final : public legacy::PassManagerBase {
 public:
   explicit CodeGenPasses(const Module &module)
@@ -281,7 +280,8 @@ public:
       delete pass;
       return;
     }
-    // Behind loop strength reduction, the last that makes divisions.
+    // Insert behind loop strength reduction, the last pass that creates
+    // divisions.
     if (name == "codegenprepare")
       passes.add(createWideDivisionsPass());
     passes.add(pass);
@@ -289,9 +289,9 @@ public:
   void run(Module &module) { passes.run(module); }
 
 private:
-  /// In instructions. NVPTX's passes for addresses compare each with all before
-  /// it: of 6,000 instructions they take four fifths of the code generator's
-  /// time.
+  /// Limit in instructions. NVPTX's address passes compare each address with
+  /// all earlier ones: at 6,000 instructions they take four fifths of code
+  /// generation.
   static constexpr unsigned kMostCompared = 3500;
   bool isLong, hasManyAddresses;
   legacy::PassManager passes;

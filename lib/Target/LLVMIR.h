@@ -24,10 +24,9 @@ class TargetMachine;
 
 namespace mlafix::target {
 
-/// The description that the pipeline gives of a lowered kernel besides its
-/// code.
+/// What the pipeline records about a lowered kernel besides its code.
 struct KernelInfo {
-  /// The kernel's entry in the manifest, less "code".
+  /// The kernel's manifest entry without "code".
   mlir::DictionaryAttr signature;
   llvm::SmallVector<VariantAttr> variants;
 };
@@ -35,46 +34,41 @@ struct KernelInfo {
 /// True if `module` has been through the pipeline (carries `mlafix.signature`).
 bool isLowered(mlir::ModuleOp module);
 
-/// Takes `mlafix.signature` and every `mlafix.variant` off `module`. Emits an
-/// error and fails where they are missing or have the wrong form.
+/// Removes `mlafix.signature` and every `mlafix.variant` from `module` and
+/// returns them. Emits an error and fails if they are missing or malformed.
 llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
 
-/// Makes the translations of the dialects that a lowered kernel is written in
-/// known to `registry`.
+/// Registers the translations of all dialects that lowered kernels use.
 void registerTranslations(mlir::DialectRegistry &registry);
 
-/// Translates `module` to LLVM IR for `target`, whose code generator `machine`
-/// is. Only the entries of `info` stay visible; everything else becomes
-/// internal. Fails where the translation has emitted an error.
+/// Translates `module` to LLVM IR for `target`, whose code generator is
+/// `machine`. The entries of `info` stay external, everything else becomes
+/// internal. Fails if the translation emitted an error.
 llvm::Expected<std::unique_ptr<llvm::Module>>
 translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
                   const TargetSpec &target, llvm::TargetMachine &machine,
                   llvm::LLVMContext &context);
 
-/// Runs LLVM's O3 over `module`, for NVPTX without the passes that change no
-/// kernel. No function is taken for one of the C
-/// library, and none is made into a call to it. For NVPTX, avoidPtxasFaults()
-/// and streamLoads() come last.
+/// Runs LLVM's O3. For NVPTX some passes are skipped, and avoidPtxasFaults()
+/// and streamLoads() run at the end. Functions are not recognised as C library
+/// functions, and no calls to these are created.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// For NVPTX: replaces code that ptxas 13.0 compiles wrongly by code that it
-/// compiles correctly.
+/// For NVPTX: rewrites code that ptxas 13.0 miscompiles.
 void avoidPtxasFaults(llvm::Module &module);
 
-/// PTX whose negations of 32 bits are written as ~x + 1: see
-/// avoidPtxasFaults().
+/// Rewrites 32-bit negations in PTX as ~x + 1; see avoidPtxasFaults().
 std::string rewriteNegations(llvm::StringRef ptx);
 
-/// For NVPTX: makes loads of 16 bytes with !nontemporal such that the caches
-/// drop first.
+/// For NVPTX: gives 16-byte loads with !nontemporal the evict-first cache hint.
 void streamLoads(llvm::Module &module);
 
-/// A pass of the code generator: makes divisions of more than 64 bits, which
-/// targets have no code for, divisions of 64 bits or loops over the bits.
+/// A code generator pass that replaces divisions of more than 64 bits, for
+/// which targets have no code, by 64-bit divisions or by loops over the bits.
 llvm::FunctionPass *createWideDivisionsPass();
 
-/// Runs `machine`'s code generator. What it reports as an error (and would
-/// otherwise print) is returned as one.
+/// Runs `machine`'s code generator. Errors that it would otherwise print are
+/// returned.
 llvm::Expected<std::string>
 generateCode(llvm::Module &module, llvm::TargetMachine &machine, bool assembly);
 

@@ -26,7 +26,7 @@ static FileLineColRange findRange(Location location) {
 
 static LLVM::DIFileAttr getFile(StringAttr path) {
   SmallString<256> absolute(path.getValue());
-  // A name that stands for no file ("-", "<stdin>") stays as it is.
+  // Names that are no files ("-", "<stdin>") stay as they are.
   if (path.getValue().contains('/'))
     (void)llvm::sys::fs::make_absolute(absolute);
   return LLVM::DIFileAttr::get(path.getContext(),
@@ -34,8 +34,8 @@ static LLVM::DIFileAttr getFile(StringAttr path) {
                                llvm::sys::path::parent_path(absolute));
 }
 
-/// The position of `range` in `scope`, or in a block of it where `range` is of
-/// another file: a function of another module, written out in place.
+/// The position of `range` in `scope`, or in a lexical block of `scope` for the
+/// other file if `range` is in an inlined function of another module.
 static Location getPosition(FileLineColRange range,
                             LLVM::DISubprogramAttr scope) {
   Location position = FileLineColLoc::get(

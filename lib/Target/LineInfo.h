@@ -19,10 +19,9 @@
 
 namespace mlafix::target {
 
-/// Gives every function of `module` (LLVM dialect) a debug scope that emits
-/// line directives alone, and every operation one position in the source: the
-/// start of the first range that its location holds, or line 0 (no line) where
-/// it holds none.
+/// Gives every function of `module` (LLVM dialect) a debug scope with line
+/// directives only, and every operation one source position: the start of the
+/// first range in its location, or line 0 (no line) if there is none.
 void attachLineInfo(mlir::ModuleOp module);
 
 } // namespace mlafix::target

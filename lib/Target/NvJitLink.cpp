@@ -34,7 +34,7 @@ enum : int {
 constexpr int inputPtx = 2;
 using LinkHandle = struct Link *;
 
-/// The functions in use: member, name without version, parameters.
+/// The functions used: member, unversioned name, parameters.
 #define MLAFIX_NVJITLINK_FUNCTIONS(X)                                          \
   X(create, "Create", LinkHandle *, uint32_t, const char *const *)             \
   X(destroy, "Destroy", LinkHandle *)                                          \
@@ -68,7 +68,7 @@ public:
     LinkHandle link = nullptr;
     if (int status = functions.create(&link, lineInfo ? 2 : 1, options))
       return failure(status, link);
-    // The size counts the terminating zero, which the parser wants.
+    // The size includes the terminating zero that the parser needs.
     std::string text = ptx.str();
     int status = functions.addData(link, inputPtx, text.c_str(),
                                    text.size() + 1, "kernel.ptx");
@@ -87,7 +87,7 @@ public:
   }
 
 private:
-  /// An error with the library's log; ends `link`.
+  /// Returns an error with the library's log, and destroys `link`.
   Error failure(int status, LinkHandle link) const {
     std::string log;
     size_t size = 0;
@@ -114,7 +114,7 @@ private:
   std::string description;
 };
 
-/// In process there is nothing to begin with.
+/// The library runs in-process, so nothing can start early.
 class NvJitLinkAssembly final : public Assembly {
 public:
   NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target,
@@ -135,7 +135,8 @@ std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target,
   return std::make_unique<NvJitLinkAssembly>(*this, target, options.lineInfo);
 }
 
-/// Fills `functions` with those of one version; false if one is missing.
+/// Fills `functions` with those of one version. Returns false if one is
+/// missing.
 bool resolve(void *library, unsigned major, unsigned minor,
              Functions &functions) {
 #define X(member, name, ...)                                                   \
@@ -151,7 +152,7 @@ bool resolve(void *library, unsigned major, unsigned minor,
 }
 
 Expected<std::unique_ptr<Assembler>> open(StringRef path) {
-  // Never closed: the library keeps threads and caches of its own.
+  // Never closed: the library keeps threads and caches.
   void *library = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
     return createStringError(dlerror());

@@ -34,16 +34,16 @@ static Error systemError(const Twine &what) {
                            what + ": " + sys::StrError(number));
 }
 
-/// The path by which a program that this process starts opens its descriptor.
+/// A path through which a child process can open this process's descriptor.
 static std::string descriptorPath(int descriptor) {
   return "/proc/self/fd/" + std::to_string(descriptor);
 }
 
 namespace {
 
-/// The pipes' ends for writing. A program reads until all copies of such an end
-/// are closed, so a copy in a process forked off meanwhile would stop it until
-/// that process ends; there they are closed at once.
+/// Write ends of the pipes. A child reads until all copies of an end are
+/// closed, and a concurrently forked process inherits a copy. It closes these
+/// at once; otherwise the child would wait for it.
 class WriteEnds {
 public:
   static WriteEnds &get() {
@@ -51,7 +51,7 @@ public:
     return made;
   }
 
-  /// Makes a pipe whose second end is one of these.
+  /// Makes a pipe and registers its write end.
   bool make(int ends[2]) {
     std::lock_guard<std::mutex> lock(mutex);
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -81,8 +81,8 @@ private:
   DenseSet<int> open;
 };
 
-/// While this lives, writing to a pipe without a reader is an error for this
-/// thread and not a signal, whatever the host does about SIGPIPE.
+/// While in scope, writing to a pipe without a reader returns an error instead
+/// of raising SIGPIPE in this thread, whatever the host's handler.
 class NoPipeSignal {
 public:
   NoPipeSignal() {
@@ -137,7 +137,7 @@ public:
     writeEnd = -1;
   }
 
-  /// Writes all of `text`, or what the program reads of it.
+  /// Writes `text` until all is written or the program stops reading.
   void write(StringRef text) {
     NoPipeSignal quiet;
     while (!text.empty()) {
@@ -154,7 +154,7 @@ private:
   int readEnd = -1, writeEnd = -1;
 };
 
-/// A file that has no name.
+/// An anonymous in-memory file.
 class Process::Memory {
 public:
   ~Memory() {
@@ -211,8 +211,8 @@ Error Process::startIn(StringRef name, ArrayRef<StringRef> arguments,
   SmallVector<StringRef> all = {program};
   append_range(all, arguments);
   SmallVector<StringRef> variables(environment.begin(), environment.end());
-  // As everywhere in C, a host that changes its environment in one thread must
-  // not let another read it meanwhile: no lock that both could take exists.
+  // As in any C program, the host must not change its environment while another
+  // thread reads it: no common lock exists.
   for (char **variable = environ; *variable; ++variable) {
     StringRef text = *variable;
     if (none_of(environment, [&](StringRef ours) {
@@ -271,7 +271,7 @@ Process::End Process::wait(int &number) {
     ended = waitpid(process.Pid, &status, 0);
   while (ended < 0 && errno == EINTR);
   if (ended < 0)
-    return End::Unknown; // ECHILD, once it has ended
+    return End::Unknown; // ECHILD: already reaped
   number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
   return WIFSIGNALED(status) ? End::Signal : End::Exit;
 }
@@ -279,7 +279,7 @@ Process::End Process::wait(int &number) {
 Process::~Process() {
   if (!running)
     return;
-  // Where it was reaped already, its number may be another process's.
+  // If it was already reaped, its number may belong to another process.
   if (waitpid(process.Pid, nullptr, WNOHANG) != 0)
     return;
   kill(process.Pid, SIGKILL);

@@ -17,28 +17,28 @@
 
 namespace mlafix::target {
 
-/// A program that starts at construction and gets its standard input later, so
-/// that its start-up overlaps other work. Nothing of it touches a file system.
+/// A child process that starts at construction and gets its standard input
+/// later, so that its startup overlaps other work. It uses no files on disk.
 class Process {
 public:
   struct Result {
-    /// None where the host reaps every child itself (SIGCHLD is ignored, or its
-    /// handler waits for all): then no status can be read.
+    /// nullopt if the host reaps all children (SIGCHLD ignored, or a handler
+    /// that waits for all): the status is then unavailable.
     std::optional<int> status;
-    std::string output; // of its standard output
-    std::string log;    // of its standard error
+    std::string output; // from standard output
+    std::string log;    // from standard error
   };
 
-  /// Starts `program`, a path, with `environment` ("NAME=value") added to or in
-  /// place of the caller's own.
+  /// Starts `program`, a path. `environment` ("NAME=value") extends and
+  /// overrides the caller's.
   static llvm::Expected<std::unique_ptr<Process>>
   start(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
         llvm::ArrayRef<std::string> environment = {});
 
-  /// Gives it `input` and waits for its end. Once only.
+  /// Passes `input` and waits for the end. Call once.
   llvm::Expected<Result> finish(llvm::StringRef input);
 
-  /// Ends a program that has not finished.
+  /// Kills the program if it has not finished.
   ~Process();
 
 private:
@@ -47,7 +47,7 @@ private:
 
   Process();
   enum class End { Exit, Signal, Unknown };
-  /// Waits for the end; `number` is the status or the signal.
+  /// Waits for the end; sets `number` to the exit status or the signal.
   End wait(int &number);
   llvm::Error startIn(llvm::StringRef program,
                       llvm::ArrayRef<llvm::StringRef> arguments,

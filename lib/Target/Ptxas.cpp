@@ -20,9 +20,9 @@ using namespace mlafix::target;
 
 namespace {
 
-/// Lets ptxas fault in its 20 MB as huge pages, where the system has them on
-/// request: half of its time on a small kernel went into faults of small pages.
-/// The user's own settings of the allocator come last and override this.
+/// Requests huge pages for the 20 MB that ptxas faults in, where the system
+/// allows them on request: small-page faults took half of the time of a small
+/// kernel. The user's own tunables come last and win.
 std::vector<std::string> allocatorVariables() {
   std::string tunables =
       "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
@@ -42,10 +42,10 @@ public:
 
   std::string path;
   std::string description;
-  bool splits; ///< Knows --split-compile.
+  bool splits; ///< supports --split-compile
 };
 
-/// A ptxas that fills its tables while its input is still being made.
+/// A ptxas process that initialises while its input is still being generated.
 class PtxasAssembly final : public Assembly {
 public:
   PtxasAssembly(const Ptxas &ptxas, const TargetSpec &target,
@@ -78,8 +78,8 @@ public:
   }
 
 private:
-  /// Without a status its output decides: a whole cubin, and no error message,
-  /// are success.
+  /// If there is no status, the output decides: a complete cubin and no error
+  /// message mean success.
   static bool isDone(const Process::Result &result) {
     if (result.status)
       return *result.status == 0;
@@ -99,8 +99,8 @@ private:
     std::string arch = ("-arch=" + target.name).str();
     SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
                                         "/dev/stdout"};
-    // A thread for each code version: a kernel has up to four. For one it only
-    // costs time (0.5 ms of 17).
+    // One thread per code version; kernels have up to four. For a single one it
+    // only costs time (0.5 ms of 17).
     if (ptxas.splits && !options.isSingle)
       arguments.push_back("--split-compile=4");
     if (options.lineInfo)

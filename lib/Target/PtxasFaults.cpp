@@ -20,7 +20,8 @@
 using namespace llvm;
 using namespace llvm::PatternMatch;
 
-/// -x as ~x + 1, which neither LLVM nor ptxas makes a negation of.
+/// -x as ~x + 1 in assembly, so that neither LLVM nor ptxas turns it back into
+/// a negation.
 static Value *negate(IRBuilder<> &b, Value *x) {
   auto *type = FunctionType::get(x->getType(), {x->getType()}, false);
   bool isWide = x->getType()->isIntegerTy(64);
@@ -34,18 +35,18 @@ static Value *negate(IRBuilder<> &b, Value *x) {
   return b.CreateCall(type, negation, {x});
 }
 
-/// True if ptxas may compile the negation of `x` wrongly. Of three integers of
-/// 32 bits of which one is a negation, 13.0 makes one maximum and drops the
-/// negation; of a comparison of -|x| with a constant, also one for a minimum of
-/// 64 bits, 12.9 and 13.0 make a constant.
+/// True if ptxas may miscompile the negation of `x`. Given three 32-bit
+/// integers of which one is negated, 13.0 forms one maximum and drops the
+/// negation. 12.9 and 13.0 fold comparisons of -|x| with a constant wrongly,
+/// also as part of a 64-bit minimum.
 static bool isNegationFaulty(Value *x) {
   Type *type = x->getType()->getScalarType();
   return type->isIntegerTy(32) ||
          (type->isIntegerTy(64) && match(x, m_Intrinsic<Intrinsic::abs>()));
 }
 
-// Each function below collects instructions and then replaces them. Operands
-// are read when an instruction is replaced: they may have been replaced
+// Each function below collects instructions first and replaces them later. It
+// reads operands at the replacement, since they may have been replaced
 // themselves.
 
 static void hideNegations(Module &module) {
@@ -73,9 +74,8 @@ static void hideNegations(Module &module) {
   }
 }
 
-/// Of -0.0 and -1.0, chosen by a condition, ptxas 13.0 makes an integer, 0 or
-/// -1, which it converts: +0.0 in place of -0.0. Chosen as bits, they stay what
-/// they are.
+/// ptxas 13.0 implements a select of -0.0 and -1.0 as an integer 0 or -1 that
+/// it converts, which gives +0.0. Selecting bit patterns keeps the sign.
 static void chooseZerosAsBits(Module &module) {
   SmallVector<SelectInst *> selects;
   for (Function &function : module)
@@ -100,10 +100,10 @@ static void chooseZerosAsBits(Module &module) {
   }
 }
 
-/// Of `neg.f32`, PTX leaves the sign open where the result is NaN. LLVM takes
-/// it for that of an element that is a half of the word, whatever the other
-/// half makes of it: of an infinity, a NaN. The sign of a negation is taken as
-/// bits.
+/// PTX leaves the sign of `neg.f32` undefined for NaN. LLVM uses it for the
+/// sign of a packed 16-bit element, where the full word may be a NaN although
+/// the element is not (an infinity, for example). Take the sign with integer
+/// operations.
 static void takeSignsAsBits(Module &module) {
   SmallVector<Instruction *> copies;
   for (Function &function : module)
@@ -147,11 +147,12 @@ static bool isConvertedBack(const Value *value) {
   });
 }
 
-// Two pairs that are stored together become one word, in which ptxas 12.9 and
-// 13.0 look for a pair where it is used as well. Where that is behind a branch
-// that may give it another value, they forget one of the two.
+// Two pairs that are stored together become one word. ptxas 12.9 and 13.0 then
+// look for the pair in that word at other uses too, and lose one of the two if
+// a branch may have changed it.
 
-/// A word is no part of another: pairs pass branches as words.
+/// Passes pairs through phis as separate words, so that no word is part of
+/// another.
 static void passPairsAsWords(Module &module) {
   SmallVector<PHINode *> pairs;
   for (Function &function : module)
@@ -166,7 +167,7 @@ static void passPairsAsWords(Module &module) {
     IRBuilder<> b(phi);
     Type *bits = b.getIntNTy(phi->getType()->getPrimitiveSizeInBits());
     PHINode *word = b.CreatePHI(b.getInt32Ty(), phi->getNumIncomingValues());
-    DenseMap<BasicBlock *, Value *> words; // a block may come twice
+    DenseMap<BasicBlock *, Value *> words; // a predecessor may occur twice
     for (auto [value, from] : zip(phi->incoming_values(), phi->blocks())) {
       b.SetInsertPoint(from->getTerminator());
       Value *&extended = words[from];
@@ -182,8 +183,8 @@ static void passPairsAsWords(Module &module) {
   }
 }
 
-/// LLVM's code generator, too, puts a pair that was stored in the place of one
-/// that is loaded: it takes assembly between the two for a store.
+/// LLVM's code generator forwards stored pairs to loads as well; assembly in
+/// between counts as a store and prevents that.
 static void loadStoredPairs(Module &module) {
   for (Function &function : module) {
     SmallPtrSet<const Value *, 8> stored;
@@ -217,7 +218,7 @@ static const InlineAsm *getBytePack(const Instruction &op) {
              : nullptr;
 }
 
-/// True unless `x`, of f32, is certainly no maximum with zero to ptxas: a
+/// False if ptxas surely does not see a maximum with zero in `x` (f32): a
 /// product, a sum, a conversion, a minimum, or a value from memory.
 static bool mayBeMaximum(const Value *x) {
   const auto *op = dyn_cast<Instruction>(x);
@@ -258,8 +259,7 @@ static bool mayBeMaximum(const Value *x) {
   }
 }
 
-/// The operand that `integer` is the rounded or truncated number of; null if it
-/// is not converted from f32.
+/// If `integer` is a rounded or truncated f32, that operand; else null.
 static Use *getConverted(Value *integer) {
   auto *op = dyn_cast<Instruction>(integer);
   if (!op)
@@ -272,10 +272,10 @@ static Use *getConverted(Value *integer) {
              : nullptr;
 }
 
-/// Of a maximum with zero, a conversion to i32 and the packing of bytes, ptxas
-/// (12.9 to 13.4, for sm_86 and later) makes F2IP with .RELU, which Hopper
-/// refuses as an illegal instruction. A minimum that leaves NaN and the byte as
-/// they are stands between the maximum and the conversion.
+/// ptxas (12.9 to 13.4, sm_86 and later) fuses a maximum with zero, a
+/// conversion to i32 and a byte pack to F2IP.RELU, which raises an illegal
+/// instruction on Hopper. A minimum that changes neither NaN nor the byte
+/// separates them.
 static void keepMaximaFromPacks(Module &module) {
   MapVector<Use *, double> converted;
   for (Function &function : module)
@@ -291,8 +291,9 @@ static void keepMaximaFromPacks(Module &module) {
   }
 }
 
-// The code generator makes a product by a negative power of two, and a quotient
-// by one, a negation of 32 bits: no pass over the module has seen it.
+// The code generator turns products and quotients by negative powers of two
+// into 32-bit negations, after all passes over the module. So the PTX is
+// rewritten.
 std::string mlafix::target::rewriteNegations(StringRef ptx) {
   constexpr StringLiteral negation = "\tneg.s32 \t";
   std::string result;

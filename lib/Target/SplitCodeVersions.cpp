@@ -17,8 +17,8 @@ using namespace mlafix::target;
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 using Definitions = SetVector<mlir::Operation *>;
 
-/// Adds what `op` uses, and what that uses, to `used`; false if that cannot be
-/// told.
+/// Adds everything that `op` uses, transitively, to `used`. Returns false if
+/// this cannot be determined.
 static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
                     Definitions &used) {
   auto add = [&](StringRef name) {
@@ -32,8 +32,8 @@ static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
              return add(use.getSymbolRef().getRootReference());
            });
   }
-  // In a body, MLIR's own search takes long: it looks at each attribute. What
-  // names symbols has this interface, but for what needs a personality.
+  // MLIR's own symbol search is slow in bodies: it looks at every attribute.
+  // Ops with symbol uses have this interface; only personalities do not.
   if (function.getPersonality())
     return false;
   mlir::WalkResult walked =
@@ -59,7 +59,7 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
                                   ArrayRef<std::string> entries) {
   if (entries.size() < 2)
     return {};
-  // Anything else may concern all of the module.
+  // Any other op may concern the whole module.
   for (mlir::Operation &op : *module.getBody())
     if (!isa<mlir::LLVM::LLVMFuncOp, mlir::LLVM::GlobalOp>(op))
       return {};
@@ -95,8 +95,8 @@ mlafix::target::splitCodeVersions(mlir::ModuleOp module,
 }
 
 std::string mlafix::target::joinPtx(ArrayRef<std::string> modules) {
-  // Each begins with the same directives, which must come first and once. What
-  // follows stands in the scope of its function, labels too.
+  // All modules begin with the same directives, which must occur once, at the
+  // top. The rest is local to its function, including labels.
   constexpr StringLiteral lastDirective = ".address_size 64\n";
   std::string result = modules.front();
   for (StringRef text : modules.drop_front()) {

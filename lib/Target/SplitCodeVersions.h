@@ -20,15 +20,15 @@
 
 namespace mlafix::target {
 
-/// A module for each of `entries`, functions of `module` (LLVM dialect), with
-/// all that it uses. Definitions move there, declarations are copied. Empty,
-/// and `module` as it was, if there is but one entry, if two use a definition,
-/// which must not be there twice, or if what they use cannot be told, as behind
-/// a pointer to a function.
+/// Splits `module` (LLVM dialect) into one module per function in `entries`,
+/// each with everything it uses. Definitions move, declarations are copied.
+/// Returns an empty list and leaves `module` unchanged if there is only one
+/// entry, if two entries share a definition, or if uses cannot be determined
+/// (function pointers, for example).
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
-/// One PTX module of the code of several for the same target.
+/// Joins the PTX of several modules for the same target.
 std::string joinPtx(llvm::ArrayRef<std::string> modules);
 
 } // namespace mlafix::target

@@ -24,21 +24,21 @@ using namespace llvm;
 static constexpr unsigned kWords = 4;
 static constexpr unsigned kGlobal = 1;
 
-/// Of four words, each an element.
+/// True for vectors of four 32-bit elements.
 static bool hasFourWords(const Type *loaded) {
   auto *type = dyn_cast<FixedVectorType>(loaded);
   return type && type->getScalarSizeInBits() == 32 &&
          type->getNumElements() == kWords;
 }
 
-/// From global memory.
+/// True for a streaming load of 16 bytes from global memory.
 static bool isStreamed(const LoadInst &load) {
   return load.hasMetadata(LLVMContext::MD_nontemporal) && load.isSimple() &&
          load.getPointerAddressSpace() == kGlobal && load.getAlign() >= 16 &&
          hasFourWords(load.getType());
 }
 
-/// The same under a predicate, which gives zeros where it does not hold.
+/// As above, for a masked load that reads zeros where masked off.
 static bool isStreamed(const IntrinsicInst &load) {
   if (load.getIntrinsicID() != Intrinsic::masked_load ||
       !load.hasMetadata(LLVMContext::MD_nontemporal))
@@ -51,8 +51,8 @@ static bool isStreamed(const IntrinsicInst &load) {
          zero && zero->isNullValue();
 }
 
-/// Replaces `load` by `text`, of which $0 to $3 are the words and the rest is
-/// what `operands` has for `constraints`.
+/// Replaces `load` by the assembly `text`. Its results $0 to $3 are the words;
+/// `constraints` also describe `operands`.
 static void replaceByAssembly(Instruction *load, StringRef text,
                               StringRef constraints,
                               ArrayRef<Value *> operands) {
@@ -63,8 +63,8 @@ static void replaceByAssembly(Instruction *load, StringRef text,
     types.push_back(operand->getType());
   auto *type = FunctionType::get(StructType::get(word, word, word, word), types,
                                  /*isVarArg=*/false);
-  // With effects, so that nothing is moved across it: a wait for the preceding
-  // grid stands ahead of it.
+  // Marked as having effects so that it stays behind the wait for the preceding
+  // grid.
   auto *assembly =
       InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true);
   Value *words = b.CreateCall(type, assembly, operands);

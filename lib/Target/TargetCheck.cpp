@@ -16,15 +16,16 @@ using namespace llvm;
 using namespace mlafix::target;
 
 namespace {
-/// Names that begin with `prefix` need compute capability `capability` / 10.
+/// Operations whose name begins with `prefix` need compute capability
+/// `capability` / 10.
 struct Requirement {
   StringLiteral prefix;
   unsigned capability;
 };
 } // namespace
 
-// Operations that do not carry MLIR's own trait NVVMRequiresSM, by the PTX
-// manual's "target ISA notes".
+// Operations without MLIR's trait NVVMRequiresSM, from the "target ISA notes"
+// of the PTX manual.
 static constexpr Requirement operationRequirements[] = {
     {"nvvm.griddepcontrol", 90},
     {"nvvm.convert.f32x2.to.f8x2", 89},
@@ -56,8 +57,7 @@ static constexpr Requirement intrinsicRequirements[] = {
     {"llvm.nvvm.cluster", 90},
 };
 
-// LLVM intrinsics for which the NVPTX code generator has neither an
-// instruction nor a library to call, at any precision.
+// LLVM intrinsics that NVPTX can neither select nor call, at any precision.
 static bool isUnselectable(StringRef name) {
   static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
                                     "pow",  "powi",  "tan",  "tanh", "sinh",
@@ -121,7 +121,7 @@ LogicalResult mlafix::target::checkTarget(mlir::ModuleOp module,
   return failure(failed);
 }
 
-/// True if 32 bytes move at once.
+/// True if the op accesses 32 bytes at once.
 static bool isWide(mlir::Operation *op) {
   mlir::Type type;
   std::optional<uint64_t> alignment;
@@ -145,7 +145,7 @@ static bool convertsFp8(mlir::Operation *op) {
          name.contains("e5m2x2");
 }
 
-/// As MathToNVVM.cpp writes it.
+/// Matches the assembly that MathToNVVM.cpp writes.
 static bool packsBytes(mlir::Operation *op) {
   auto assembly = dyn_cast<mlir::LLVM::InlineAsmOp>(op);
   return assembly && assembly.getAsmString().starts_with("cvt.pack");

@@ -13,15 +13,15 @@
 
 namespace mlafix::target {
 
-/// Emits an error at every operation of `module` (LLVM and NVVM dialects) that
-/// `target`, a GPU, or its code generator has no instruction for, and fails if
-/// there was one. LLVM itself would end the process.
+/// Emits an error at every operation of `module` (LLVM and NVVM dialects) for
+/// which `target` (a GPU) or its code generator has no instruction, and fails
+/// if there is one. LLVM would abort the process.
 llvm::LogicalResult checkTarget(mlir::ModuleOp module,
                                 const TargetSpec &target);
 
-/// The PTX `.version` (as 10 * major + minor) that `module` (LLVM dialect)
-/// wants beyond the lowest that knows `target`, or 0: 8.1 for fp8 on sm_89, 8.8
-/// for accesses of 32 bytes, which LLVM else splits silently.
+/// The PTX `.version` (10 * major + minor) that `module` (LLVM dialect) needs
+/// beyond the lowest for `target`, else 0: 8.1 for fp8 on sm_89; 8.8 for
+/// 32-byte accesses, which LLVM would otherwise split silently.
 unsigned requiredPtxVersion(mlir::ModuleOp module, const TargetSpec &target);
 
 } // namespace mlafix::target

@@ -56,7 +56,7 @@ mlafix::target::expandTargets(ArrayRef<std::string> names) {
       return target.takeError();
     result.push_back(*target);
   }
-  // The table is one array: the order of addresses is the order of the table.
+  // The table is one array, so sorting by address gives its order.
   llvm::sort(result);
   result.erase(llvm::unique(result), result.end());
   return result;
@@ -92,8 +92,8 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     return createStringError("LLVM was built without a code generator for " +
                              triple.str() + ": " + error);
   TargetOptions options;
-  // The lowering says where a multiply-add is fused; LLVM adds none, or the
-  // bits of a row would depend on the target's cost model.
+  // The lowering marks fused multiply-adds. LLVM must not add any: a row's bits
+  // would then depend on the target's cost model.
   options.AllowFPOpFusion = FPOpFusion::Strict;
   // LLVM picks the lowest `.version` that knows the chip.
   std::string features = ptxVersion ? "+ptx" + std::to_string(ptxVersion) : "";
@@ -103,7 +103,7 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     reloc = Reloc::PIC_;
     codeModel = CodeModel::Small;
   }
-  // LLVM names levels of x86-64 as the psABI does, and Armv8.0-A so.
+  // LLVM names x86-64 levels as the psABI does; Armv8.0-A is "generic".
   StringRef chip = triple.isAArch64() ? "generic" : target.name;
   std::unique_ptr<TargetMachine> machine(
       backEnd->createTargetMachine(triple, chip, features, options, reloc,
@@ -156,7 +156,8 @@ mlafix::target::leaseTargetMachine(const TargetSpec &target,
 }
 
 void ReturnMachine::operator()(TargetMachine *machine) const {
-  // The names of all parameters stay with it. An object's sections do, too.
+  // A pooled machine retains the names of all parameters and sections, so it is
+  // discarded after a number of uses.
   constexpr unsigned maximalUses = 100;
   constexpr size_t maximalIdle = 8;
   MachinePool &pool = machinePool();

@@ -26,11 +26,11 @@ class TargetMachine;
 
 namespace mlafix::target {
 
-/// One target of a compilation.
+/// A compilation target.
 struct TargetSpec {
   /// The name in options and units: "sm_90", "x86-64-v3".
   llvm::StringRef name;
-  /// As triples name it: "nvptx64", "x86_64", "aarch64".
+  /// The architecture in its triple: "nvptx64", "x86_64", "aarch64".
   llvm::StringRef architecture;
   /// Compute capability as 10 * major + minor (90, 103, 121); 0 on CPUs.
   unsigned capability;
@@ -50,9 +50,9 @@ llvm::Expected<const TargetSpec *> lookupTarget(llvm::StringRef name);
 llvm::Expected<std::vector<const TargetSpec *>>
 expandTargets(llvm::ArrayRef<std::string> names);
 
-/// Makes LLVM's code generator for `target`. PTX gets the `.version`
-/// `ptxVersion` (10 * major + minor), or if that is 0 the lowest that knows the
-/// chip, so that old drivers take it.
+/// Creates LLVM's code generator for `target`. The PTX `.version` is
+/// `ptxVersion` (10 * major + minor) or, if that is 0, the lowest that supports
+/// the chip, so that old drivers accept the PTX.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 
@@ -63,8 +63,8 @@ struct ReturnMachine {
   void operator()(llvm::TargetMachine *machine) const;
 };
 
-/// As createTargetMachine(), for one thread at a time; on GPU targets it may be
-/// one that was used before.
+/// As createTargetMachine(), for one thread at a time. On GPU targets it may be
+/// a pooled one.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine, ReturnMachine>>
 leaseTargetMachine(const TargetSpec &target, unsigned ptxVersion);
 

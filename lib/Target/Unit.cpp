@@ -99,8 +99,7 @@ static json::Object describe(GroupsGeometryAttr groups) {
                       {"groups", std::move(shared)}};
 }
 
-/// The runtime shares out a CPU's rows itself: fields that say nothing there
-/// are 1.
+/// The runtime distributes rows on CPUs; fields without meaning there are 1.
 static json::Object describe(CpuGeometryAttr cpu) {
   json::Object object{{"rows_per_block", cpu.getRowsPerBlock()},
                       {"threads", 1}};
@@ -160,7 +159,7 @@ static uint64_t checksum(StringRef bytes) {
   return hash;
 }
 
-/// The manifest as text, if the first image lies at `offset`.
+/// The manifest as text, given the offset of the first image.
 static std::string writeManifest(ArrayRef<UnitKernel> kernels,
                                  uint64_t offset) {
   json::Array entries;
@@ -187,11 +186,11 @@ static std::string writeManifest(ArrayRef<UnitKernel> kernels,
   }
   json::Value manifest = json::Object{{"producer", "mlafix " MLAFIX_VERSION},
                                       {"kernels", std::move(entries)}};
-  // Printed with sorted keys: the same manifest is the same bytes.
+  // Keys are printed sorted, so equal manifests have equal bytes.
   return formatv("{0}", manifest).str();
 }
 
-/// Fails unless `count` is within `most`.
+/// Fails if `count` exceeds `most`.
 static Error checkCount(size_t count, size_t most, const Twine &what) {
   if (count <= most)
     return Error::success();
@@ -199,7 +198,7 @@ static Error checkCount(size_t count, size_t most, const Twine &what) {
                            " in a unit, got " + Twine(count));
 }
 
-/// Every text within `value` is one that the runtime takes.
+/// Fails unless the runtime accepts every text in `value`.
 static Error checkTexts(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString()) {
     if (mlafix::limits::isText({text->data(), text->size()}))
@@ -273,10 +272,9 @@ Error mlafix::target::checkLimits(const UnitKernel &kernel) {
 Expected<std::string> mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
   if (Error error = checkCount(kernels.size(), limits::kernels, "kernels"))
     return error;
-  // The offsets are part of the text whose length they follow from: try the
-  // first offset for the images, and go on to where the text then ends. Larger
-  // offsets never make a shorter text, so this ends at an offset that fits
-  // exactly.
+  // The text contains the image offsets, which depend on its length. Start with
+  // the first possible offset and move to where the text then ends. Larger
+  // offsets never shorten the text, so this converges.
   uint64_t first = 0, next = headerSize;
   std::string manifest;
   while (next != first) {

@@ -24,34 +24,32 @@ namespace mlafix::target {
 struct UnitImage {
   std::string format;    // "cubin", "ptx" or "cpu"
   std::string bytes;     //
-  std::string assembler; // of a cubin, else empty
+  std::string assembler; // for cubins, else empty
 };
 
 /// A kernel's code for one target.
 struct UnitCode {
   std::string target;            // "sm_90", "x86-64-v3"
-  std::vector<UnitImage> images; // the one to prefer first
+  std::vector<UnitImage> images; // in order of preference
   llvm::json::Array variants;    // the manifest's "variants"
 };
 
-/// A kernel with one choice of bindings.
+/// A kernel with one set of bindings.
 struct UnitKernel {
   llvm::json::Object signature; // the manifest's entry, less "code"
   std::vector<UnitCode> code;
 };
 
-/// Fails if the runtime would refuse the kernel for a limit
-/// (mlafix/UnitLimits.h) that its verifier could not check before
-/// specialisation and the passes.
+/// Fails if the kernel exceeds a limit of the runtime (mlafix/UnitLimits.h)
+/// that its verifier could not check earlier.
 llvm::Error checkLimits(const UnitKernel &kernel);
 
-/// Writes `kernels` as a unit. The bytes depend on nothing but the arguments.
-/// Error: the runtime would refuse a unit of so many kernels, or so large a
-/// one.
+/// Writes `kernels` as a unit. The bytes depend only on the arguments. Error:
+/// too many kernels, or too large a unit for the runtime.
 llvm::Expected<std::string> writeUnit(llvm::ArrayRef<UnitKernel> kernels);
 
-/// An entry of "variants" (docs/UnitFormat.md), less what only code generation
-/// knows.
+/// An entry of "variants" (docs/UnitFormat.md) without the fields that code
+/// generation adds.
 llvm::json::Object toJson(VariantAttr variant);
 
 } // namespace mlafix::target

@@ -23,8 +23,7 @@
 
 using namespace llvm;
 
-// What every target divides by instructions, or by code that its code generator
-// writes out.
+// Widest division that every target has code for.
 static constexpr unsigned kDivided = 64;
 
 static bool isWide(const Instruction &instruction) {
@@ -39,8 +38,7 @@ static bool isWide(const Instruction &instruction) {
   }
 }
 
-/// Replaces a division of vectors by one of each element, which it adds to
-/// `parts`.
+/// Splits a vector division into scalar ones, which it appends to `parts`.
 static void split(Instruction *division,
                   SmallVectorImpl<Instruction *> &parts) {
   IRBuilder<> b(division);
@@ -59,8 +57,8 @@ static void split(Instruction *division,
   division->eraseFromParent();
 }
 
-/// A division of kDivided bits where the operands have no more, as those of
-/// scalar evolution have; else a loop over the bits.
+/// Expands a wide division: to kDivided bits if the operands provably fit (as
+/// those of scalar evolution do), else to a loop over the bits.
 static void expand(BinaryOperator *division) {
   const DataLayout &layout = division->getDataLayout();
   auto isNarrow = [&](const Value *value) {
