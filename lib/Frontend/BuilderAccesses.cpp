@@ -83,8 +83,7 @@ static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
   return true;
 }
 
-/// The operands of every access: a tensor, its indices, and perhaps a
-/// predicate.
+/// Checks the operands of an access: tensor, indices and optional predicate.
 static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
                         const char *what, const SourceLocation &location) {
   return impl.checkOpen(location) &&
@@ -94,7 +93,7 @@ static bool checkAccess(Impl &impl, const KernelBuilder::Access &place,
           impl.checkCondition(place.predicate, "predicate", location));
 }
 
-/// The same for a part of a row.
+/// Checks the group and member indices of an access to a part of a row.
 static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
                       const SourceLocation &location) {
   KernelBuilder::Values indices;
@@ -114,20 +113,20 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
   return dim && dim.isProduct();
 }
 
-/// True if a row is accessed rather than an element.
+/// True if the access is to a row, false if to an element.
 static bool isRow(Impl &impl, const KernelBuilder::Access &place) {
   return place.indices.size() + 1 == impl.rank(place.tensor) &&
          !(place.part.group && place.part.member);
 }
 
-/// The first element of a slice, or the one behind its last; null of whole
-/// rows.
+/// `end` (begin or end of a slice) as an attribute; null for whole rows.
 static IntegerAttr endOf(Impl &impl, const KernelBuilder::Part &part,
                          int64_t end) {
   return part.end ? impl.builder.getI64IntegerAttr(end) : IntegerAttr();
 }
 
-/// The dim of the row that is accessed; null, and an error, where it has none.
+/// The dim of the accessed row or part. Reports an error and returns null if it
+/// has none.
 static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
                             const SourceLocation &location) {
   DimAttr dim = impl.rowDim(place.tensor, location);
@@ -143,8 +142,8 @@ static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Access &place,
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
-/// The type that elements of a tensor have once they are loaded, integers as
-/// wide as `dtype`; null, and an error, if that widens none.
+/// The type of loaded elements; integers are widened to `dtype`. Reports an
+/// error and returns null if that does not widen them.
 static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
                           std::string_view dtype,
                           const SourceLocation &location) {
@@ -162,7 +161,7 @@ static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
   return {};
 }
 
-/// True if what is loaded, of type `loaded`, are bytes without a sign.
+/// True if the loaded elements, of type `loaded`, are unsigned bytes.
 static bool isUnsigned(Impl &impl, const KernelBuilder::Access &place,
                        Type loaded) {
   auto memref = cast<MemRefType>(impl.get(place.tensor).getType());
@@ -239,7 +238,7 @@ bool KernelBuilder::store(Value value, const Access &place,
     return false;
   }
   mlir::Value stored = impl->get(value);
-  DimAttr dim; // null: an element
+  DimAttr dim; // null for an element
   if (isRow(*impl, place)) {
     dim = getAccessDim(*impl, place, location);
     if (!dim)
@@ -314,7 +313,7 @@ static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
   return true;
 }
 
-/// True if `value` is one f32: an error if not.
+/// True if `value` is a scalar f32; otherwise reports an error.
 static bool checkScalar(Impl &impl, KernelBuilder::Value value,
                         const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(value, what, location))
@@ -475,7 +474,7 @@ KernelBuilder::Value KernelBuilder::lseOf(Value state,
 // Strides of rows
 //===----------------------------------------------------------------------===//
 
-/// Has the elements of `tensor`'s last dim lie one behind another.
+/// Gives the last dim of `tensor` unit stride.
 static void setUnitStride(mlir::Value tensor) {
   auto type = cast<MemRefType>(tensor.getType());
   auto layout = cast<StridedLayoutAttr>(type.getLayout());

@@ -28,7 +28,7 @@ mlir::Value Impl::constantLike(Type type, int64_t value,
 }
 
 namespace {
-/// The kinds of element that an operation is for.
+/// The element types that an operation accepts.
 enum class Domain { Float, Integer, Bool, Other };
 } // namespace
 
@@ -45,8 +45,8 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   return Domain::Other;
 }
 
-/// The conversion that a kernel in Python writes to bring two types of numbers
-/// together: the end of a message, or nothing.
+/// The cast that a Python kernel needs to unify two number types, as the end of
+/// a message; empty if no cast does.
 static std::string hintOfConversion(const ValueType &left,
                                     const ValueType &right) {
   auto isNumber = [](const ValueType &type) {
@@ -68,20 +68,19 @@ static std::string hintOfConversion(const ValueType &left,
   return "; " + to + "(…) converts";
 }
 
-/// True if rows along `groups` have one element for each group of rows along
-/// `dim`.
+/// True if a row along `groups` has one element per group of a row along `dim`.
 static bool isOfGroups(DimAttr groups, DimAttr dim) {
   return dim.isProduct() && dim.getGroups() == groups;
 }
 
-/// True if rows along two dims can stand beside each other.
+/// True if rows along the two dims can be combined.
 static bool canMeet(mlir::Value a, mlir::Value b) {
   DimAttr left = getTileDim(a.getType()), right = getTileDim(b.getType());
   return left == right || isOfGroups(left, right) || isOfGroups(right, left);
 }
 
-/// `value` along the dim of `other`: broadcast if it is a scalar, or a row of
-/// the groups of that dim.
+/// `value` broadcast to the dim of `other` if it is a scalar, or a row with one
+/// element per group of that dim; else unchanged.
 static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
                                const SourceLocation &location) {
   if (!isRowTile(other.getType()))
@@ -95,8 +94,9 @@ static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
   return value;
 }
 
-/// Brings two operands to one type: a scalar beside a row stands for a row of
-/// it, and a row of groups' elements beside a row of the groups likewise.
+/// Broadcasts two operands to one type: scalars to rows, and rows with one
+/// element per group to rows of the groups' members. Otherwise reports an
+/// error.
 static bool matchOperands(Impl &impl, std::string_view op,
                           KernelBuilder::Value lhs, KernelBuilder::Value rhs,
                           mlir::Value &a, mlir::Value &b,
@@ -207,8 +207,8 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// a - b * floor(a / b): a remainder whose sign is not the divisor's is one
-/// divisor off.
+/// a - b * floor(a / b). If the sign of the remainder differs from the
+/// divisor's, one divisor is added.
 static mlir::Value floorRemainder(Impl &impl, mlir::Value a, mlir::Value b,
                                   const SourceLocation &location) {
   using P = arith::CmpIPredicate;
@@ -248,7 +248,7 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   Value product = impl->wrap(x);
   if (!matchOperands(*impl, "fma", product, c, x, z, location))
     return {};
-  // A row as the third operand makes the first two rows as well.
+  // If the third operand is a row, the first two are broadcast again.
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
@@ -337,7 +337,7 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Converts one scalar or row.
+/// Converts a scalar or row.
 class Cast {
 public:
   Cast(Impl &impl, KernelBuilder::Value operand, const SourceLocation &location)
@@ -347,14 +347,14 @@ public:
 
   KernelBuilder::Value toBool();
   KernelBuilder::Value toFloat(Type element);
-  /// `element`: index, i32 or i64.
+  /// Converts to `element`: index, i32 or i64.
   KernelBuilder::Value toInteger(Type element);
-  /// f32 rounded to what `element`, a narrower float, holds.
+  /// Rounds f32 to `element`, a narrower float.
   KernelBuilder::Value round(Type element);
 
 private:
   mlir::Value constant(float number);
-  /// The operand's type with `element` in place of its own.
+  /// The operand's type with element type `element`.
   Type typed(Type element) const {
     return isRowTile(x.getType())
                ? getRowTileType(getTileDim(x.getType()), element)
@@ -383,7 +383,7 @@ KernelBuilder::Value Cast::toBool() {
 }
 
 KernelBuilder::Value Cast::toFloat(Type element) {
-  // An index goes through i64, which holds it.
+  // Convert an index through i64, which holds all its values.
   if (source.isIndex())
     x = impl.make<arith::IndexCastOp>(location, i64(), x);
   return widensUnsigned ? cast<arith::UIToFPOp>(element)
@@ -398,8 +398,8 @@ KernelBuilder::Value Cast::toInteger(Type element) {
     return cast<arith::IndexCastOp>(element);
   }
   if (source.isIndex() && !element.isInteger(64)) {
-    // Two casts of an index fold to none, whatever bits they dropped between
-    // them; an index is a number of 64 bits, and those are truncated.
+    // Two index casts fold away, with the bits that they drop. An index has 64
+    // bits; truncate those.
     x = impl.make<arith::IndexCastOp>(location, i64(), x);
     return cast<arith::TruncIOp>(element);
   }
@@ -421,7 +421,7 @@ mlir::Value Cast::constant(float number) {
 }
 
 KernelBuilder::Value Cast::round(Type element) {
-  // fp8 saturates, and upstream's folds would not.
+  // Casts to fp8 saturate; upstream's folds do not.
   if (isFp8(element)) {
     const llvm::fltSemantics &fp8 =
         mlir::cast<FloatType>(element).getFloatSemantics();
@@ -463,7 +463,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   }
   if (from.dtype == dtype)
     return operand;
-  // An index has no size in memory, so a row cannot hold it.
+  // An index has no size in memory, so rows cannot hold it.
   if (element.isIndex() && from.kind == Kind::Row)
     return impl->failType("index", operand, location);
   Cast cast(*impl, operand, location);
@@ -498,8 +498,8 @@ KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
   return impl->wrap(impl->make<IotaOp>(location, row));
 }
 
-/// The groups' dim of a row that is reduced or scanned along `name`, its second
-/// factor; null, and an error, if it is not that.
+/// The dim of the result of a reduction or scan along `name`, which must be the
+/// second factor of the row's dim. Reports an error and returns null otherwise.
 static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
                               std::string_view name, llvm::StringRef what,
                               const SourceLocation &location) {

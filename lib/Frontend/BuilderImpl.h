@@ -23,7 +23,7 @@ namespace mlafix {
 struct KernelBuilder::Impl {
   Impl(std::string_view name, const SourceLocation &location);
 
-  /// A region that is open, or that this builder has left.
+  /// An open region, or one that this builder has left.
   struct Frame {
     enum Kind { Top, Grid, Predicate, For, Then, Else } kind;
     mlir::Operation *op;
@@ -36,7 +36,7 @@ struct KernelBuilder::Impl {
   }
   bool isUnsigned(Value value) const { return values[value.id - 1].isUnsigned; }
   Value wrap(mlir::Value value, bool isUnsigned = false);
-  /// The result of what make() made, if anything.
+  /// The result of the op that make() created; no value if it failed.
   template <typename OpTy>
   std::enable_if_t<std::is_base_of_v<mlir::OpState, OpTy>, Value>
   wrap(OpTy op, bool isUnsigned = false) {
@@ -46,7 +46,7 @@ struct KernelBuilder::Impl {
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;
   std::string spell(Value value) const { return type(value).str(); }
-  /// True if it is the type of a scalar or a row.
+  /// True for scalars and rows.
   static bool isArithmetic(const ValueType &type) {
     return type.kind == ValueType::Kind::Scalar ||
            type.kind == ValueType::Kind::Row;
@@ -60,40 +60,39 @@ struct KernelBuilder::Impl {
   mlir::Location at(const SourceLocation &location) {
     return fromSourceLocation(context.get(), location);
   }
-  /// True if anything can be added at all, before the grid or in it: an error
-  /// if not.
+  /// True if the kernel is not finished; otherwise reports an error.
   bool checkUnfinished(const SourceLocation &location);
-  /// Says that `op` is not for the type of `value`; answers no value.
+  /// Reports that `op` does not accept the type of `value`; returns no value.
   Value failType(std::string_view op, Value value,
                  const SourceLocation &location) {
     fail(location) << "expected another type for '" << llvm::StringRef(op)
                    << "', got " << spell(value);
     return {};
   }
-  /// Adds the bounds of an argument's dims to the kernel's; false, and an
-  /// error, where another argument gives one of them another bound.
+  /// Adds the bounds of an argument's dims to the kernel's. Reports an error
+  /// and returns false if another argument bounds a dim differently.
   bool setBounds(const TensorArgument &argument,
                  const SourceLocation &location);
-  /// True if `name` is one that an argument may have: an error if not.
+  /// True if `name` is a valid argument name; otherwise reports an error.
   bool checkName(const std::string &name, const SourceLocation &location);
-  /// True if a body can be added to at all: an error if not.
+  /// True if ops can be added at this point; otherwise reports an error.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
-  /// True if `value` exists where the builder is: an error if not.
+  /// True if `value` is visible at this point; otherwise reports an error.
   bool checkVisible(Value value, const char *what,
                     const SourceLocation &location);
   bool checkVisible(const Values &list, const char *what,
                     const SourceLocation &location);
-  /// checkVisible, and whether it is a condition.
+  /// True if `value` is visible and a boolean; otherwise reports an error.
   bool checkCondition(Value value, const char *what,
                       const SourceLocation &location);
-  /// True if `value` is a tensor argument: an error if not.
+  /// True if `value` is a tensor argument; otherwise reports an error.
   bool checkTensor(Value value, const char *what,
                    const SourceLocation &location);
 
   //===-- Operations ----------------------------------------------------===//
 
-  /// Makes an operation and verifies it, unless it has regions. Null, and
-  /// without it, if it is wrong.
+  /// Creates an op and verifies it, unless it has regions. If it is invalid,
+  /// erases it and returns null.
   template <typename OpTy, typename... Args>
   OpTy make(const SourceLocation &location, Args &&...args) {
     OpTy op = OpTy::create(builder, at(location), std::forward<Args>(args)...);
@@ -107,32 +106,34 @@ struct KernelBuilder::Impl {
                     const SourceLocation &location);
   mlir::Value constantLike(mlir::Type type, int64_t value,
                            const SourceLocation &location);
-  /// Ends the innermost region, which must be of one of `kinds`.
+  /// True if the innermost region is of one of `kinds`, so that it can end
+  /// here; otherwise reports an error.
   bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,
                const SourceLocation &location);
 
-  /// The type of a result that is one of two values: their own, or of states of
-  /// which one may hold a sink, that one's; null for others.
+  /// The common type of two alternatives: their own type if it is the same; for
+  /// states, the one with a sink if either has one; else null.
   static mlir::Type joinTypes(mlir::Type a, mlir::Type b);
-  /// `value` as one of `type`, which is its own or joined from it.
+  /// Converts `value` to `type`, which is its own type or one that joinTypes()
+  /// returned for it.
   mlir::Value widen(mlir::Value value, mlir::Type type, mlir::Location loc);
 
   //===-- Memory --------------------------------------------------------===//
 
   unsigned rank(Value tensor) const;
-  /// The dim that rows of `tensor` lie along; null, and an error, if it is none
-  /// that has a name.
+  /// The dim of the rows of `tensor`. Reports an error and returns null if it
+  /// has no name.
   DimAttr rowDim(Value tensor, const SourceLocation &location);
-  /// The dim that arguments call so: its size, where that is fixed. A type may
-  /// spell the size, too.
+  /// The dim with this name, or its size if that is bound. `name` may also be a
+  /// number.
   DimAttr dimOf(std::string_view name);
-  /// Rows of `tensor` are moved. Their elements lie one behind another, but for
-  /// rows of one element a group, of which settleGroupRows() decides, unless it
-  /// is a slice that is moved.
+  /// Called when rows of `tensor` are loaded or stored: requires unit stride of
+  /// their elements. For rows with one element per group that are not sliced,
+  /// settleGroupRows() decides that later.
   void useRows(Value tensor, bool isSlice = false);
-  /// At the end: rows along the groups of a product are of one element a group
-  /// where the kernel computes with rows of the product, and others' elements
-  /// lie one behind another.
+  /// Called at the end. A row along the groups of a product has one element per
+  /// group if the kernel computes with rows of the product; all others get unit
+  /// stride.
   void settleGroupRows();
   void refreshSignature();
 
@@ -147,18 +148,18 @@ struct KernelBuilder::Impl {
 
   struct Handle {
     mlir::Value value;
-    bool isUnsigned; // MLIR's integers do not say
+    bool isUnsigned; // not part of MLIR's integer types
   };
   std::vector<Handle> values;
   std::vector<Frame> frames;
-  /// Where dims go: before the grid.
+  /// Dims are computed before this op, the grid.
   mlir::Operation *grid = nullptr;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> dims;
   llvm::SmallVector<mlir::Attribute> argNames;
   llvm::SmallVector<mlir::Attribute> argAttrs;
 };
 
-/// The base of an lse by its name; an error if there is none.
+/// Parses the base of an lse; reports an error if there is no such base.
 BaseAttr parseBase(KernelBuilder::Impl &impl, std::string_view text,
                    const SourceLocation &location);
 

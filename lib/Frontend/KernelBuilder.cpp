@@ -182,7 +182,7 @@ bool Impl::checkTensor(Value value, const char *what,
 // Arguments
 //===----------------------------------------------------------------------===//
 
-/// Keeps the kernel's type and attributes as its arguments are.
+/// Updates the kernel's type and attributes after its arguments changed.
 void Impl::refreshSignature() {
   Builder b(context.get());
   Block &entry = kernel.getBody().front();
@@ -276,7 +276,7 @@ static bool isName(llvm::StringRef text) {
                       [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-/// As `mlafix.fill` has it; null where it is no number.
+/// Parses a fill value for `mlafix.fill`; null if it is not a number.
 static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
   if (text == kIdentity)
     return b.getStringAttr(text);
@@ -295,7 +295,7 @@ static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
   return b.getFloatAttr(b.getF32Type(), number);
 }
 
-/// The product of two numbers, "(4 128)", is a size.
+/// A product of two literals, "(4 128)", is bound to its size.
 static void bindNumbers(MLIRContext *context,
                         const std::vector<std::string> &dims,
                         SmallVector<int64_t> &shape) {
@@ -305,7 +305,7 @@ static void bindNumbers(MLIRContext *context,
       size = factors->getDim(context).getSize();
 }
 
-/// The attributes of a tensor argument, but for its fill.
+/// The attributes of a tensor argument, except its fill.
 static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
   NamedAttrList attributes;
   attributes.set(
@@ -367,7 +367,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     if (argument.sizes[i] > 0)
       shape[i] = argument.sizes[i];
   bindNumbers(b.getContext(), argument.dims, shape);
-  // The stride of one element does not matter; some elements lie side by side.
+  // The stride of a dim of size 1 does not matter. Packed or swizzled elements
+  // need unit stride.
   bool hasUnits = sharesByte(element) || !argument.swizzle.empty();
   if (rank && (shape.back() == 1 || hasUnits))
     strides.back() = 1;
@@ -483,7 +484,7 @@ bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
   return false;
 }
 
-/// Values that leave a region must be scalars, rows or states.
+/// Checks that values yielded by a region are scalars, rows or states.
 static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
                          const char *what, const SourceLocation &location) {
   if (!impl.checkVisible(values, what, location))
@@ -513,8 +514,8 @@ mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
              : MergeOp::create(builder, loc, type, value).getResult();
 }
 
-/// True if `values` have the types of `expected`, or ones that can be made into
-/// them; an error if not.
+/// True if `values` have, or can be widened to, the types `expected`; otherwise
+/// reports an error.
 static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange expected, const char *what,
                        const SourceLocation &location) {
@@ -532,7 +533,7 @@ static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
   return true;
 }
 
-/// Yields `values` as ones of `types`.
+/// Yields `values`, widened to `types`.
 static void buildYield(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange types, Location loc) {
   SmallVector<mlir::Value> yielded;
@@ -558,7 +559,7 @@ static bool checkExtents(Impl &impl, const KernelBuilder::Values &values,
   return true;
 }
 
-/// A region of one block with `count` indices and a yield.
+/// Adds a block with `count` index arguments and a yield to `region`.
 static Block *addGridRegion(Impl &impl, Region &region, size_t count,
                             Location loc) {
   Block *block = &region.emplaceBlock();
@@ -643,8 +644,7 @@ KernelBuilder::beginRaggedBody(Value predicate,
   Operation *grid = impl->frames.back().op;
   impl->frames.back().kind = Frame::Grid;
   Block *body = &grid->getRegion(1).front();
-  // The grid as a whole is what can be wrong now: its operands, and what the
-  // predicate does.
+  // Verify the whole grid now: its operands, and the ops of the predicate.
   if (failed(verify(grid, /*verifyRecursively=*/true)))
     return {};
   impl->builder.setInsertionPoint(body->getTerminator());
@@ -690,7 +690,7 @@ KernelBuilder::Values KernelBuilder::beginFor(Value lower, Value upper,
       scf::ForOp::create(impl->builder, loc, impl->get(lower), impl->get(upper),
                          impl->get(step), impl->getAll(initial),
                          [](OpBuilder &, Location, mlir::Value, ValueRange) {
-                           // The body, and its end, come later.
+                           // The body and its yield are added later.
                          });
   impl->frames.push_back({Frame::For, loop});
   impl->builder.setInsertionPointToEnd(loop.getBody());
@@ -742,8 +742,8 @@ bool KernelBuilder::beginElse(const Values &values,
   return true;
 }
 
-/// The types of a branch's results: those of the first half's values, which
-/// become states with a sink where `values`, those of the second half, are.
+/// The result types of a branch. Widens the values of the first half to states
+/// with a sink where the second half's `values` have one.
 static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
                                       const KernelBuilder::Values &values) {
   Operation *yield = branch.thenBlock()->getTerminator();
@@ -773,7 +773,7 @@ bool KernelBuilder::endIf(const Values &values, Values &results,
   results.clear();
   if (values.empty())
     return true;
-  // The types of the results are known only now.
+  // The result types are known only now.
   auto typed = scf::IfOp::create(impl->builder, branch.getLoc(), expected,
                                  branch.getCondition(), /*addThenBlock=*/false,
                                  /*addElseBlock=*/false);

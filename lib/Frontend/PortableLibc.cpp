@@ -15,7 +15,8 @@
 #include <cstdlib>
 #include <sys/random.h>
 
-/// Random bits; in glibc since 2.36. LLVM names temporary files with them.
+/// Random bits. LLVM names temporary files with them; glibc has this function
+/// only since 2.36.
 extern "C" uint32_t arc4random() noexcept {
   uint32_t bits = 0;
   while (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))

@@ -16,7 +16,7 @@ using namespace mlafix;
 namespace {
 struct Target {
   StringLiteral name;
-  int64_t capability; // 0: a CPU
+  int64_t capability; // 0 for CPUs
 };
 struct Number {
   StringLiteral name;
@@ -54,7 +54,7 @@ template <typename Entry> static std::string listNames(ArrayRef<Entry> table) {
 }
 
 static Error replaceNumber(MachineModel &model, StringRef text) {
-  // A lambda of C++17 cannot capture a structured binding.
+  // C++17 lambdas cannot capture structured bindings.
   StringRef name, value;
   std::tie(name, value) = text.split('=');
   const Number *number =

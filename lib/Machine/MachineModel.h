@@ -22,7 +22,7 @@
 
 namespace mlafix {
 
-/// The threads of a warp.
+/// Threads per warp.
 inline constexpr int64_t kWarpThreads = limits::warpThreads;
 
 struct MachineModel {
@@ -30,10 +30,9 @@ struct MachineModel {
   int64_t NAME = VALUE;
 #include "lib/Machine/MachineModel.def"
 
-  /// The model of `target` (mlafix/Targets.def), with numbers replaced as
-  /// `overrides` say: "NAME=VALUE", where NAME is a member and VALUE an integer
-  /// that is not negative. An empty target has the values that the table begins
-  /// with. The error names what is wrong.
+  /// The model of `target` (mlafix/Targets.def). `overrides` are "NAME=VALUE",
+  /// where NAME is a member and VALUE an integer >= 0. An empty target has the
+  /// defaults of the table. Error: an invalid target or override.
   static llvm::Expected<MachineModel>
   get(llvm::StringRef target, llvm::ArrayRef<std::string> overrides = {});
 };

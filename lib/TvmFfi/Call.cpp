@@ -25,13 +25,13 @@ namespace dlpack = mlafix::dlpack;
 
 namespace {
 
-/// A failure as TVM-FFI names its kinds.
+/// An exception with the error kind that TVM-FFI reports.
 struct Failure {
   const char *kind;
   std::string message;
 };
 
-/// One call's arguments: what the caller gave, and as the runtime takes them.
+/// The arguments of a call, as given and as passed to the runtime.
 struct Call {
   const Any *given;
   uint32_t count;
@@ -110,7 +110,8 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
   return tensor;
 }
 
-/// One digit and an exponent, which have no decimal point of a locale.
+/// Prints one digit and an exponent: no decimal point that a locale could
+/// change.
 std::string roundedText(double number) {
   char text[16];
   std::snprintf(text, sizeof(text), "%.0e", number);
@@ -178,27 +179,27 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
     failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
              typeName(given));
   call.tensors[index] = readTensor(kernel, info, *tensor);
-  // The kernel reads bytes that are 0 or 1.
+  // A bool tensor is passed as bytes 0 and 1.
   if (info.dtype == MLAFIX_U8 && call.tensors[index].dtype == MLAFIX_BOOL)
     call.tensors[index].dtype = MLAFIX_U8;
   call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
 }
 
-/// The property of an argument that a specialisation does not take, in the
-/// order of the checks.
+/// The property of an argument that a specialisation rejects, in the order of
+/// the checks.
 enum class Aspect { Tensor, Absence, DType, Rank, Size };
 
-/// The first thing that keeps a specialisation from running a call.
+/// The first reason why a specialisation cannot run a call.
 struct Mismatch {
   uint32_t argument;
   Aspect aspect;
-  uint32_t dim; ///< of Size
+  uint32_t dim; ///< for Size
 
   auto order() const { return std::make_tuple(argument, aspect, dim); }
 };
 
-/// True if the call has the dtypes, ranks, sizes and absent arguments that the
-/// kernel was compiled for: nullopt if so.
+/// The first mismatch between the call and the dtypes, ranks, sizes and absent
+/// arguments of the kernel; nullopt if there is none.
 std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
                                      const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
@@ -228,7 +229,7 @@ std::optional<Mismatch> findMismatch(const mlafix_kernel *kernel,
   return std::nullopt;
 }
 
-/// The property that a specialisation expects where an argument does not fit.
+/// Describes what a specialisation expects where an argument does not match.
 std::string describeExpected(const mlafix_arg_info &info,
                              const Mismatch &mismatch) {
   switch (mismatch.aspect) {
@@ -262,8 +263,8 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
   return std::to_string(tensor->shape[mismatch.dim]);
 }
 
-/// None of the kernels suits: says of those that come closest what they expect
-/// of the argument at which they fail.
+/// Reports that no kernel matches. Lists what the closest specialisations
+/// expect of the argument at which they fail.
 [[noreturn]] void failToSelect(mlafix_embedded *embedded,
                                const uint32_t *indices, uint32_t numIndices,
                                const Call &call) {
@@ -301,8 +302,8 @@ std::string describeGiven(const Any &given, const Mismatch &mismatch) {
           "; there are the specialisations " + held};
 }
 
-/// The kernel that is meant. Where none suits, the only one is, so that its
-/// checks say what is wrong.
+/// Selects the kernel for a call. A single specialisation is returned even if
+/// it does not match: its own checks report why.
 const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
                             uint32_t numIndices, const Call &call) {
   for (uint32_t i = 0; i < numIndices; ++i) {
@@ -325,7 +326,7 @@ void run(mlafix_embedded *embedded, const uint32_t *indices,
   const mlafix_kernel *kernel = select(embedded, indices, numIndices, call);
   for (uint32_t i = 0; i < call.count; ++i)
     readArgument(kernel, i, call);
-  // Where several devices occur, the checks name the one that differs.
+  // Use the first tensor's device; if others differ, the checks name them.
   for (uint32_t i = 0; i < call.count; ++i)
     if (const dlpack::Tensor *tensor = tensorOf(call.given[i])) {
       call.device = {tensor->device.type, tensor->device.id};
