@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,14 @@ from models import write
 
 RUNS = {"vllm": "0", "vllm again": "0", "mlafix": "1,count", "compare": "compare"}
 """The runs, and MLAFIX_VLLM in each."""
+
+TIMED = ("vllm", "mlafix")
+
+COUNTS = (1, 16, 64)
+"""Requests at a time, where the times to the first and per further token are measured."""
+
+FURTHER = 16
+"""Tokens after the first there."""
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
@@ -33,6 +44,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--workspace", type=int, default=2048, help="tokens of context that a chunk holds (mla)")
     parser.add_argument("--memory", type=float, default=2.0, help="GiB for the KV cache")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed")
+    parser.add_argument("--turn", type=Path, help="a new file that other run_vllm.py share: none uses the GPU with another (default: one in --out)")
+    parser.add_argument("--engines", type=int, default=len(RUNS), help="engines that share it")
     parser.add_argument("--allow", type=int, default=-1, help="requests whose tokens may differ from vLLM's")
     parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
     return parser.parse_args()
@@ -69,7 +82,7 @@ def engine(options: argparse.Namespace) -> Any:
         more["disable_cascade_attn"] = not options.cascade
     return LLM(model=str(options.out / "model"), skip_tokenizer_init=True, dtype="bfloat16", seed=0, max_model_len=8192, max_num_seqs=64,
                max_num_batched_tokens=4096 if options.model == "gqa" else 1024, enable_prefix_caching=True, enable_chunked_prefill=True,
-               kv_cache_memory_bytes=int(options.memory * 2**30), disable_log_stats=True, max_logprobs=20, generation_config="vllm", **more)
+               kv_cache_memory_bytes=int(options.memory * 2**30), gpu_memory_utilization=0.05, disable_log_stats=True, max_logprobs=20, generation_config="vllm", **more)
 
 
 def generate(llm: Any, requests: list[list[int]], tokens: int) -> list[Any]:
@@ -79,17 +92,67 @@ def generate(llm: Any, requests: list[list[int]], tokens: int) -> list[Any]:
     return list(llm.generate([{"prompt_token_ids": request} for request in requests], sampling, use_tqdm=False))
 
 
-def kernels(llm: Any, requests: list[list[int]]) -> dict[str, Any]:
-    """What the GPU runs for one token of each request."""
+@contextlib.contextmanager
+def turn(file: Path, engines: int) -> Iterator[None]:
+    """Waits until as many engines are ready (or three minutes), then for those before: timings are those of a process alone."""
+    file.with_name(f"{file.name}.{os.getpid()}").touch()
+    limit = time.monotonic() + 180
+    while len(list(file.parent.glob(f"{file.name}.*"))) < engines and time.monotonic() < limit:
+        time.sleep(0.1)
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def kernels(llm: Any, requests: list[list[int]], tokens: int) -> dict[str, Any]:
+    """What the GPU runs for these requests: launches and their microseconds, of all kernels and by name, and the engine's steps."""
     import torch
 
+    steps, own = [], llm.llm_engine.step
+    llm.llm_engine.step = lambda: steps.append(1) or own()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        generate(llm, requests, 1)
+        generate(llm, requests, tokens)
         torch.cuda.synchronize()
-    found = [event for event in profile.events() if event.device_type.name == "CUDA"]
-    merges = [event for event in found if "merge" in event.name]
-    return {"launches": len(found), "microseconds": round(sum(event.time_range.elapsed_us() for event in found), 1),
-            "merges": len(merges), "microseconds of merges": round(sum(event.time_range.elapsed_us() for event in merges), 1)}
+    llm.llm_engine.step = own
+    found: dict[str, list[float]] = {}
+    for event in profile.events():
+        if event.device_type.name == "CUDA":
+            row = found.setdefault(event.name[:160], [0, 0.0])
+            row[0] += 1
+            row[1] = round(row[1] + event.time_range.elapsed_us(), 1)
+    return {"steps": len(steps), "launches": sum(row[0] for row in found.values()), "microseconds": round(sum(row[1] for row in found.values()), 1), "by name": found}
+
+
+def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
+    """Seconds until each request has so many tokens; the prefix that some of them share is cached, and nothing else."""
+    import torch
+
+    llm.reset_prefix_cache()
+    generate(llm, [first], 1)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    generate(llm, requests, tokens)
+    torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+def serving(llm: Any, first: list[int], rounds: int) -> dict[str, list[float]]:
+    """By number of requests, milliseconds until all have their first token, and per further token; medians of rounds.
+
+    A request has 128 tokens of its own, and every second one the shared prefix before them.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(7)
+    found = {}
+    for count in COUNTS:
+        fresh = torch.randint(2, 4096, (count, 128), generator=generator).tolist()
+        requests = [(first[:1024] if at % 2 == 0 else []) + tokens for at, tokens in enumerate(fresh)]
+        seconds_of(llm, first, requests, 1 + FURTHER)  # what is compiled or captured at first use
+        times = [(seconds_of(llm, first, requests, 1), seconds_of(llm, first, requests, 1 + FURTHER)) for _ in range(rounds)]
+        found[str(count)] = [round(1e3 * statistics.median(one for one, _ in times), 3),
+                             round(1e3 * statistics.median(all_ - one for one, all_ in times) / FURTHER, 3)]
+    return found
 
 
 def run(options: argparse.Namespace) -> None:
@@ -99,29 +162,29 @@ def run(options: argparse.Namespace) -> None:
     import torch
     import vllm
 
+    begin = time.perf_counter()
     first, *rest = prompts(options.model)
     llm = engine(options)
-    generate(llm, [first], 1)
-    found = generate(llm, rest, 8)
-    seconds = []
-    for _ in range(options.rounds):
-        llm.reset_prefix_cache()
-        generate(llm, [first], 1)
-        begin = time.perf_counter()
-        generate(llm, rest, 1)
-        torch.cuda.synchronize()
-        seconds.append(time.perf_counter() - begin)
-    llm.reset_prefix_cache()
-    generate(llm, [first], 1)
+    started = time.perf_counter() - begin
     state = plugin.state
-    result = {
-        "vllm": vllm.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds": statistics.median(seconds),
-        "replaced": state.places if state else {}, "left": state.left if state else {},
-        "calls": {name: [tally.calls, tally.fallbacks] for name, tally in state.tallies.items()} if state else {},
-        "report": [tally.line() for tally in state.tallies.values() if tally.calls] if state else [], "step": kernels(llm, rest),
-        "outputs": [{"tokens": list(one.outputs[0].token_ids), "cached": one.num_cached_tokens,
-                     "logprobs": [{str(token): value.logprob for token, value in step.items()} for step in one.outputs[0].logprobs]} for one in found],
-    }  # fmt: skip
+    with turn(options.turn or options.out / "turn", options.engines):
+        generate(llm, [first], 1)
+        found = generate(llm, rest, 8)
+        result = {
+            "vllm": vllm.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds to start": round(started, 1),
+            "replaced": state.places if state else {}, "left": state.left if state else {},
+            "calls": {name: [tally.calls, tally.fallbacks] for name, tally in state.tallies.items()} if state else {},
+            "report": [tally.line() for tally in state.tallies.values() if tally.calls] if state else [],
+            "outputs": [{"tokens": list(one.outputs[0].token_ids), "cached": one.num_cached_tokens,
+                         "logprobs": [{str(token): value.logprob for token, value in step.items()} for step in one.outputs[0].logprobs]} for one in found],
+        }  # fmt: skip
+        if options.run in TIMED:
+            seconds_of(llm, first, rest, 1)
+            result["seconds"] = statistics.median(seconds_of(llm, first, rest, 1) for _ in range(options.rounds))
+            result["serving"] = serving(llm, first, options.rounds)
+            llm.reset_prefix_cache()
+            generate(llm, [first], 1)
+            result["prefill"], result["decode"] = kernels(llm, rest, 1), kernels(llm, [request[:40] for request in rest], 1 + FURTHER)
     (options.out / f"{options.run}.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 
@@ -139,6 +202,22 @@ def difference(a: list[Any], b: list[Any]) -> tuple[int, float]:
     return differ, largest
 
 
+def print_times(theirs: dict[str, Any], mine: dict[str, Any]) -> None:
+    """Prints times and launches of the two, and the kernels that one of them alone has."""
+    for name, one in (("vllm", theirs), ("mlafix", mine)):
+        print(f"{name:11} started in {one['seconds to start']} s; the requests above {1e3 * one['seconds']:.2f} ms")
+        for count, (first, further) in one["serving"].items():
+            print(f"{name:11} {count:>2} requests: {first:.2f} ms to the first token, {further:.3f} ms per token")
+        for work in ("prefill", "decode"):
+            made = one[work]
+            print(f"{name:11} {work}: {made['steps']} steps, {made['launches']} launches, {made['microseconds']:.1f} us of kernels")
+    for work in ("prefill", "decode"):
+        for name, one, other in (("vllm", theirs, mine), ("mlafix", mine, theirs)):
+            for kernel, (launches, microseconds) in one[work]["by name"].items():
+                if launches != other[work]["by name"].get(kernel, [0])[0]:
+                    print(f"{name:11} {work}: {launches} x {kernel[:90]}: {microseconds:.1f} us")
+
+
 def summary(results: dict[str, Any], allow: int) -> list[str]:
     """Prints what the runs show; returns what is wrong."""
     theirs, mine = results["vllm"], results["mlafix"]
@@ -151,8 +230,7 @@ def summary(results: dict[str, Any], allow: int) -> list[str]:
     ours = difference(theirs["outputs"], mine["outputs"])
     for name, (differ, largest) in (("vllm again", again), ("mlafix", ours)):
         print(f"{name:11} tokens differ in {differ} of {len(theirs['outputs'])} requests, logprobs by at most {largest:.4f}")
-    for name in ("vllm", "mlafix"):
-        print(f"{name:11} {results[name]['seconds']:.4f} s; one step: {results[name]['step']}")
+    print_times(theirs, mine)
     wrong = []
     if not mine["replaced"] or not sum(calls for calls, _ in mine["calls"].values()):
         wrong.append("nothing was replaced, or nothing of it was called")
@@ -169,16 +247,20 @@ def main() -> int:
         run(options)
         return 0
     write(options.out / "model", options.model, options.heads)
-    results = {}
-    for name, variable in RUNS.items():
+    for old in options.out.glob("turn*"):
+        old.unlink()
+    running = {}
+    for name, variable in RUNS.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
+        with (options.out / f"{name}.log").open("w", encoding="utf-8") as log:
+            command = [sys.executable, __file__, *sys.argv[1:], "--run", name]
+            running[name] = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT, "MLAFIX_VLLM": variable}, stdout=log, stderr=subprocess.STDOUT)
+    failed = [name for name, process in running.items() if process.wait()]
+    for name in failed:
         log = options.out / f"{name}.log"
-        with log.open("w", encoding="utf-8") as file:
-            done = subprocess.run([sys.executable, __file__, *sys.argv[1:], "--run", name], env={**os.environ, **ENVIRONMENT, "MLAFIX_VLLM": variable},
-                                  stdout=file, stderr=subprocess.STDOUT)
-        if done.returncode:
-            print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8")[-2000:])
-            return 1
-        results[name] = json.loads((options.out / f"{name}.json").read_text(encoding="utf-8"))
+        print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8")[-2000:])
+    if failed:
+        return 1
+    results = {name: json.loads((options.out / f"{name}.json").read_text(encoding="utf-8")) for name in RUNS}
     wrong = summary(results, options.allow)
     for line in wrong:
         print(f"wrong: {line}")
