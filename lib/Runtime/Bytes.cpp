@@ -15,8 +15,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The tensor of an argument in units of memory: elements, or bytes that two
-/// elements share.
+/// A tensor argument measured in memory units: elements, or bytes if two
+/// elements share one.
 struct Units : StridedTensor {
   Units(const ArgDesc &desc, const CallArg &arg) {
     uint32_t first = desc.isMany() ? 1 : 0;
@@ -33,7 +33,8 @@ struct Units : StridedTensor {
       own[ndim - 1] /= desc.perByte;
       return;
     }
-    // The tiles of all rows follow each other: rows of one tile are not apart.
+    // A tiled tensor is one run of bytes: the tiles of all rows follow each
+    // other, and a tile interleaves its rows.
     fits = !__builtin_mul_overflow(arg.sizes[0], arg.strides[0], &own[0]);
     if (arg.empty)
       own[0] = 0;
@@ -48,7 +49,7 @@ private:
   int64_t one = 1;
 };
 
-/// The columns of a tile.
+/// Columns per tile.
 constexpr int64_t blockColumns = 4;
 
 } // namespace

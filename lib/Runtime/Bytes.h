@@ -13,19 +13,19 @@
 
 namespace mlafix::runtime {
 
-/// As makeByteLayout and makeByteSpan of Overlap.h, of a tensor argument of a
-/// call, or of the first of several tensors, without the dim that counts them.
-/// Its shape has been checked.
+/// Like makeByteLayout and makeByteSpan of Overlap.h, for a tensor argument
+/// whose shape has been checked. For several tensors, describes the first one,
+/// without the dim that counts them.
 bool makeByteLayout(const ArgDesc &desc, const CallArg &arg,
                     ByteLayout &layout);
 bool makeByteSpan(const ArgDesc &desc, const CallArg &arg, bool distinct,
                   ByteSpan &span);
 
-/// True if strides are those of a tensor without gaps, and may be left out.
+/// True if the strides are those of a contiguous tensor, so that a caller may
+/// omit them.
 bool isContiguous(const ArgDesc &desc, const CallArg &arg);
 
-/// Checks that the rows and columns of a tensor in tiles have room in whole
-/// tiles.
+/// Checks that a tiled tensor has space for whole tiles of rows and columns.
 mlafix_status checkSwizzle(const ArgDesc &desc, const CallArg &arg);
 
 } // namespace mlafix::runtime

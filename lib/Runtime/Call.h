@@ -26,22 +26,22 @@ namespace mlafix::runtime {
 
 struct PreparedKernel;
 
-/// One argument as the kernel sees it. Left uninitialised on purpose: a Call
-/// lives on the stack of every launch.
+/// An argument as the kernel sees it. Left uninitialised on purpose, since
+/// every launch has a Call on its stack.
 struct CallArg {
-  /// Tensors: false if the data pointer is null or there is no tensor.
+  /// Tensors: false if the data pointer is null or the tensor is omitted.
   bool present;
-  /// Tensors: false if omitted; then sizes and strides have no meaning.
+  /// Tensors: false if omitted; sizes and strides are then meaningless.
   bool hasShape;
   bool empty;    ///< tensors: some size is 0
-  uint8_t table; ///< of Call::tables, the addresses of several tensors
+  uint8_t table; ///< index into Call::tables, for several tensors
   void *data;
   uint64_t scalar; ///< scalars: as a parameter slot
   int64_t sizes[MLAFIX_MAX_DIMS];
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
-/// The parameter of kind Group.
+/// The parameter of kind Group, as compiled code reads it.
 struct GroupSlots {
   uint32_t rank, ranks;
   uint64_t timeoutNs;
@@ -51,12 +51,12 @@ struct GroupSlots {
 static_assert(sizeof(GroupSlots) == 8 * (3 + MLAFIX_MAX_RANKS),
               "slots without gaps");
 
-/// True if a group has the fields that every mlafix_group has had.
+/// True if the struct has at least the fields of the first mlafix_group.
 inline bool isGroup(const mlafix_group *group) {
   return group && group->struct_size >= offsetof(mlafix_group, slots);
 }
 
-/// The slots of a group, which one of an older header leaves out.
+/// The `slots` of a group; 0 if the caller's older header lacks the field.
 inline uint64_t slotsOf(const mlafix_group &group) {
   return group.struct_size >= sizeof(mlafix_group) ? group.slots : 0;
 }
@@ -67,25 +67,26 @@ struct Call {
   uint32_t flags;
   CallArg args[MLAFIX_MAX_ARGS];
   uint32_t numTables; ///< arguments of several tensors
-  bool hasGroup;      ///< whether `group` is filled in
+  bool hasGroup;      ///< true if `group` is filled in
   void *tables[limits::peers][MLAFIX_MAX_RANKS];
-  /// Collective kernels on a GPU: as the compiled code takes it.
+  /// For collective kernels on a GPU: the parameter that compiled code reads.
   GroupSlots group;
-  uint64_t blockSlots; ///< of the group: blocks that store to the peers
+  uint64_t blockSlots; ///< of the group: blocks that store to peers
 
   const KernelDesc &desc() const { return *kernel; }
 };
 
-/// Fills in `call` and makes every check that needs no driver.
+/// Fills in `call` and makes every check that does not need the driver.
 mlafix_status checkCall(const mlafix_kernel &kernel, const mlafix_arg *args,
                         uint32_t numArgs, mlafix_device device, uint32_t flags,
                         Call &call);
 
-/// The checks that depend on data pointers alone; for new pointers of a bound.
+/// Makes the checks that depend only on data pointers, for new pointers of a
+/// bound call.
 mlafix_status checkPointers(const Call &call);
 
-/// A scalar argument as a parameter slot. A bool that is none, since it is
-/// neither 0 nor 1, has a slot like no other.
+/// A scalar argument as a parameter slot. A bool other than 0 or 1 gets a slot
+/// value that matches no valid one.
 inline uint64_t scalarSlot(const mlafix_arg &arg) {
   uint64_t slot = 0;
   switch (arg.kind) {
@@ -101,7 +102,7 @@ inline uint64_t scalarSlot(const mlafix_arg &arg) {
   }
 }
 
-/// True if two tensors, one of them written, may lie at the same address.
+/// True if two tensors, one of them written, may have the same address.
 bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 
 /// Reads a scalar argument into its slot.
@@ -112,58 +113,58 @@ mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
 mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
                          mlafix_device device, CallArg &arg);
 
-/// Reads an argument of several tensors, of the ranks or of a list.
+/// Reads an argument of several tensors (peers or a list).
 mlafix_status readMany(const ArgDesc &desc, const mlafix_peers *peers,
                        mlafix_device device, Call &call, CallArg &out);
 
-/// Does for such arguments what checkPointers() does for one tensor.
+/// Does for arguments of several tensors what checkPointers() does for one.
 mlafix_status checkManyPointers(const Call &call);
 
-/// Checks that every rank has come to the earlier launches of the call's group.
+/// Checks that every rank took part in the group's earlier launches.
 mlafix_status checkGroup(const Call &call);
 
-/// The bounds of scalars by dims, and what else the kernel assumes of sizes and
-/// scalars, once all arguments are read.
+/// Checks the bounds of scalars and the kernel's other assumptions about sizes
+/// and scalars, after all arguments are read.
 mlafix_status checkScalarBounds(const Call &call);
 
 /// Asks the driver about each pointer.
 mlafix_status checkMemory(const Call &call);
 
-/// Bytes from a tensor's lowest to past its highest; 0 if empty or absent.
+/// The bytes from a tensor's lowest to its highest; 0 if empty or absent.
 struct ByteRange {
   uint64_t begin, bytes;
 };
 ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
-/// The launch that was planned.
+/// A planned launch.
 struct Plan {
   const CodeVersion *variant;
   uint32_t index; ///< of the variant
   uint32_t numParams;
-  uint32_t grid;         ///< CUDA: blocks
-  uint32_t threads;      ///< CUDA: of a block
-  uint32_t groupThreads; ///< CUDA: of a lane group in a block, if there are any
-  int64_t rows;          ///< 0: nothing
-  int64_t rowBytes;      ///< CPU: memory that a row touches, about
+  uint32_t grid;         ///< CUDA: number of blocks
+  uint32_t threads;      ///< CUDA: per block
+  uint32_t groupThreads; ///< CUDA: per lane group; 0 without lane groups
+  int64_t rows;          ///< 0: nothing to launch
+  int64_t rowBytes;      ///< CPU: approximate bytes that a row touches
   uint64_t slots[limits::slots];
 };
 
-/// Chooses the code version, computes the grid and packs the parameters.
+/// Selects the code version, computes the grid and packs the parameters.
 mlafix_status planLaunch(const Call &call, const TargetCode &code,
                          int64_t multiprocessors, Plan &plan);
 
-/// Why a code version does not take a call: what its first guard that does not
-/// hold expected and got. Empty if it takes it.
+/// Explains why a code version rejects a call: the first guard that fails, and
+/// its actual value. Empty if the version accepts the call.
 mlafix_status explainVersion(const Call &call, const CodeVersion &variant,
                              std::string &refused);
 
-/// Bytes of the arguments that are read and written, each element once.
+/// Bytes of arguments read and written, counting each element once.
 struct Traffic {
   uint64_t read, written;
 };
 Traffic countTraffic(const Call &call);
 
-/// Logs, at MLAFIX_LOG_DEBUG, the code versions that were offered and the plan.
+/// Logs the candidate code versions and the plan at MLAFIX_LOG_DEBUG.
 mlafix_status logPlan(const Call &call, const PreparedKernel &prepared,
                       const Plan &plan);
 
@@ -180,7 +181,7 @@ struct mlafix_bound {
   mlafix::runtime::Call call;
   const mlafix::runtime::PreparedKernel *prepared;
   mlafix::runtime::Plan plan;
-  void *kernelParams[MLAFIX_MAX_PARAMS]; ///< into plan.slots
+  void *kernelParams[MLAFIX_MAX_PARAMS]; ///< point into plan.slots
 };
 
 #endif // MLAFIX_RUNTIME_CALL_H

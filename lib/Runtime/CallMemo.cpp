@@ -26,8 +26,8 @@ public:
                                                std::memory_order_acquire);
     if (owns || holder == mine)
       return;
-    // The holder is a thread of the process that forked, perhaps in the middle
-    // of a change.
+    // A thread of the parent process held it at the fork, perhaps amid a
+    // change.
     owns = memo.holder.compare_exchange_strong(holder, mine,
                                                std::memory_order_acquire);
     for (KnownCall &call : memo.known)
@@ -45,8 +45,8 @@ private:
   bool owns;
 };
 
-/// True if all but the data pointer of a tensor is as it was; its sizes and
-/// strides are those at `number`.
+/// True if only the data pointer of the tensor may differ. Its known sizes and
+/// strides start at `number`.
 bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
                               mlafix_device device,
                               const int64_t *number) const {
@@ -63,8 +63,7 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// True if several tensors are those of the last call, and so is the group of
-/// ranks.
+/// True if several tensors and their group are those of the known call.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
                             mlafix_device device, const int64_t *number) const {
   return peers && peers->struct_size >= sizeof(mlafix_peers) &&
@@ -76,8 +75,7 @@ bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
           matchesGroup(peers->group));
 }
 
-/// True if it is the group of the last call, in which no rank has failed to
-/// come.
+/// True if it is the group of the known call and no rank has failed to arrive.
 bool KnownCall::matchesGroup(const mlafix_group *given) const {
   GroupSlots was;
   if (!isGroup(given) || !given->workspaces)
@@ -93,8 +91,8 @@ bool KnownCall::matchesGroup(const mlafix_group *given) const {
          mlafix_group_check(given) == MLAFIX_OK;
 }
 
-/// The sizes, strides and scalars are those of the last call, and pointers are
-/// as aligned. Collects the pointers.
+/// True if sizes, strides and scalars equal those of the known call and
+/// pointers have the same alignment. Collects the pointers.
 bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
                         uint64_t *pointers) const {
   const int64_t *number = numbers;
@@ -139,7 +137,7 @@ bool KnownCall::isApartFromTables(const ByteSpan &span) const {
   return true;
 }
 
-/// No tensor that is written overlaps another one, except for aliases.
+/// True if no written tensor overlaps another one, except permitted aliases.
 bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t p = 0; p < numPairs; ++p)
     if ((pointers[pairs[p].a] == pointers[pairs[p].b]) != pairs[p].equal)
@@ -186,7 +184,8 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   return true;
 }
 
-/// Adds a tensor; of several, the first one, without the dim that counts them.
+/// Adds a tensor. For several tensors, adds the first, without the dim that
+/// counts them.
 bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
@@ -195,8 +194,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   kept.optional = desc.optional;
   if (!arg.hasShape)
     return true;
-  // A tensor without elements is never accessed, and would need special cases
-  // everywhere.
+  // Tensors without elements are never accessed; supporting them would need
+  // special cases everywhere.
   ByteSpan span;
   uint32_t ndim = desc.ndim() - firstDim;
   const int64_t *sizes = arg.sizes + firstDim,
@@ -218,8 +217,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Finds the addresses of several tensors among the slots. False if some are
-/// not there, or lead out of the address space.
+/// Locates the addresses of several tensors among the slots. Returns false if
+/// some are missing or exceed the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;
@@ -243,8 +242,8 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
-/// The requirements that guards make of pointers. Those of all code versions,
-/// since the ones of an earlier version must fail again.
+/// Records what guards require of pointers, for all code versions: guards of
+/// earlier versions must fail again.
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   for (const CodeVersion &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {
@@ -257,11 +256,12 @@ bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   return true;
 }
 
-/// True if the first argument of the guard is each of the others.
+/// Records for each other argument of the guard if it has the pointer of the
+/// first one. Returns false if there are too many pairs.
 bool KnownCall::addPairs(const Call &call, const Guard &guard) {
   const CallArg &first = call.args[guard.first];
   for (uint32_t i = 0; i < numArgs; ++i) {
-    // An omitted tensor is omitted in every call that is recalled.
+    // Recalled calls omit the same tensors, so omitted ones need no pair.
     if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
         !call.args[i].present)
       continue;
@@ -322,8 +322,8 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
 
 bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,
                       mlafix_device device, uint32_t flags, Plan &plan) {
-  // Neither MLAFIX_LAUNCH_ASSUME_DISJOINT nor MLAFIX_LAUNCH_NO_DEPENDENT
-  // changes a plan; other flags require more checks, or are unknown.
+  // MLAFIX_LAUNCH_ASSUME_DISJOINT and MLAFIX_LAUNCH_NO_DEPENDENT do not change
+  // a plan. Other flags require more checks or are unknown.
   constexpr uint32_t harmless =
       MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   if (!args || (flags & ~harmless))

@@ -27,39 +27,40 @@ struct ByteSpan;
 struct Call;
 struct Plan;
 
-/// A call that passed every check, and what was planned for it.
+/// A call that passed every check, and its plan.
 class KnownCall {
 public:
-  /// Remembers a call, unless it is of a kind that cannot be recalled.
+  /// Remembers a call, if calls of its kind can be recalled.
   void set(const Call &call, const TargetCode &code, const Plan &plan) {
     valid = remember(call, code, plan);
   }
   void forget() { valid = false; }
 
-  /// If `args`, as many as the kernel has, differ from those of the call in
-  /// nothing that a check or the plan depends on, fills in the plan.
+  /// Fills in the plan if `args` differ from the known call only in what
+  /// affects neither checks nor the plan. `args` has as many entries as the
+  /// kernel has arguments.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               Plan &plan) const;
 
 private:
-  // Every kernel of the library fits; a call that does not is never kept.
+  // Limits that every kernel of the library meets; larger calls are not kept.
   static constexpr uint32_t maxArgs = 24, maxNumbers = 128, maxSlots = 64,
                             maxPairs = 32;
 
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim; ///< tensors: so many sizes and strides of `numbers`
+    uint32_t ndim; ///< tensors: number of sizes and strides in `numbers`
     uint32_t
-        ranks; ///< several tensors: so many addresses from `slots[table]` on
+        ranks; ///< several tensors: number of addresses from `slots[table]` on
     uint32_t table;
     bool given;      ///< tensors: not omitted
-    bool optional;   ///< tensors: may be omitted by a null pointer
-    bool contiguous; ///< tensors: so that strides may be left out
+    bool optional;   ///< tensors: a null pointer omits them
+    bool contiguous; ///< tensors: strides may be omitted
     bool written;
     uint64_t bits;   ///< the pointer, or a scalar as a parameter slot
-    uint64_t extent; ///< bytes from the pointer, which is the lowest, on
-    /// A bit for each argument that this one may lie on, at the same pointer.
+    uint64_t extent; ///< bytes from the pointer, the lowest address
+    /// Bit set of the arguments that may have the same pointer as this one.
     uint64_t mayCoincide;
   };
   /// Two arguments whose pointers a guard compares.
@@ -85,50 +86,50 @@ private:
 
   bool valid = false;
   uint32_t numArgs, numNumbers, numPairs, numTables;
-  uint64_t lowBits; ///< of a pointer: those that a check looks at
+  uint64_t lowBits; ///< mask of the pointer bits that a check reads
   Argument args[maxArgs];
   int64_t numbers[maxNumbers]; ///< size, stride, size, stride, …
   Pair pairs[maxPairs];
 
-  // The plan; a parameter that is a pointer names its argument.
+  // The plan. Pointer parameters are stored as argument numbers.
   const CodeVersion *variant;
   uint32_t index, numParams, numSlots, grid, threads;
   int64_t rows, rowBytes;
   uint64_t slots[maxSlots];
-  int8_t pointerOf[maxSlots]; ///< or -1
-  int32_t group;              ///< where the slots of the group begin, or -1
+  int8_t pointerOf[maxSlots]; ///< argument number, or -1
+  int32_t group;              ///< first slot of the group, or -1
   uint64_t blockSlots;        ///< Call::blockSlots
-  bool exchanges;             ///< whether the tensors of the tables are written
+  bool exchanges;             ///< true if peers' tensors are written
 };
 
-/// The last few calls of one kernel on one device. Thread-safe.
+/// The last few calls of a kernel on one device. Thread-safe.
 class CallMemo {
 public:
-  /// Fills in the plan if the call is like a known one. False does not mean
-  /// that the call is wrong.
+  /// Fills in the plan if the call matches a known one. False does not mean
+  /// that the call is invalid.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               uint32_t flags, Plan &plan);
 
-  /// Remembers a call that passed the checks and what was planned for it.
+  /// Remembers a checked call and its plan.
   void keep(const Call &call, const TargetCode &code, const Plan &plan);
 
 private:
   class TryLock;
   static constexpr unsigned numKnown = 4;
 
-  /// False for most calls if calls rarely repeat: comparing and remembering
-  /// them then costs more than it saves.
+  /// False for most calls while calls rarely repeat: comparing and storing them
+  /// would then cost more than it saves.
   bool isWorthIt() const {
     constexpr unsigned patience = 2 * numKnown, seldom = 32;
     return misses <= patience || misses % seldom == 0;
   }
 
-  /// Held for as long as a few dozen numbers are compared or copied; a thread
-  /// that cannot take it proceeds as if nothing were remembered. 0: free; else
-  /// one more than the fork generation of the process that took it.
+  /// A spin lock held while a few dozen numbers are compared or copied. A
+  /// thread that fails to take it proceeds without the memo. 0: free; otherwise
+  /// 1 + the fork generation of the holder's process.
   std::atomic<unsigned> holder{0};
-  unsigned latest = 0; ///< of `known`
-  unsigned misses = 0; ///< calls since one was recalled
+  unsigned latest = 0; ///< index into `known`
+  unsigned misses = 0; ///< calls since the last recalled one
   KnownCall known[numKnown];
 };
 

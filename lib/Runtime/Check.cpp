@@ -34,7 +34,7 @@ bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
   return false;
 }
 
-/// True if all but the addresses is the same.
+/// True if the arguments differ only in their addresses.
 bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
   const CallArg &argA = call.args[a], &argB = call.args[b];
@@ -47,7 +47,7 @@ bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
   return true;
 }
 
-/// Of an argument whose span is known, so that it has a layout.
+/// The layout of an argument whose span is known; it then cannot fail.
 ByteLayout layoutOf(const Call &call, uint32_t index) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -56,7 +56,7 @@ ByteLayout layoutOf(const Call &call, uint32_t index) {
   return layout;
 }
 
-/// For two whose spans meet.
+/// Checks two arguments whose spans overlap.
 mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
   const KernelDesc &desc = call.desc();
   bool aliased = mayAlias(desc, a, b);
@@ -82,7 +82,7 @@ mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
                aliased ? " (or the same pointer, sizes and strides)" : "");
 }
 
-/// The span of a tensor for which makeByteSpan() could not tell.
+/// Computes the span of a tensor for which makeByteSpan() gave up.
 mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
   const ArgDesc &arg = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -114,18 +114,18 @@ bool mlafix::runtime::mayCoincide(const Call &call, uint32_t a, uint32_t b) {
          sameLayout(call, a, b);
 }
 
-/// Nothing that is written lies on anything else, unless it may (N11), nor on
-/// itself.
+/// Checks that no written tensor overlaps itself or another tensor, unless they
+/// may alias (N11).
 static mlafix_status checkOverlaps(const Call &call) {
   const KernelDesc &desc = call.desc();
-  // Of all tensors that touch memory: which, and which of them are written.
+  // Spans, indices and writability of all tensors that touch memory.
   ByteSpan spans[MLAFIX_MAX_ARGS];
   uint32_t which[MLAFIX_MAX_ARGS];
   uint32_t count = 0;
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    // Several tensors: checkManyPointers().
+    // checkManyPointers() checks several tensors.
     if (!arg.isTensor() || arg.isMany() || !given.present)
       continue;
     ByteSpan &span = spans[count];
@@ -138,7 +138,7 @@ static mlafix_status checkOverlaps(const Call &call) {
     if (!desc.args[which[a]].isWritten())
       continue;
     for (uint32_t b = 0; b < count; ++b) {
-      // A pair of written tensors is looked at once.
+      // Check each pair of written tensors once.
       if (spans[a].isApartFrom(spans[b]) || a == b ||
           (b < a && desc.args[which[b]].isWritten()))
         continue;
@@ -161,7 +161,7 @@ ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
 
 namespace {
 
-/// A size, 0 of a tensor that was omitted, or a scalar.
+/// A size (0 for an omitted tensor) or a scalar.
 int64_t readLeaf(const Call &call, const CheckStep &step) {
   const CallArg &arg = call.args[step.arg];
   if (step.kind == CheckStepKind::Size)
@@ -200,7 +200,7 @@ bool passes(const Call &call, const LaunchCheck &check) {
   return values[count - 1] != 0;
 }
 
-/// True if `text` has `word` between characters that are no part of a name.
+/// True if `word` occurs in `text` as a whole name.
 bool hasWord(const std::string &text, const std::string &word) {
   auto isOfName = [](char c) {
     return c == '_' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
@@ -216,7 +216,8 @@ bool hasWord(const std::string &text, const std::string &word) {
   return false;
 }
 
-/// "n = 20, k = 3": what the condition is about, as far as it fits.
+/// The values of a condition's names as text, "n = 20, k = 3", up to the
+/// capacity.
 class Numbers {
 public:
   Numbers(const Call &call, const LaunchCheck &check) {
@@ -231,7 +232,7 @@ public:
       add("%.48s%s = %" PRId64, name.c_str(), isNamed ? "" : ".shape",
           readLeaf(call, step));
     }
-    // Names that the code is compiled for are constants in the steps.
+    // Bound names are constants in the steps.
     const auto &bindings = call.desc().bindings;
     for (const auto &[name, value] : bindings)
       if (hasWord(check.text, name))
@@ -265,8 +266,8 @@ private:
 
 } // namespace
 
-/// Checks that the kernel's assumptions about sizes and scalars hold; the
-/// call's arguments have been read.
+/// Checks the kernel's assumptions about sizes and scalars, after the call's
+/// arguments are read.
 static mlafix_status checkConditions(const Call &call) {
   for (const LaunchCheck &check : call.desc().checks)
     if (!passes(call, check))
@@ -285,11 +286,12 @@ constexpr uint32_t knownFlags = MLAFIX_LAUNCH_DEEP_CHECKS |
                                 MLAFIX_LAUNCH_NO_DEPENDENT |
                                 MLAFIX_LAUNCH_ASSUME_DISJOINT;
 
-/// Of a dim. No memory has more elements; the compiler's proofs take it that
-/// index arithmetic on sizes up to here does not wrap around (docs/Proofs.md).
+/// Largest size of a dim. No memory holds more elements, and the compiler's
+/// proofs assume that index arithmetic on smaller sizes does not overflow
+/// (docs/Proofs.md).
 constexpr int64_t maxSize = int64_t(1) << 48;
 
-/// No version of mlafix_arg will be larger.
+/// Upper limit of sizeof(mlafix_arg) in any future version.
 constexpr uint32_t maxArgBytes = 256;
 
 const char *kindName(int32_t kind) {
@@ -318,7 +320,7 @@ const char *dtypeName(int32_t dtype) {
   return info ? info->name : "an unknown dtype";
 }
 
-/// ` ("n")`, or nothing for a dim without a name.
+/// ` ("n")`, or nothing if the dim has no name.
 struct DimLabel {
   DimLabel(const ArgDesc &desc, uint32_t dim) {
     const std::string &name = desc.dims[dim];
@@ -334,7 +336,7 @@ struct DimLabel {
   char text[longest + 16];
 };
 
-/// `; the dims are "n H D"`, or nothing where they have no names.
+/// `; the dims are "n H D"`, or nothing if they have no names.
 struct DimList {
   explicit DimList(const ArgDesc &desc) {
     text[0] = '\0';
@@ -344,7 +346,7 @@ struct DimList {
           std::snprintf(text + length, sizeof(text) - length, "%s%s",
                         length ? " " : "; the dims are \"",
                         name.empty() ? "_" : name.c_str()));
-      if (length + 2 > sizeof(text)) { // names so long say little
+      if (length + 2 > sizeof(text)) { // such long names would not help
         text[0] = '\0';
         return;
       }
@@ -355,7 +357,7 @@ struct DimList {
   char text[128];
 };
 
-/// The advice about a row whose elements are not adjacent.
+/// Advice for a row whose elements are not adjacent.
 const char *adviceOnStride(const ArgDesc &desc, uint32_t dim) {
   if (desc.strides[dim] != 1 || desc.access != MLAFIX_READ)
     return "";
@@ -384,8 +386,8 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
                  last, DimLabel(desc, last).text, desc.dtypeName.c_str(),
                  arg.sizes[last]);
   for (uint32_t i = 0; i < desc.ndim(); ++i)
-    // A stride over one element is never taken, nor is any of an empty tensor
-    // (numpy's are 0 then).
+    // Strides of dims of size 1, and of empty tensors (0 in numpy), are not
+    // used.
     if (desc.strides[i] >= 0 && arg.sizes[i] > 1 && !arg.empty &&
         arg.strides[i] != desc.strides[i])
       return WRONG(desc,
@@ -395,7 +397,7 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
   return desc.isSwizzled() ? checkSwizzle(desc, arg) : MLAFIX_OK;
 }
 
-/// Row-major strides, with sizes that are known not to be negative.
+/// Computes row-major strides; the sizes are known not to be negative.
 bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
   int64_t stride = 1;
   for (uint32_t i = desc.ndim(); i-- > 0;) {
@@ -404,15 +406,16 @@ bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
                                &stride))
       return false;
     if (i + 1 == desc.ndim())
-      stride /= desc.perByte; // in bytes, from here on
+      stride /= desc.perByte; // in bytes from here on
   }
   return true;
 }
 
-/// Equal names mean equal sizes; the first argument to bind a name decides.
+/// Checks that dims with equal names have equal sizes; the first argument with
+/// a name determines its size.
 mlafix_status checkNamedDims(const Call &call, int64_t *values) {
   const KernelDesc &desc = call.desc();
-  // A kernel may name as many dims as its arguments have.
+  // A kernel has at most as many names as its arguments have dims.
   constexpr size_t capacity = MLAFIX_MAX_ARGS * MLAFIX_MAX_DIMS;
   uint16_t first[capacity];
   std::fill_n(values, desc.dimNames.size(), int64_t(-1));
@@ -478,7 +481,7 @@ mlafix_status mlafix::runtime::readTensor(const ArgDesc &desc,
   if (tensor->struct_size < sizeof(mlafix_tensor))
     return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
                  sizeof(mlafix_tensor), tensor->struct_size);
-  if (desc.optional && !tensor->data) // omitted: its shape means nothing
+  if (desc.optional && !tensor->data) // omitted: its shape is ignored
     return MLAFIX_OK;
   if (desc.isAbsent())
     return WRONG(desc,
@@ -578,7 +581,7 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.blockSlots = 0;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
-  // Otherwise the second argument would be read from an arbitrary address.
+  // Otherwise the second argument would be read from a wrong address.
   if (numArgs > 0 && (step < sizeof(mlafix_arg) || step > maxArgBytes ||
                       step % alignof(mlafix_arg) != 0))
     return WRONG(desc.args[0],

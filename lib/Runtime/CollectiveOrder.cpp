@@ -17,20 +17,19 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// `event` is recorded behind the latest collective of a rank.
+/// The latest collective of a rank; `event` is recorded behind it.
 struct Mark {
   uint32_t rank;
   CUstream stream;
   CUevent event;
 };
 
-/// The latest collectives, which are of one group, and those that they waited
-/// for.
+/// The latest collectives, all of one group, and those that they waited for.
 struct Order {
   uint64_t group = 0;             ///< GroupRank::group
-  unsigned long long capture = 0; ///< the number of their capture; 0 for none
+  unsigned long long capture = 0; ///< id of their capture; 0 for none
   std::vector<Mark> latest, before;
-  std::vector<CUevent> spare; ///< events that nobody waits for any more
+  std::vector<CUevent> spare; ///< events to reuse
 
   Mark *find(uint32_t rank) {
     for (Mark &mark : latest)
@@ -43,7 +42,7 @@ struct Order {
       spare.push_back(mark.event);
     marks.clear();
   }
-  /// The next collective is of another group, or of another capture.
+  /// Switches to a collective of another group or another capture.
   void turnTo(uint64_t next, unsigned long long nextCapture) {
     drop(before);
     std::swap(before, latest);
@@ -56,7 +55,7 @@ struct Order {
 
 } // namespace
 
-/// A device's.
+/// The order of collectives on one device.
 struct mlafix::runtime::CollectiveHistory {
   std::mutex mutex;
   Order launched, captured;
@@ -68,14 +67,14 @@ struct mlafix::runtime::CollectiveHistory {
 
 static std::array<CollectiveHistory, numDeviceSlots> histories;
 
-/// True if what is enqueued on `stream` follows what was enqueued on it before,
-/// by any thread.
+/// True if work on `stream` executes in the order of its submission, regardless
+/// of the thread that submits it.
 static bool isOneStream(CUstream stream) {
   return stream != cuda::streamPerThread;
 }
 
-/// True if an event is not known any more: its context was destroyed, and
-/// nothing that was recorded there is running.
+/// True if the event is no longer valid: its context was destroyed, and nothing
+/// recorded there is running.
 static bool isGone(CUresult result) {
   return result == cuda::errorInvalidHandle ||
          result == cuda::errorContextIsDestroyed;
@@ -122,7 +121,7 @@ mlafix_status CollectiveTurn::end() {
   mark->stream = stream;
   if (mark->event && driver.cuEventRecord(mark->event, stream) == cuda::success)
     return MLAFIX_OK;
-  // No event yet, or one of another context of the device.
+  // There is no event yet, or it belongs to another context of the device.
   if (mark->event)
     driver.cuEventDestroy(mark->event);
   mark->event = nullptr;

@@ -26,25 +26,25 @@ namespace mlafix::runtime {
 
 struct CollectiveHistory;
 
-/// Who launches.
+/// Identifies the group and the rank that launch.
 struct GroupRank {
-  uint64_t group; ///< the address of rank 0's workspace, which is no other's
+  uint64_t group; ///< address of rank 0's workspace, unique per group
   uint32_t rank;
 };
 
-/// Held while a collective is enqueued on `stream` of the current context,
-/// which is of device `ordinal`: begin(), the launch, end(). Launches that are
-/// captured follow those captured before them for the same graph, others those
-/// that were not captured.
+/// Held while a collective is enqueued on `stream` of the current context
+/// (device `ordinal`): begin(), the launch, end(). Captured launches are
+/// ordered behind those captured for the same graph, other launches behind
+/// those not captured.
 class CollectiveTurn {
 public:
   CollectiveTurn(const CudaDriver &driver, int32_t ordinal, void *stream,
                  GroupRank self);
 
-  /// Has `stream` wait for the collectives of other groups.
+  /// Makes `stream` wait for collectives of other groups.
   mlafix_status begin();
 
-  /// The launch is what collectives of other groups wait for.
+  /// Records the launch, so that collectives of other groups wait for it.
   mlafix_status end();
 
 private:
@@ -53,10 +53,10 @@ private:
   ForkSafeLock lock;
   CUstream stream;
   GroupRank self;
-  unsigned long long capture = 0; ///< the number of the stream's; 0 for none
+  unsigned long long capture = 0; ///< id of the stream's capture; 0 for none
 };
 
-/// The events so far are those of a driver that is gone.
+/// Drops all events, for tests that replace the driver.
 void forgetCollectivesForTesting();
 
 } // namespace mlafix::runtime

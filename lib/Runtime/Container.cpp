@@ -19,7 +19,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// Byte by byte: the format is little-endian whatever the machine is.
+// Reads byte by byte: the format is little-endian on every machine.
 template <typename T> T readInteger(const uint8_t *bytes) {
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i)
@@ -95,7 +95,7 @@ mlafix_status checkHeader(const uint8_t *bytes, size_t size,
   return MLAFIX_OK;
 }
 
-/// All images in the order of the file. Several kernels may share one.
+/// All images in file order. Kernels may share images.
 std::vector<const Image *> sortedImages(const UnitDesc &unit) {
   std::vector<const Image *> images;
   for (const KernelDesc &kernel : unit.kernels)

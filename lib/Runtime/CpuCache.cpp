@@ -22,7 +22,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Processors in a list such as "0-3,8".
+/// Counts the processors in a list such as "0-3,8".
 int64_t countProcessors(const std::string &list) {
   int64_t count = 0;
   for (size_t begin = 0, end; begin < list.size(); begin = end + 1) {
@@ -36,9 +36,9 @@ int64_t countProcessors(const std::string &list) {
   return count;
 }
 
-/// The caches of the last level that the process' threads reach, of which the
-/// first processor's is one; 0 where the kernel does not say. What CPUID says
-/// may be the sum over a socket of which a virtual machine has a part.
+/// Total size of the last-level caches that the process's threads use, assuming
+/// all are like the first processor's; 0 if Linux does not report it. CPUID is
+/// not used: in a virtual machine it may report the caches of the whole socket.
 int64_t askKernel() {
   int64_t level = 0, bytes = 0, sharing = 0;
   for (int index = 0; index < 16; ++index) {
@@ -56,13 +56,14 @@ int64_t askKernel() {
   }
   if (level < 2 || sharing < 1)
     return 0;
-  // More threads than processors reach no more caches.
+  // Threads beyond the processors use no further caches.
   int64_t processors = std::max(std::thread::hardware_concurrency(), 1u);
   int64_t threads = std::clamp<int64_t>(usableThreads(), 1, processors);
   return bytes * ((threads - 1) / sharing + 1);
 }
 
-/// Some systems report nothing, or 0.
+/// As askKernel(), with sysconf and a default of 32 MB as fallbacks: some
+/// systems report nothing, or 0.
 int64_t askSystem() {
   if (int64_t bytes = askKernel())
     return bytes;

@@ -12,9 +12,8 @@
 
 namespace mlafix::runtime {
 
-/// Bytes that the caches of the last level hold that this process' threads
-/// reach, or what the environment says instead. What the operating system says
-/// is read from its files the first time.
+/// Total bytes of the last-level caches that this process's threads use, or the
+/// environment's override. Reads system files on the first call.
 int64_t lastCacheBytes();
 
 } // namespace mlafix::runtime

@@ -37,7 +37,7 @@ constexpr struct {
 
 Lazy<int> knownLevel;
 
-/// The same, or a lower level that the user names.
+/// The level of this machine, or a lower one that the user selects.
 int allowedLevel() {
   int machine = knownLevel.get(machineLevel);
   int asked = cpuLevelOf(environment().cpuTarget);
@@ -80,10 +80,10 @@ mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
     return fail(MLAFIX_OUT_OF_MEMORY, "cannot map %zu bytes for CPU code: %s",
                 whole, std::strerror(errno));
   std::memcpy(memory, image, size);
-  // Processors of Arm do not see by themselves that instructions changed.
+  // Arm processors do not detect changed instructions by themselves.
   auto *begin = static_cast<char *>(memory);
   __builtin___clear_cache(begin, begin + size);
-  // Never writable and executable at once.
+  // Memory is never writable and executable at the same time.
   if (mprotect(memory, whole, PROT_READ | PROT_EXEC) != 0) {
     int error = errno;
     munmap(memory, whole);
@@ -121,7 +121,7 @@ mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,
                                             const KernelDesc &kernel,
                                             PreparedKernel &prepared) {
   MLAFIX_TRY(chooseCpuCode(kernel, prepared.code));
-  (void)lastCacheBytes(); // read from files now rather than in a launch
+  (void)lastCacheBytes(); // reads system files now instead of in a launch
   const Image &image = prepared.code->images.front();
   prepared.image = &image;
   auto inserted = unit.mappings.try_emplace(image.offset);

@@ -22,7 +22,7 @@ using namespace mlafix::runtime;
 namespace {
 
 int affinityThreads() {
-  // Machines with more processors than cpu_set_t holds need a longer mask.
+  // Machines with more processors than cpu_set_t holds need a larger mask.
   for (int processors = 1024; processors <= 1 << 18; processors *= 4) {
     cpu_set_t *mask = CPU_ALLOC(processors);
     if (!mask)
@@ -38,14 +38,15 @@ int affinityThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Threads that `quota` microseconds of each `period` keep busy; 0: no limit.
+/// The number of threads that a CPU quota of `quota` us per `period` keeps
+/// busy; 0: no limit.
 int quotaThreads(double quota, double period) {
   if (quota <= 0 || period <= 0)
     return 0;
   return std::max(1, static_cast<int>(quota / period + 0.999));
 }
 
-/// The smallest quota of a version 2 group and its parents.
+/// The smallest quota of a cgroup v2 group and its parents.
 int quotaV2(const std::string &mount, std::string group) {
   int least = 0;
   for (;;) {
@@ -62,7 +63,7 @@ int quotaV2(const std::string &mount, std::string group) {
 }
 
 int quotaV1(const std::string &group) {
-  // Inside a container the group's own path is often not mounted: try both.
+  // In a container the group's own path is often not mounted: try both.
   for (const std::string &path :
        {"/sys/fs/cgroup/cpu" + group, std::string("/sys/fs/cgroup/cpu")}) {
     double quota = std::atof(readLine(path + "/cpu.cfs_quota_us").c_str());

@@ -26,7 +26,7 @@ struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 };
 
-/// All zero for a leaf that the processor does not have.
+/// All zero if the processor lacks the leaf.
 Registers cpuid(unsigned leaf) {
   Registers out;
   if (!__get_cpuid_count(leaf, 0, &out.eax, &out.ebx, &out.ecx, &out.edx))
@@ -40,8 +40,7 @@ bool hasAll(unsigned bits, unsigned wanted) {
   return (bits & wanted) == wanted;
 }
 
-/// The registers that the operating system saves, by the bits of XCR0; 0 if it
-/// enabled none.
+/// The register sets that the operating system saves (XCR0); 0 if none.
 unsigned savedRegisters() {
   constexpr unsigned osxsave = bit(27);
   if (!hasAll(cpuid(1).ecx, osxsave))

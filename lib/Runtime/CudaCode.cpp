@@ -24,10 +24,10 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Primary contexts that this library has retained, one reference per device
-/// for the life of the process: releasing the last one would destroy a context
-/// that graphs and other threads may be using. And so a handle that is here
-/// stays that device's.
+/// Primary contexts retained by this library, one reference per device for the
+/// life of the process. Releasing the last reference would destroy a context
+/// that graphs and other threads may use. It also guarantees that a retained
+/// handle keeps denoting its device.
 struct RetainedContexts {
   std::mutex mutex; // held while one is added
   std::array<std::atomic<CUcontext>, numDeviceSlots> contexts{};
@@ -106,10 +106,10 @@ struct DeviceProperties {
   CUdevice device = 0;
   int computeCapability = 0;
   int multiprocessors = 1;
-  int64_t bandwidth = 0; ///< of its memory, bytes a second; 0: unknown
+  int64_t bandwidth = 0; ///< memory bandwidth in bytes per second; 0: unknown
 };
 
-/// Two words a cycle, as every memory of these GPUs moves them.
+/// Memories of these GPUs transfer two words per clock cycle.
 int64_t readBandwidth(const CudaDriver &driver, CUdevice device) {
   int kilohertz = 0, bits = 0;
   bool isKnown =
@@ -141,7 +141,7 @@ mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
   return MLAFIX_OK;
 }
 
-/// True if the next image is tried after this error of the driver.
+/// True if the next image should be tried after this driver error.
 bool isRefusal(CUresult result) {
   switch (result) {
   case cuda::errorInvalidImage:
@@ -163,15 +163,15 @@ const char *formatName(const Image &image) {
 CUresult loadLibrary(const CudaDriver &driver, const mlafix_unit &unit,
                      const Image &image, CUlibrary &library) {
   const uint8_t *bytes = unit.bytes.data() + image.offset;
-  // The driver reads PTX up to a NUL, which the file need not have, and wants
-  // cubins aligned, which the file's buffer need not be.
+  // The driver reads PTX up to a NUL, which the file may lack, and needs
+  // aligned cubins, which the file's buffer may not provide.
   std::vector<uint64_t> copy(image.size / sizeof(uint64_t) + 1);
   std::memcpy(copy.data(), bytes, image.size);
   return driver.cuLibraryLoadData(&library, copy.data(), nullptr, nullptr, 0,
                                   nullptr, nullptr, 0);
 }
 
-/// Compares what the manifest says of an entry with what the driver knows.
+/// Compares an entry's manifest data with the driver's.
 mlafix_status checkEntry(const CudaDriver &driver,
                          const DeviceProperties &facts,
                          const CodeVersion &variant, CUkernel kernel) {
@@ -199,13 +199,13 @@ mlafix_status checkEntry(const CudaDriver &driver,
                   "manifest, got code that takes %zu",
                   variant.entry.c_str(), i, variant.params[i].bytes, size);
   }
-  // Whether there are more is not checked: the driver's answer is an error,
-  // which compute-sanitizer and a debugger report to the user.
+  // Extra parameters are not detected: the driver would answer with an error,
+  // which compute-sanitizer and debuggers show to users.
   return MLAFIX_OK;
 }
 
-/// Fills in the entries. `result` is the driver's, where it was the driver that
-/// failed: it may refuse an image as late as here, since it loads lazily.
+/// Fills in the entries. Sets `result` to the driver's error, if any: lazy
+/// loading may reject an image only here.
 mlafix_status getEntries(const CudaDriver &driver,
                          const DeviceProperties &facts, CUlibrary library,
                          PreparedKernel &prepared, CUresult &result) {
@@ -218,8 +218,8 @@ mlafix_status getEntries(const CudaDriver &driver,
                          "expected entry \"%s\" in the image, but ",
                          variant.entry.c_str());
     }
-    // Lazy loading would otherwise happen at the first launch, where it
-    // allocates and so fails under capture: have it done now.
+    // Force loading now. Lazy loading at the first launch would allocate, which
+    // fails under capture.
     CUfunction function = nullptr;
     result = driver.cuKernelGetFunction(&function, kernel);
     if (result != cuda::success)
@@ -234,7 +234,7 @@ mlafix_status getEntries(const CudaDriver &driver,
   return MLAFIX_OK;
 }
 
-/// Loads one image, or finds it loaded, and its entries.
+/// Loads an image, unless it is loaded already, and gets its entries.
 mlafix_status tryImage(const CudaDriver &driver, const DeviceProperties &facts,
                        mlafix_unit &unit, int32_t ordinal,
                        PreparedKernel &prepared, CUresult &result) {
@@ -348,7 +348,7 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
 mlafix_status mlafix::runtime::launchOnCuda(const CudaDriver &driver,
                                             const CudaLaunch &launch,
                                             void *stream) {
-  // The driver takes a CUkernel wherever it takes a CUfunction.
+  // The driver accepts a CUkernel in place of a CUfunction.
   auto handle = static_cast<CUfunction>(launch.function);
   auto cuStream = static_cast<CUstream>(stream);
   if (!launch.dependent) {

@@ -13,8 +13,8 @@
 
 namespace mlafix::runtime {
 
-/// While it lives, a context of the device is current: the one that was, or,
-/// where none of that device was, the device's primary context.
+/// While in scope, a context of the device is current: the previous one if it
+/// belongs to the device, else the device's primary context.
 class ContextScope {
 public:
   ContextScope(const CudaDriver &driver) : driver(driver) {}
@@ -28,8 +28,8 @@ private:
   bool pushed = false;
 };
 
-/// Loading and questions are no stream operations, but they may call ones that
-/// a capture in another mode forbids to the thread.
+/// Loading and queries are no stream operations, but may call functions that a
+/// stream capture in another mode forbids to the thread.
 class RelaxedCapture {
 public:
   RelaxedCapture(const CudaDriver &driver) : driver(driver) {
@@ -48,20 +48,19 @@ private:
   bool active;
 };
 
-/// Retains the device's primary context if it is in use, so that launches
-/// recognise it by its handle. One that is not in use is not created: that
-/// takes memory.
+/// Retains the device's primary context if it is active, so that launches can
+/// recognise it by its handle. Does not create one: that takes memory.
 mlafix_status retainActivePrimary(const CudaDriver &driver, int32_t ordinal);
 
-/// The primary contexts retained so far belong to a driver that is gone.
+/// Drops retained contexts, for tests that replace the driver.
 void forgetContextsForTesting();
 
-/// 10 x major + minor of a device.
+/// Reads the compute capability of a device, as 10 x major + minor.
 mlafix_status readComputeCapability(const CudaDriver &driver, int32_t ordinal,
                                     int &computeCapability);
 
-/// The images to try on a device of that compute capability (10 x major +
-/// minor), best first: docs/UnitFormat.md, "Choosing an image".
+/// The images to try on a device of a compute capability (10 x major + minor),
+/// best first: docs/UnitFormat.md, "Choosing an image".
 struct Candidate {
   const TargetCode *code;
   const Image *image;
@@ -69,12 +68,12 @@ struct Candidate {
 std::vector<Candidate> rankImages(const KernelDesc &kernel,
                                   int computeCapability);
 
-/// A grid of `blocks` blocks of `threads` threads each, in one dim.
+/// A one-dimensional grid of `blocks` blocks with `threads` threads each.
 struct CudaLaunch {
   void *function;
   uint32_t blocks, threads;
   void **params;  ///< the address of each parameter
-  bool dependent; ///< with programmatic dependent launch
+  bool dependent; ///< uses programmatic dependent launch
 };
 
 /// Enqueues a launch on `stream` of the current context.

@@ -32,12 +32,12 @@ struct Machine {
   CudaDriver driver;
 };
 
-// Neither made nor destroyed at run time: launches may come from constructors
-// and destructors of other static variables.
+// Constant-initialised and never destroyed: constructors and destructors of
+// other static variables may launch.
 Machine machine;
 
 std::atomic<const CudaDriver *> testDriver{nullptr};
-/// The machine's driver once it is initialised: launches take no lock.
+/// The initialised driver; launches read it without a lock.
 std::atomic<const CudaDriver *> readyDriver{nullptr};
 
 template <typename... Arguments>
@@ -59,8 +59,9 @@ void *resolve(GetProcAddress getProcAddress, const char *name, int version) {
 bool open(Machine &m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return giveReason(m, "%s", dlerror()); // which names it
-  // The one symbol taken by name; _v2 is the form with a status, CUDA 12's.
+    return giveReason(m, "%s", dlerror()); // the message names it
+  // The only symbol looked up by name. Its _v2 form, since CUDA 12, reports a
+  // status.
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
   if (!getProcAddress)
@@ -110,7 +111,7 @@ mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
   }
   if (!m.usable)
     return fail(MLAFIX_NO_DRIVER, "no CUDA driver: %s", m.reason);
-  // Not remembered when it fails: the next call asks again.
+  // A failure is not remembered: the next call tries again.
   CUresult result = m.driver.cuInit(0);
   if (result != cuda::success) {
     cudaError(m.driver, "cuInit", result);

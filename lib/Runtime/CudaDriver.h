@@ -23,13 +23,12 @@ namespace mlafix::runtime {
 
 using namespace driver;
 
-/// How the driver hands out its functions (cuGetProcAddress_v2): name, where to
-/// write the function, CUDA version, flags, and where to write more of a status
-/// (may be null).
+/// The driver's function lookup (cuGetProcAddress_v2): name, where to write the
+/// function, CUDA version, flags, and where to write a status (may be null).
 using GetProcAddress = CUresult (*)(const char *, void **, int, uint64_t,
                                     int *);
 
-/// The driver's functions; tests fill in one of their own.
+/// The driver's function table; tests supply their own.
 struct CudaDriver {
   GetProcAddress getProcAddress = nullptr;
 #define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
@@ -37,18 +36,18 @@ struct CudaDriver {
 #include "CudaDriver.def"
 };
 
-/// Fills `driver` in with what `getProcAddress` gives. Returns the name of a
-/// required function that it does not, else null.
+/// Fills `driver` through `getProcAddress`. Returns the name of a missing
+/// required function, else null.
 const char *fillCudaDriver(GetProcAddress getProcAddress, CudaDriver &driver);
 
 /// The driver, loaded and initialised, or NO_DRIVER with the reason.
 mlafix_status getCudaDriver(const CudaDriver *&driver);
 
-/// The driver if the process has it loaded already, else null: without it no
-/// pointer can be a device pointer. Never loads anything.
+/// The driver if the process has loaded it already, else null (then no pointer
+/// can be a device pointer). Never loads it.
 const CudaDriver *getCudaDriverIfLoaded();
 
-/// From now on this table is the driver (null: the machine's own again).
+/// Replaces the driver by this table (null: restores the real one).
 void setCudaDriverForTesting(const CudaDriver *driver);
 
 /// Records "FUNCTION returned CUDA_ERROR_X (text)" as a DRIVER_ERROR (or

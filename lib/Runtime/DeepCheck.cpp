@@ -15,7 +15,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The driver's answer about an address; all zero for memory it does not know.
+/// What the driver knows about an address; all zero for unknown memory.
 struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;
@@ -43,7 +43,7 @@ mlafix_status wrong(const ArgDesc &arg, const char *expected, const char *got) {
 mlafix_status checkRange(const ArgDesc &arg, const ByteRange &range,
                          const PointerAttributes &facts) {
   if (facts.rangeSize == 0)
-    return MLAFIX_OK; // the driver knows no range
+    return MLAFIX_OK; // the driver knows no allocation here
   uint64_t before = range.begin - facts.rangeStart;
   if (range.begin >= facts.rangeStart && before <= facts.rangeSize &&
       range.bytes <= facts.rangeSize - before)
@@ -59,8 +59,7 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                           const ArgDesc &arg, const CallArg &given) {
   DeviceName device(call.device);
   ByteRange range = byteRange(arg, given);
-  // Ask for the data pointer, which lies within the tensor whatever the signs
-  // of its strides.
+  // Ask about the data pointer: it lies inside the tensor for any strides.
   PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts) || facts.memoryType == 0)
@@ -68,7 +67,7 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
                 "argument \"%s\": expected memory of %s, got %p, which the "
                 "CUDA driver does not know",
                 arg.name.c_str(), device.text, given.data);
-  // Managed and registered host memory serve every device.
+  // Managed and registered host memory is accessible from every device.
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged &&
       facts.ordinal != call.device.ordinal)
     return wrong(arg, device.text,
@@ -81,7 +80,7 @@ mlafix_status checkOnCpu(const CudaDriver &driver, const ArgDesc &arg,
   PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts))
-    return MLAFIX_OK; // not the driver's memory, or the driver is not in use
+    return MLAFIX_OK; // not the driver's memory, or no driver in use
   if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "argument \"%s\": expected memory of the cpu, got %p, which is "
@@ -103,11 +102,11 @@ mlafix_status mlafix::runtime::checkMemory(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    // The driver knows a peer's memory as that of the peer's device.
+    // A peer's memory belongs to the peer's device.
     if (!arg.isTensor() || arg.isPeers() || !given.present || given.empty)
       continue;
     CallArg one = given;
-    // The tensors of a list differ in their addresses alone.
+    // The tensors of a list differ only in their addresses.
     for (int64_t k = 0, count = arg.isMany() ? given.sizes[0] : 1; k < count;
          ++k) {
       if (arg.isMany())

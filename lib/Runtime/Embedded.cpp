@@ -21,8 +21,8 @@ struct UnitDeleter {
   void operator()(mlafix_unit *unit) const { mlafix_unit_destroy(unit); }
 };
 
-/// The state that `loaded` points to. Never destroyed: a launch on another
-/// thread may be under way whenever the program ends.
+/// The state behind `loaded`. Never destroyed: another thread may be launching
+/// when the program ends.
 struct Loaded {
   std::unique_ptr<mlafix_unit, UnitDeleter> unit;
   std::vector<const mlafix_kernel *> kernels;
@@ -30,7 +30,7 @@ struct Loaded {
 
 std::mutex loadMutex;
 
-/// The field is a plain pointer, since C programs define it.
+/// The field is a plain pointer because C programs define the struct.
 const Loaded *findLoaded(const mlafix_embedded &embedded) {
   return static_cast<const Loaded *>(
       __atomic_load_n(&embedded.loaded, __ATOMIC_ACQUIRE));

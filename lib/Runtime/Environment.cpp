@@ -21,8 +21,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Reads variables; what one cannot be is said on stderr, and it counts as not
-/// set.
+/// Reads an environment variable. Reports an invalid value on stderr and treats
+/// it as unset.
 class Setting {
 public:
   explicit Setting(const char *name) : name(name) {
@@ -45,7 +45,7 @@ public:
     return false;
   }
 
-  /// `otherwise` where it is not set.
+  /// Returns `otherwise` if unset.
   int64_t number(int64_t least, int64_t most, int64_t otherwise) const {
     if (!isSet())
       return otherwise;

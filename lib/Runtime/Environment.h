@@ -31,22 +31,21 @@ namespace mlafix::runtime {
 struct Environment {
   int numThreads = 0; ///< 0: as many as the process may use
   bool noDependentLaunch = false;
-  std::string cpuTarget;      ///< "": the best that the processor has
-  int64_t cpuCacheBytes = -1; ///< -1: as many as the processor says
-  int logLevel = 1000; ///< the least mlafix_log_level that goes to stderr
+  std::string cpuTarget;      ///< "": the best that the processor supports
+  int64_t cpuCacheBytes = -1; ///< -1: as reported by the system
+  int logLevel = 1000;        ///< least mlafix_log_level printed to stderr
 };
 
 const Environment &environment();
 
-/// The lines of a small file in which the operating system says something; none
-/// where there is no such file. Not by C++ streams, which bring 0.4 MB of
-/// locales into each library that has libstdc++ inside.
+/// The lines of a small system file; empty if there is none. C++ streams would
+/// add 0.4 MB of locales to each library that links libstdc++ statically.
 std::vector<std::string> readLines(const std::string &path);
 
-/// The first of them, or empty.
+/// The first line, or empty.
 std::string readLine(const std::string &path);
 
-/// Reads the variables again. Not while other threads use the runtime.
+/// Reads the variables again. No other thread may use the runtime meanwhile.
 void reloadEnvironmentForTesting();
 
 } // namespace mlafix::runtime

@@ -13,27 +13,27 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Plain POSIX objects: made before any constructor runs, never destroyed, and
-/// made anew by assignment.
+/// Plain POSIX objects: initialised before any constructor runs, never
+/// destroyed, and reset by assignment.
 struct Gate {
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-  unsigned inside = 0;  ///< threads that have a NoFork
-  unsigned forking = 0; ///< threads that are about to fork
+  unsigned inside = 0;  ///< number of threads with a NoFork
+  unsigned forking = 0; ///< number of threads about to fork
 };
 
 Gate gate;
-thread_local unsigned depth = 0; ///< NoForks of this thread
+thread_local unsigned depth = 0; ///< NoForks held by this thread
 std::atomic<unsigned> generation{0};
 
 void beforeFork() {
   pthread_mutex_lock(&gate.mutex);
   ++gate.forking;
-  // A thread that forks while it has a NoFork itself (the CUDA driver may start
-  // a program as it is initialised) must not wait: others may wait for it.
+  // A thread that forks inside its own NoFork (the CUDA driver may start a
+  // program during initialisation) must not wait: others may wait for it.
   while (depth == 0 && gate.inside != 0)
     pthread_cond_wait(&gate.changed, &gate.mutex);
-  // The mutex stays locked, and other threads outside, until the fork is done.
+  // Keep the mutex locked, which stops other threads, until the fork is done.
 }
 
 void afterForkInParent() {
@@ -48,7 +48,7 @@ void afterForkInChild() {
   generation.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// When the library is loaded, since a fork may come at any time after.
+/// Runs when the library is loaded, since a fork may follow at any time.
 __attribute__((constructor)) void watchForks() {
   pthread_atfork(beforeFork, afterForkInParent, afterForkInChild);
 }

@@ -24,7 +24,7 @@
 
 namespace mlafix::runtime {
 
-/// While a thread has one, fork() on any other thread waits. They nest.
+/// While a thread holds one, fork() on any other thread waits. Nests.
 class NoFork {
 public:
   NoFork();
@@ -33,21 +33,21 @@ public:
   NoFork &operator=(const NoFork &) = delete;
 };
 
-/// Holds a mutex that is locked in no other way.
+/// Locks a mutex that is always locked through this class.
 class ForkSafeLock {
 public:
   explicit ForkSafeLock(std::mutex &mutex) : lock(mutex) {}
 
 private:
-  NoFork noFork; // comes first: given up only once the mutex is free
+  NoFork noFork; // first member: released after the mutex
   std::lock_guard<std::mutex> lock;
 };
 
-/// The number of forks from the process that loaded the library to this one.
+/// The number of forks between the process that loaded the library and this
+/// one.
 unsigned forkGeneration();
 
-/// A variable that is made at its first use and never destroyed. Of static
-/// storage only.
+/// A static variable that is constructed on first use and never destroyed.
 template <typename T> class Lazy {
 public:
   template <typename Make> T &get(Make make) {

@@ -16,8 +16,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-// The parts of the 64-bit little-endian ELF layout that are looked at (System V
-// ABI, chapter "Object Files"). Offsets, since images need not be aligned.
+// The fields used of the 64-bit little-endian ELF format (System V ABI, chapter
+// "Object Files"), as offsets, since images may be unaligned.
 constexpr uint64_t elfHeaderBytes = 64;
 constexpr uint64_t sectionHeaderBytes = 64;
 constexpr uint64_t programHeaderBytes = 56;
@@ -25,7 +25,7 @@ constexpr uint16_t machineCuda = 190;
 constexpr uint32_t sectionNoBits = 8;
 constexpr uint32_t sectionNull = 0;
 
-/// Reads integers of an image at offsets that are known to lie within it.
+/// Reads integers of an image at offsets already checked to be inside it.
 struct Reader {
   const uint8_t *bytes;
   uint64_t size;
@@ -39,7 +39,8 @@ struct Reader {
   bool holds(uint64_t offset, uint64_t length) const {
     return offset <= size && length <= size - offset;
   }
-  /// `count` entries of `entrySize` bytes; neither is big enough to overflow.
+  /// True if `count` entries of `entrySize` bytes fit; neither is large enough
+  /// to overflow.
   bool holdsTable(uint64_t offset, uint64_t count, uint64_t entrySize) const {
     return holds(offset, count * entrySize);
   }
@@ -85,7 +86,7 @@ mlafix_status checkSections(const Reader &elf) {
                   " (link %u, name %u)",
                   i, elf.size, size, offset, link, name);
   }
-  // Names are read as C strings.
+  // Names must be zero-terminated.
   auto namesOffset = elf.get<uint64_t>(namesHeader + 24);
   if (elf.get<uint32_t>(namesHeader + 4) == sectionNoBits || namesSize == 0 ||
       !elf.holds(namesOffset, namesSize) ||
@@ -145,7 +146,7 @@ mlafix_status mlafix::runtime::checkCubin(const uint8_t *bytes, size_t size) {
 }
 
 mlafix_status mlafix::runtime::checkPtx(const uint8_t *bytes, size_t size) {
-  // A writer may have kept a C string's terminator.
+  // A C string's terminator may be included.
   while (size > 0 && bytes[size - 1] == 0)
     --size;
   if (size == 0)

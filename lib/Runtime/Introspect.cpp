@@ -18,7 +18,7 @@ namespace {
 
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
-/// "D=128,T=bf16", spaces allowed around names and values.
+/// Parses "D=128,T=bf16"; spaces around names and values are allowed.
 mlafix_status parseBindings(const char *text, Bindings &bindings) {
   auto trim = [](const std::string &s) {
     size_t begin = s.find_first_not_of(' ');
@@ -47,7 +47,7 @@ mlafix_status parseBindings(const char *text, Bindings &bindings) {
   return MLAFIX_OK;
 }
 
-/// True if a dim of this name is left to the launch.
+/// True if the dim with this name is set at launch.
 bool isOpen(const KernelDesc &kernel, const std::string &name) {
   return name.front() >= 'A' && name.front() <= 'Z' &&
          std::any_of(kernel.args.begin(), kernel.args.end(),
@@ -59,7 +59,7 @@ bool isOpen(const KernelDesc &kernel, const std::string &name) {
                      });
 }
 
-/// `orOpen`: any size will do for a dim that is left to the launch.
+/// With `orOpen`, a dim that is set at launch matches any size.
 bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   return std::all_of(wanted.begin(), wanted.end(), [&](const auto &binding) {
     return std::find(kernel.bindings.begin(), kernel.bindings.end(), binding) !=
@@ -68,8 +68,8 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted, bool orOpen) {
   });
 }
 
-/// True if the names that `wanted` leaves out are bound to their defaults; a
-/// dynamic dim (lower case) or an optional argument that was bound has none.
+/// True if names missing from `wanted` are bound to their defaults. Dynamic
+/// dims (lower case) and optional arguments have no default.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(
       kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {
@@ -92,7 +92,7 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
       });
 }
 
-/// "merge[D=128,T=bf16], fixup", of at most a few dozen kernels.
+/// "merge[D=128,T=bf16], fixup", for at most a few dozen kernels.
 std::string list(const std::vector<const KernelDesc *> &kernels) {
   std::string text;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -115,7 +115,7 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
     if (kernel.desc->name == name)
       named.push_back(kernel.desc);
   }
-  // What was compiled for a size comes before what takes any.
+  // Kernels compiled for a size take precedence over those for any size.
   bool orOpen = false;
   auto isMatching = [&](const mlafix_kernel &kernel) {
     return kernel.desc->name == name && matches(*kernel.desc, wanted, orOpen);
@@ -152,7 +152,7 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
               name, bindings ? bindings : "", list(matching).c_str());
 }
 
-/// Copies as much of `from` as the caller's struct holds.
+/// Copies as many bytes of `from` as the caller's struct has.
 template <typename Info> mlafix_status give(const Info &from, Info *to) {
   uint32_t size = to->struct_size;
   if (size < sizeof(uint32_t))

@@ -25,11 +25,11 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// A smaller task takes longer to distribute than to execute.
+/// Smaller tasks take longer to distribute than to execute.
 constexpr int64_t taskBytes = 64 << 10;
 
-/// Compiled code expects round-to-nearest with denormals, whatever the host's
-/// threads are set to.
+/// Sets round-to-nearest and enables denormals, as compiled code expects,
+/// whatever the host thread's mode.
 class DefaultFloatMode {
 public:
 #if defined(__x86_64__)
@@ -54,10 +54,10 @@ struct CpuTask {
   CpuEntry entry;
   const uint64_t *params;
   uint64_t stackBytes;
-  std::atomic<bool> isIncomplete{false}; ///< a range had no stack
+  std::atomic<bool> isIncomplete{false}; ///< some range got no stack
 };
 
-/// The rows of a task that one call of its code does.
+/// The rows of a task that one call of its code executes.
 struct CpuRange {
   const CpuTask &task;
   int64_t begin, end;
@@ -100,7 +100,7 @@ mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
   return MLAFIX_OK;
 }
 
-/// Where each parameter's slots begin.
+/// Computes where each parameter's slots begin.
 void pointAtSlots(const Plan &plan, void **params) {
   const uint64_t *slot = plan.slots;
   for (uint32_t i = 0; i < plan.numParams; ++i) {
@@ -158,8 +158,8 @@ mlafix_status named(const KernelDesc &kernel, mlafix_status status) {
              : prefixError(status, "kernel \"%s\": ", kernel.name.c_str());
 }
 
-/// Plans the call for every code it might run: what the grid needs of the
-/// arguments is the same in all of them, but only the plan looks at it.
+/// Plans the call for every code that it might run. They need the same of the
+/// arguments for the grid, but only planning checks it.
 mlafix_status validatePlans(const Call &call) {
   Plan plan;
   if (call.device.type == MLAFIX_CPU) {
@@ -173,7 +173,7 @@ mlafix_status validatePlans(const Call &call) {
   return MLAFIX_OK;
 }
 
-/// For launches that the caller makes; the library's own ask themselves.
+/// For launches made by the caller; the library's own set it themselves.
 mlafix_status setLocal(mlafix_device device, Plan &plan) {
   if (plan.rows == 0 || plan.variant->local < 0)
     return MLAFIX_OK;
@@ -192,7 +192,7 @@ mlafix_status planBound(mlafix_bound &bound, const Call &call) {
                         bound.prepared->multiprocessors, plan));
   MLAFIX_TRY(logPlan(call, *bound.prepared, plan));
   MLAFIX_TRY(setLocal(call.device, plan));
-  // Nothing can fail any more, so the bound call may change.
+  // Nothing can fail any more, so the bound call may be updated.
   bound.call = call;
   bound.plan = plan;
   pointAtSlots(bound.plan, bound.kernelParams);
@@ -276,7 +276,7 @@ extern "C" void mlafix_bound_destroy(mlafix_bound *bound) noexcept {
   delete bound;
 }
 
-/// Gives a copy of a bound call other memory: one pointer for each argument.
+/// Replaces the data pointers in a copy of a bound call, one per argument.
 static mlafix_status movePointers(Call &call, void *const *pointers,
                                   uint32_t num_args) {
   const KernelDesc &desc = call.desc();
@@ -294,7 +294,7 @@ static mlafix_status movePointers(Call &call, void *const *pointers,
     if (!desc.args[i].isTensor() || desc.args[i].isMany())
       continue;
     CallArg &arg = call.args[i];
-    // An omitted argument has no shape that a pointer could go with.
+    // An omitted argument has no shape for a pointer.
     if (pointers[i] && !arg.hasShape)
       return fail(MLAFIX_INVALID_ARGUMENT,
                   "kernel \"%s\": argument \"%s\": expected null, since it "
@@ -314,7 +314,7 @@ static mlafix_status movePointers(Call &call, void *const *pointers,
   return MLAFIX_OK;
 }
 
-/// Gives a copy of a bound call another scalar.
+/// Replaces a scalar in a copy of a bound call.
 static mlafix_status replaceScalar(Call &call, uint32_t index,
                                    const mlafix_arg *value) {
   const KernelDesc &desc = call.desc();

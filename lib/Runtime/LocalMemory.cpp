@@ -18,20 +18,20 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The driver maps memory of devices in pages of 2 MB, which have one owner.
+/// The driver maps device memory in pages of 2 MB, each on one device.
 constexpr unsigned pageBits = 21;
 
-/// Whose a page is: 1 + the ordinal of a device, or one of these.
-constexpr uint64_t noDevice = 0; ///< the host's, or not known to the driver
+/// Owner of a page: 1 + a device ordinal, or one of these.
+constexpr uint64_t noDevice = 0; ///< host memory, or unknown to the driver
 constexpr uint64_t unknown = 255;
 static_assert(numDeviceSlots < unknown, "devices have 8 bits");
 
-/// The answer for a page: the page in the upper 36 bits, of addresses of 57;
-/// the time in 20, and the owner in 8. Any thread reads and replaces any: each
-/// is whole.
+/// A cache of page owners. An entry packs 36 bits of page number (57-bit
+/// addresses), 20 of time and 8 of owner into one atomic word.
 std::array<std::atomic<uint64_t>, 1024> answers{};
 
-/// Eighths of a second. An answer of 36 hours ago is taken for a new one.
+/// Time stamp in units of 1/8 s. It wraps after 36 hours, so an answer of
+/// exactly that age looks fresh.
 uint64_t now() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -72,7 +72,7 @@ bool mlafix::runtime::readsLocalMemory(const CudaDriver &driver,
   uint64_t time = now(), own = static_cast<uint64_t>(ordinal) + 1;
   for (uint32_t slot : plan.variant->readSlots) {
     if (plan.slots[slot] == 0)
-      continue; // omitted, or without elements
+      continue; // omitted or empty
     uint64_t owner = findOwner(driver, plan.slots[slot], time);
     if (owner != own && owner != unknown)
       return false;

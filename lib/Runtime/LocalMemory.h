@@ -13,16 +13,15 @@
 
 namespace mlafix::runtime {
 
-/// True if all tensors that a planned launch reads are in memory of its device:
-/// the parameter of kind Local. Answers of the driver are remembered for an
-/// eighth of a second, so that memory that is freed and mapped again may get
-/// the answer of what was there before. Then a kernel prefetches what it had
-/// better not, or does not prefetch; results do not depend on it. Memory that
-/// the driver cannot be asked about is taken for the device's.
+/// True if all tensors that a planned launch reads are in its device's memory
+/// (the parameter of kind Local). Driver answers are cached for an eighth of a
+/// second, so memory that was freed and mapped again may get a stale answer.
+/// The kernel then prefetches when it should not, or does not prefetch; results
+/// stay the same. Memory unknown to the driver counts as the device's.
 bool readsLocalMemory(const CudaDriver &driver, const Plan &plan,
                       int32_t ordinal);
 
-/// The answers so far are those of a driver that is gone.
+/// Drops the cached answers, for tests that replace the driver.
 void forgetOwnersForTesting();
 
 } // namespace mlafix::runtime

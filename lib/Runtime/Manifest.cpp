@@ -57,7 +57,7 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.shape[sizes++] = size.integer(-1, INT64_MAX);
   });
   value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
-    // -1 is "any": no kernel wants a stride that it cannot tell from that.
+    // -1 means "any"; no kernel requires a stride of -1.
     arg.strides[strides++] = stride.integer(-1, INT64_MAX);
   });
   if (sizes != arg.numDims)
@@ -140,8 +140,8 @@ void parseScalar(const Value &value, ArgDesc &arg) {
 
 } // namespace
 
-/// An element of "args", the next one of `kernel`, to which it adds the names
-/// of its dims.
+/// Parses an element of "args", the next argument of `kernel`, and adds the
+/// names of its dims.
 static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
   ArgDesc arg;
   arg.name = value.at("name").name();
@@ -164,8 +164,8 @@ static ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
   return arg;
 }
 
-/// A bound must always have a value: some argument that cannot be omitted.
-/// Finds the dims that the bounds of scalars name.
+/// Resolves the dims that bound scalars. Each needs an argument that cannot be
+/// omitted, so that it always has a size.
 static void resolveBounds(KernelDesc &kernel) {
   for (ArgDesc &arg : kernel.args) {
     if (arg.atMost.empty())
@@ -204,7 +204,7 @@ constexpr StepSpec stepSpecs[] = {
 #include "mlafix/CheckSteps.def"
 };
 
-/// A step that reads a size or a scalar.
+/// Parses a step that reads a size or a scalar.
 void parseLeaf(const Value &value, const KernelDesc &kernel, CheckStep &step) {
   if (step.kind == CheckStepKind::Constant) {
     step.value = value.at("value").integer(INT64_MIN, INT64_MAX);
@@ -248,7 +248,7 @@ CheckStep parseStep(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// An element of "checks" of `kernel`, whose arguments are known.
+/// Parses an element of "checks"; the arguments of `kernel` are known.
 static LaunchCheck parseLaunchCheck(const Value &value,
                                     const KernelDesc &kernel) {
   LaunchCheck check;
@@ -273,7 +273,7 @@ uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
       value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
 }
 
-/// The index of a tensor of `kernel` that is not absent.
+/// The index of a tensor argument that is not absent.
 uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
   uint32_t index = argIndex(value, kernel);
   if (!kernel.args[index].isTensor())
@@ -288,7 +288,7 @@ uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
       value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
 }
 
-/// The tensors that the guard is about, in its field "args".
+/// Parses a guard's field "args", the tensors that it tests.
 void parseGuardArgs(const Value &args, const KernelDesc &kernel, Guard &guard) {
   const GuardSpec &spec = guard.spec();
   size_t count = 0;
@@ -334,15 +334,15 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
   return guard;
 }
 
-/// Bytes of a scalar in the GPU's parameters.
+/// Size in bytes of a scalar among the GPU's parameters.
 uint32_t scalarBytes(int32_t kind) {
   if (kind == MLAFIX_ARG_BOOL)
     return 1;
   return kind == MLAFIX_ARG_I32 || kind == MLAFIX_ARG_F32 ? 4 : 8;
 }
 
-/// Of a parameter with a value of each rank or of each tensor of a list: as
-/// many as any launch has.
+/// Parses the count of a parameter with one value per rank or per tensor of a
+/// list: the most that any launch has.
 void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
   int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
   bool isGroup = specOf(param.kind).of == ParamOf::Group;
@@ -473,7 +473,7 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
   if (!isCpu || value.has("rows_per_block"))
     geometry.rowsPerBlock =
         value.at("rows_per_block").integer(1, limits::rowsPerBlock);
-  // The CPU's grid is cut up by the runtime itself.
+  // On CPUs the runtime partitions the grid itself.
   if (isCpu)
     return geometry;
   geometry.threads = value.at("threads").integer(1, limits::threads);
@@ -491,10 +491,10 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
 
 } // namespace
 
-/// The compiler lets rows take 4 MB.
+/// The compiler's rows take up to 4 MB.
 constexpr int64_t mostStackBytes = 64 << 20;
 
-/// An element of "variants" of `code`, whose images are known.
+/// Parses an element of "variants"; the images of `code` are known.
 static CodeVersion parseCodeVersion(const Value &value,
                                     const KernelDesc &kernel,
                                     const TargetCode &code) {
@@ -575,7 +575,7 @@ Image parseImage(const Value &value, const TargetCode &code) {
   return image;
 }
 
-/// "sm_90" -> 90; 0 if it is no such name.
+/// "sm_90" -> 90; 0 for other names.
 int parseSm(const std::string &target) {
   if (target.size() < 5 || target.size() > 6 ||
       target.compare(0, 3, "sm_") != 0)
@@ -627,14 +627,14 @@ parseBindings(const Value &value) {
   value.requireObject();
   if (value.raw().size() > limits::bindings)
     value.error("at most " + std::to_string(limits::bindings) + " bindings");
-  // The library keeps keys sorted.
+  // The JSON library keeps keys sorted.
   for (const auto &item : value.raw().items()) {
     Value binding = value.at(item.key().c_str());
     std::string text =
         item.value().is_number_integer()
             ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
             : binding.name();
-    // A list of bindings is a text, too: "D=128,T=bf16".
+    // Bindings also have a text form, "D=128,T=bf16".
     if (!limits::isBindable(item.key()) || !limits::isBindable(text))
       value.error("names and values without '=' and ','");
     bindings.emplace_back(item.key(), text);
@@ -705,7 +705,7 @@ mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
       unit.producer = value.at("producer").string();
     value.at("kernels").each(limits::kernels, [&](const Value &kernel) {
       unit.kernels.push_back(parseKernel(kernel));
-      // A look-up could not choose between two of the same.
+      // A lookup could not choose between two equal kernels.
       const KernelDesc &last = unit.kernels.back();
       if (!seen.insert(last.name + " " + last.bindingsText).second)
         kernel.at("name").error("another name, or other bindings, than each "
@@ -715,7 +715,7 @@ mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
     return fail(MLAFIX_BAD_UNIT, "the unit's manifest is wrong: %s",
                 error.message.c_str());
   }
-  // Only now do the strings stay where they are.
+  // From here on the strings do not move.
   for (KernelDesc &kernel : unit.kernels)
     for (ArgDesc &arg : kernel.args)
       for (const std::string &dim : arg.dims)

@@ -14,12 +14,12 @@
 
 namespace mlafix::runtime {
 
-/// Reads the manifest's `size` bytes at `text`. Image ranges are checked for
-/// overflow only; Container.cpp compares them with the file.
-/// Error: BAD_UNIT, which says where in the manifest.
+/// Parses the manifest, `size` bytes at `text`. Only checks image ranges for
+/// overflow; Container.cpp compares them with the file. Error: BAD_UNIT, with
+/// the position in the manifest.
 mlafix_status parseManifest(const char *text, size_t size, UnitDesc &unit);
 
-/// The dtype of that name, or null.
+/// The dtype with that name, or null.
 struct DTypeInfo {
   mlafix_dtype dtype;
   const char *name;

@@ -11,12 +11,11 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Reads the text without keeping anything of it, and stops at what is too
-/// much. The library's own way to watch over a parse, a callback for each
-/// value, looks through the whole array after each of its elements.
+/// Scans the text without storing it, and stops at a limit. The JSON library's
+/// callback per value would rescan the whole array after each element.
 class Limits : public nlohmann::json_sax<json> {
 public:
-  std::string wrong; ///< why the text was refused
+  std::string wrong; ///< reason for the refusal
 
   bool null() override { return count(); }
   bool boolean(bool) override { return count(); }

@@ -25,11 +25,11 @@ struct ManifestError {
   std::string message;
 };
 
-/// The text's value. Throws a ManifestError if it is no JSON or beyond the
-/// limits on depth and number of values. Takes time in proportion to the size.
+/// Parses the text in linear time. Throws ManifestError if it is not JSON, too
+/// deeply nested, or has too many values.
 json parseJson(const char *text, size_t size);
 
-/// A JSON value and the way to it, such as `kernels[0].args[2].dtype`.
+/// A JSON value and its path, such as `kernels[0].args[2].dtype`.
 class Value {
 public:
   Value(const json &value, std::string path)
@@ -53,7 +53,7 @@ public:
     return Value(*found, path.empty() ? key : path + "." + key);
   }
 
-  /// Calls `visit(element)` for each element of an array of at most `most`.
+  /// Calls `visit(element)` for each element of an array with at most `most`.
   template <typename Visit> void each(size_t most, Visit visit) const {
     if (!value.is_array())
       error("an array");

@@ -18,8 +18,7 @@ namespace {
 
 using Dim = ByteLayout::Dim;
 
-/// Bytes from the first to past the last byte of the innermost dims from
-/// `first` on.
+/// Bytes from the first to the last byte of the dims from `first` inward.
 uint64_t hull(const ByteLayout &layout, uint32_t first) {
   uint64_t bytes = 1;
   for (uint32_t i = first; i < layout.numDims; ++i)
@@ -27,8 +26,8 @@ uint64_t hull(const ByteLayout &layout, uint32_t first) {
   return bytes;
 }
 
-/// No index of a dim reaches into the next index of a dim further out: every
-/// offset then has at most one index tuple, found by dividing from outside in.
+/// True if no dim's extent reaches the next index of an outer dim. Every offset
+/// then has at most one index tuple, found by dividing from outside in.
 bool isNested(const ByteLayout &layout) {
   for (uint32_t i = 0; i + 1 < layout.numDims; ++i)
     if (layout.dims[i].stride < hull(layout, i + 1))
@@ -49,8 +48,9 @@ bool contains(const ByteLayout &layout, uint64_t address) {
   return rest == 0;
 }
 
-/// All bytes of a layout cut at `cut` lie, modulo a divisor of the strides
-/// outside the cut, within the hull of the dims inside it.
+/// True if the layouts are disjoint modulo a divisor of all strides outside the
+/// cuts. All bytes of a layout lie, modulo this divisor, in the hull of the
+/// dims inside its cut.
 bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
                     uint32_t cutB) {
   uint64_t modulus = 0;
@@ -59,25 +59,25 @@ bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
   for (uint32_t i = 0; i < cutB; ++i)
     modulus = std::gcd(modulus, b.dims[i].stride);
   if (modulus == 0)
-    return false; // no outer dim at all: the hulls decide
+    return false; // no outer dims: compare the hulls instead
   uint64_t spanA = hull(a, cutA), spanB = hull(b, cutB);
   if (spanA > modulus || spanB > modulus)
     return false;
-  // Distance from a's residue to b's, going up.
+  // Upward distance from a's residue to b's.
   uint64_t delta = b.base >= a.base
                        ? (b.base - a.base) % modulus
                        : (modulus - (a.base - b.base) % modulus) % modulus;
   return delta >= spanA && delta + spanB <= modulus;
 }
 
-/// Sorts the dims from the largest stride to the smallest, and makes one dim of
-/// two where the outer one continues the inner one.
+/// Sorts the dims by falling stride, and fuses two dims if the outer one
+/// continues the inner one.
 void collapse(ByteLayout &layout) {
-  // At most nine of them; std::sort does not allocate.
+  // At most nine dims; std::sort does not allocate.
   std::sort(layout.dims, layout.dims + layout.numDims,
             [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
-  // From inside out: a dim whose stride is the inner one's whole span continues
-  // it.
+  // From the inside out: a dim continues the inner one if its stride equals the
+  // inner one's whole span.
   uint32_t last = layout.numDims - 1;
   Dim collapsed[9];
   uint32_t count = 0;
@@ -93,7 +93,7 @@ void collapse(ByteLayout &layout) {
   }
   collapsed[count++] = inner;
   layout.numDims = 0;
-  // One-byte elements leave a dim of size 1 unless it has been continued.
+  // One-byte elements leave a dim of size 1, unless it was fused.
   while (count-- > 0)
     if (collapsed[count].size > 1 || count == 0)
       layout.dims[layout.numDims++] = collapsed[count];
@@ -114,7 +114,7 @@ bool mlafix::runtime::makeByteLayout(const StridedTensor &tensor,
   if (layout.empty)
     return true;
 
-  uint64_t above = elementBytes; // bytes from `data` to past the highest
+  uint64_t above = elementBytes; // bytes from `data` to the highest
   uint64_t below = 0;            // bytes from the lowest to `data`
   for (uint32_t i = 0; i < ndim; ++i) {
     if (sizes[i] == 1)
@@ -136,7 +136,7 @@ bool mlafix::runtime::makeByteLayout(const StridedTensor &tensor,
     layout.dims[layout.numDims++] = {size, stride};
   }
   uint64_t end;
-  // Offsets are signed 64-bit in the kernels.
+  // Kernels use signed 64-bit offsets.
   if (__builtin_add_overflow(above, below, &layout.extent) ||
       layout.extent > static_cast<uint64_t>(INT64_MAX) || below > layout.base ||
       __builtin_add_overflow(layout.base, above, &end))
@@ -153,8 +153,8 @@ bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
   const auto [data, ndim, sizes, strides, elementBytes] = tensor;
   span.base = reinterpret_cast<uintptr_t>(data);
   span.extent = 0;
-  // In elements: from the first to past the last of the dims so far, of which
-  // `inner` are of strides in ascending order.
+  // Number of elements from the first to the last; `inner` lists the dims so
+  // far by ascending stride.
   uint64_t elements = 1;
   Dim inner[MLAFIX_MAX_DIMS];
   uint32_t count = 0;
@@ -176,7 +176,7 @@ bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
       inner[at] = inner[at - 1];
     inner[at] = {size, stride};
   }
-  uint64_t past = 1; // the last element of the dims inside
+  uint64_t past = 1; // index behind the last element of the inner dims
   for (uint32_t i = 0; i < count; ++i) {
     if (inner[i].stride < past)
       return false;
@@ -198,7 +198,7 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
     return Relation::Overlap;
   if (isNested(layout))
     return Relation::Disjoint;
-  // Steps i of one dim and j of another that lead to the same byte.
+  // Solve for steps i of one dim and j of another that reach the same byte.
   for (uint32_t a = 0; a < layout.numDims; ++a)
     for (uint32_t b = a + 1; b < layout.numDims; ++b) {
       const Dim &outer = layout.dims[a], &inner = layout.dims[b];
@@ -213,12 +213,12 @@ Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
 Relation mlafix::runtime::overlap(const ByteLayout &a, const ByteLayout &b) {
   if (a.empty || b.empty)
     return Relation::Disjoint;
-  // Written so that an end at the top of the address space does not wrap.
+  // Avoids overflow for an end at the top of the address space.
   if (a.base <= b.base ? b.base - a.base >= a.extent
                        : a.base - b.base >= b.extent)
     return Relation::Disjoint;
   if (a.numDims == 1 && b.numDims == 1)
-    return Relation::Overlap; // two intervals that meet
+    return Relation::Overlap; // two intervals that intersect
   if (isNested(a) &&
       (contains(a, b.base) || contains(a, b.base + b.extent - 1)))
     return Relation::Overlap;

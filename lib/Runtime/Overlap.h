@@ -22,55 +22,54 @@ namespace mlafix::runtime {
 
 enum class Relation { Disjoint, Overlap, Unknown };
 
-/// A tensor as an argument of a call gives it.
+/// A tensor as given in a call.
 struct StridedTensor {
-  const void *data; ///< the element whose indices are all 0
+  const void *data; ///< element with all indices 0
   uint32_t ndim;
-  const int64_t *sizes, *strides; ///< of each dim; strides in elements
+  const int64_t *sizes, *strides; ///< per dim; strides in elements
   uint64_t elementBytes;
 };
 
-/// The bytes of a tensor: `numDims` dims in order of falling stride, none of
-/// size 1 or stride 0, strides positive; the last one is the bytes of an
-/// element, or of a contiguous run. Empty if `size` of any dim was 0.
+/// The bytes of a tensor: `numDims` dims by falling positive stride, none of
+/// size 1 or stride 0. The last dim is the bytes of an element or of a
+/// contiguous run. Empty if some dim had size 0.
 struct ByteLayout {
   struct Dim {
     uint64_t size;
     uint64_t stride;
   };
   uint64_t base = 0;   ///< address of the lowest byte
-  uint64_t extent = 0; ///< bytes from the lowest to past the highest
+  uint64_t extent = 0; ///< bytes from the lowest to the highest
   uint32_t numDims = 0;
   Dim dims[9];
   bool empty = false;
-  bool repeats = false; ///< a dim of stride 0 (and size > 1) was dropped
+  bool repeats = false; ///< had a dim of stride 0 and size > 1
 };
 
-/// False if the tensor does not fit the address space (64-bit overflow).
+/// Returns false if the tensor exceeds the address space (64-bit overflow).
 bool makeByteLayout(const StridedTensor &tensor, ByteLayout &layout);
 
-/// True if two elements of one tensor share a byte.
+/// Overlap if two elements of the tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
 
-/// The bytes from a tensor's first to its last: enough for most launches, at a
-/// fraction of a layout's cost.
+/// The interval from a tensor's first to its last byte. Enough for most
+/// launches, and much cheaper than a layout.
 struct ByteSpan {
-  uint64_t base;   ///< as a layout's
-  uint64_t extent; ///< as a layout's; 0: empty
+  uint64_t base;   ///< as in ByteLayout
+  uint64_t extent; ///< as in ByteLayout; 0: empty
 
-  /// True where it is certain; a layout knows more.
+  /// True if the intervals are disjoint; the layouts may be disjoint even so.
   bool isApartFrom(const ByteSpan &other) const {
     return base <= other.base ? other.base - base >= extent
                               : base - other.base >= other.extent;
   }
 };
 
-/// Fills in `span`; false if only a layout can tell: a negative stride, no room
-/// in the address space, or, if `distinct` is set, elements that may
-/// overlap.
+/// Fills in `span`. Returns false if a layout is needed: for a negative stride,
+/// address overflow or, with `distinct`, elements that may overlap.
 bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 
-/// True if some byte belongs to both.
+/// Overlap if some byte belongs to both.
 Relation overlap(const ByteLayout &a, const ByteLayout &b);
 
 } // namespace mlafix::runtime

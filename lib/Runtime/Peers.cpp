@@ -14,16 +14,17 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// The word for one of the tensors of an argument.
+/// The word for one of the argument's tensors.
 const char *ofWhat(const ArgDesc &desc) {
   return desc.isPeers() ? "rank" : "tensor";
 }
 
-/// Of a workspace: flags of different ranks are in lines of their own.
+/// Alignment of a workspace: flags of different ranks use different cache
+/// lines.
 constexpr uintptr_t workspaceAlignment = 128;
 
 mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
-  // The device writes it at any time.
+  // The device may write it at any time.
   uint64_t code = failure ? __atomic_load_n(failure, __ATOMIC_ACQUIRE) : 0;
   if (code == 0)
     return MLAFIX_OK;
@@ -70,8 +71,7 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   return MLAFIX_OK;
 }
 
-/// The layout of the first tensor in bytes; the others' differ in the base
-/// alone.
+/// The layout of the first tensor in bytes; the others differ only in the base.
 mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
@@ -97,9 +97,8 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
   return MLAFIX_OK;
 }
 
-/// Checks that none of several tensors lies on another argument's tensor, of
-/// several the one numbered `which`, or on a later one of its own, one of both
-/// being written.
+/// Checks that no tensor of an argument overlaps tensor `which` of argument
+/// `other`, or a later one of its own argument, if one of the two is written.
 mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
                          uint32_t many) {
   const ArgDesc &to = call.desc().args[other], &from = call.desc().args[many];
@@ -163,7 +162,7 @@ mlafix_status mlafix::runtime::readMany(const ArgDesc &desc,
   out.strides[0] = 0;
   if (desc.isPeers() && device.type == MLAFIX_CUDA)
     MLAFIX_TRY(readGroup(desc, *peers, call));
-  // A unit has no more of them: parseKernel().
+  // parseKernel() limits their number.
   out.table = static_cast<uint8_t>(call.numTables++);
   std::copy_n(peers->data, peers->ranks, call.tables[out.table]);
   return MLAFIX_OK;
@@ -180,7 +179,7 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
       if (!args[other].isTensor() || !call.args[other].present ||
           !(args[other].isWritten() || args[i].isWritten()))
         continue;
-      if (args[other].isMany() && other < i) // as `i`, before
+      if (args[other].isMany() && other < i) // pair was checked as `i` before
         continue;
       uint32_t count = args[other].isMany() ? call.args[other].sizes[0] : 1;
       for (uint32_t which = 0; which < count; ++which)

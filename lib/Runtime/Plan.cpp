@@ -24,7 +24,7 @@ using mlafix::ParamKind;
 // Guards
 //===----------------------------------------------------------------------===//
 
-/// Bytes of a tensor's elements; 0 for a scalar and an omitted tensor.
+/// Total bytes of a tensor's elements; 0 for scalars and omitted tensors.
 static double elementBytes(const ArgDesc &desc, const CallArg &arg) {
   if (!desc.isTensor() || !arg.present)
     return 0;
@@ -37,7 +37,7 @@ static double elementBytes(const ArgDesc &desc, const CallArg &arg) {
 
 namespace {
 
-/// True if `holds` does for each argument that `args` has a bit for.
+/// True if `holds(a)` for each argument `a` in the bit set `args`.
 template <typename Holds> bool allOf(uint64_t args, Holds holds) {
   for (; args != 0; args &= args - 1)
     if (!holds(static_cast<uint32_t>(__builtin_ctzll(args))))
@@ -48,7 +48,8 @@ template <typename Holds> bool allOf(uint64_t args, Holds holds) {
 bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
-  // Bytes is a power of two, so that wrapping products keep their low bits.
+  // The divisor is a power of two, so overflowing products keep the bits
+  // needed.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
     return true; // omitted: never accessed
@@ -61,7 +62,7 @@ bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   return (bits & (bytes - 1)) == 0;
 }
 
-// Each kind of Guards.def has a function of its name.
+// One function per guard kind of Guards.def.
 
 bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
   return allOf(guard.args, [&](uint32_t a) {
@@ -70,15 +71,14 @@ bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
 }
 
 bool holdsDistinct(const Call &call, const Guard &guard, int64_t) {
-  // Null is an omitted argument, or an empty one: never accessed.
+  // Null means omitted or empty, which is never accessed.
   const void *first = call.args[guard.first].data;
   return allOf(guard.args & ~(uint64_t(1) << guard.first), [&](uint32_t a) {
     return !first || call.args[a].data != first;
   });
 }
 
-/// True if elements of the two tensors that have the same indices are as far
-/// apart.
+/// True if elements with equal indices have equal offsets in both tensors.
 bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
   if (!b.hasShape)
     return true; // omitted: never accessed
@@ -95,8 +95,8 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// True if so many bytes evict what was accessed first from the last cache,
-/// which is shared: from half of its size on, as in memcpy.
+/// True if the bytes exceed half of the shared last-level cache, so that they
+/// evict what was accessed first. memcpy uses the same threshold.
 bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
   double bytes = 0;
   allOf(guard.args, [&](uint32_t a) {
@@ -135,7 +135,7 @@ bool holdsAtMost(const Call &call, const Guard &guard, int64_t) {
   return !arg.hasShape || arg.sizes[guard.dim] <= guard.number;
 }
 
-// What a call has in place of what a guard asks for; one of each kind, too.
+// What a call has where a guard fails, one function per kind.
 
 /// "[4096, 128, 1]"
 std::string listOf(const int64_t *numbers, uint32_t count) {
@@ -213,7 +213,7 @@ std::string gotAtMost(const Call &call, const Guard &guard, int64_t rows) {
   return gotMultiple(call, guard, rows);
 }
 
-/// `text` with each `name` replaced.
+/// `text` with every `name` replaced.
 std::string replace(std::string text, const std::string &name,
                     const std::string &value) {
   for (size_t at = 0; (at = text.find(name, at)) != text.npos;
@@ -224,7 +224,7 @@ std::string replace(std::string text, const std::string &name,
 
 } // namespace
 
-/// True if the guard holds for a call whose grid has so many rows.
+/// True if the guard holds for a call whose grid has `rows` rows.
 static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
@@ -235,7 +235,7 @@ static bool holds(const Call &call, const Guard &guard, int64_t rows) {
   return false;
 }
 
-/// What the call has in its place, as messages put it after "got".
+/// The call's actual value, as messages put it after "got".
 static std::string got(const Call &call, const Guard &guard, int64_t rows) {
   switch (guard.kind) {
 #define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
@@ -246,7 +246,7 @@ static std::string got(const Call &call, const Guard &guard, int64_t rows) {
   return "";
 }
 
-/// The requirement of the guard, as messages put it after "expected".
+/// The guard's requirement, as messages put it after "expected".
 static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   std::string args;
   allOf(guard.args, [&](uint32_t a) {
@@ -256,7 +256,7 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
   std::string text =
       replace(guard.spec().holds, "{number}", std::to_string(guard.number));
   text = replace(text, "{dim}", std::to_string(guard.dim));
-  // Last, since names are the kernel's.
+  // Last, since the replacement contains the kernel's own names.
   return replace(text, "{args}", args);
 }
 
@@ -266,9 +266,9 @@ static std::string describe(const KernelDesc &kernel, const Guard &guard) {
 
 namespace {
 
-/// The rows of a grid: along its first axis of work, and in all.
+/// The rows of a grid: along its first axis, and in total.
 struct Rows {
-  int64_t outer = 0; ///< Rows: all of them; Ragged: without the inner extents
+  int64_t outer = 0; ///< Rows: total; Ragged: without the inner extents
   int64_t total = 0;
 };
 
@@ -317,8 +317,7 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   return MLAFIX_OK;
 }
 
-/// The slots of what has a value of each rank or of each tensor of a list.
-/// Those that a table has more of are null.
+/// Writes one slot per rank or per tensor of a list; unused slots are null.
 void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   const CallArg &arg = call.args[param.arg];
   bool isGroup = param.kind == ParamKind::Group;
@@ -330,12 +329,12 @@ void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   std::fill(slots + used, slots + param.slots, 0);
 }
 
-/// The lines that a tensor covers; 0 if it is not contiguous along its last
-/// dim, takes more than limits::tableBytes, or would gain nothing. Integers
-/// lead to rows, as a rule, and are waited for before these; a single line, all
-/// blocks load together. Floats are loaded beside rows: they are late where
-/// each multiprocessor has few blocks, unless all blocks load the same few
-/// lines. A kernel gives the same results with any number.
+/// The number of cache lines to prefetch for a tensor; 0 if it is not
+/// contiguous along its last dim, exceeds limits::tableBytes, or would gain
+/// nothing. Integers are usually row numbers, whose latency precedes all
+/// others; with one line, all blocks load it together anyway. Floats are loaded
+/// along with rows, so they gain only if each multiprocessor has few blocks and
+/// there are several lines. Results do not depend on the number.
 uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   const uint32_t rank = desc.numDims;
   if (!arg.present || !arg.hasShape || arg.empty || rank == 0 ||
@@ -361,11 +360,11 @@ uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   return gains ? static_cast<uint64_t>(lines) : 0;
 }
 
-/// What divides numbers below 2^31 by `size`: m = ceil(2^(31 + e) / size) in
-/// the lower half, e = ceil(log2(size)) in the upper one. With m size = 2^(31 +
-/// e) + r, r < size <= 2^e, so x m / 2^(31 + e) exceeds x / size by less than 1
-/// / size (Granlund and Montgomery, "Division by invariant integers using
-/// multiplication", PLDI 1994). 0 for a size of no launch.
+/// A multiplier to divide numbers below 2^31 by `size`: m = ceil(2^(31 + e) /
+/// size) in the lower half, e = ceil(log2(size)) in the upper. With m size =
+/// 2^(31 + e) + r and r < size <= 2^e, x m / 2^(31 + e) exceeds x / size by
+/// less than 1 / size (Granlund and Montgomery, "Division by invariant integers
+/// using multiplication", PLDI 1994). Returns 0 for sizes that no launch has.
 uint64_t reciprocalOf(int64_t size) {
   if (size < 1 || size > INT32_MAX)
     return 0;
@@ -381,9 +380,9 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
   switch (param.kind) {
   case ParamKind::Peers:
   case ParamKind::Group:
-    break; // writeTable()
+    break; // written by writeTable()
   case ParamKind::Local:
-    return 1; // a launch asks: readsLocalMemory()
+    return 1; // decided at launch by readsLocalMemory()
   case ParamKind::GroupThreads:
     return plan.groupThreads;
   case ParamKind::Pointer:
@@ -427,7 +426,7 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
     return setBlocks(call, INT64_MAX, plan);
   int64_t pieces = 0;
   switch (of.pieces.kind) {
-  case Extent::ScalarValue: // a range that ends below 0 is empty
+  case Extent::ScalarValue: // a range with a negative end is empty
     pieces = call.desc().args[of.pieces.arg].kind == MLAFIX_ARG_I32
                  ? static_cast<int32_t>(call.args[of.pieces.arg].scalar)
                  : static_cast<int64_t>(call.args[of.pieces.arg].scalar);
@@ -448,7 +447,8 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                           Plan &plan) {
   if (geometry.kind == Geometry::Groups)
     return computeGroups(call, geometry, rows, multiprocessors, plan);
-  // Smaller blocks end more evenly; large ones pay where there are many.
+  // Small blocks balance the end of a grid better; large ones pay off if there
+  // are many.
   constexpr int64_t kBlocksPerMultiprocessor = 32;
   int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
   int64_t blocks = (rows.total - 1) / rowsPerBlock + 1;
@@ -467,7 +467,7 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   return setBlocks(call, blocks, plan);
 }
 
-/// The first guard of a code version that does not hold; null if all do.
+/// The first guard of a code version that fails; null if all hold.
 const Guard *firstFailed(const Call &call, const CodeVersion &variant,
                          int64_t rows) {
   auto failed = std::find_if_not(
@@ -476,7 +476,8 @@ const Guard *firstFailed(const Call &call, const CodeVersion &variant,
   return failed == variant.guards.end() ? nullptr : &*failed;
 }
 
-/// About how much memory a row touches: all tensors' elements, shared out.
+/// Approximate bytes that a row touches: the elements of all tensors divided by
+/// the rows.
 int64_t estimateRowBytes(const Call &call, int64_t rows) {
   double bytes = 0;
   for (size_t i = 0; i < call.desc().args.size(); ++i)
@@ -501,7 +502,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     }
     plan.variant = &variant;
     plan.index = v;
-    // A rank without rows of its own still meets the others.
+    // A rank without rows still synchronises with the others.
     if (call.desc().collective && !code.isCpu() && rows.outer == 0)
       rows.outer = rows.total = 1;
     plan.rows = rows.outer;
@@ -579,7 +580,7 @@ mlafix_status mlafix::runtime::logPlan(const Call &call,
                   plan.threads);
   Traffic traffic = countTraffic(call);
   if (auto rate = static_cast<double>(prepared.bandwidth); rate > 0) {
-    // No decimal point, which a program's locale may write in another way.
+    // Print an integer: a locale may change the decimal point.
     auto ns = static_cast<double>(traffic.read + traffic.written) / rate * 1e9;
     std::snprintf(time, sizeof(time),
                   ", which the memory moves in %.0f ns at %.0f GB/s", ns,

@@ -28,18 +28,17 @@ struct ThreadErrors {
   char *callerBuffer;
   size_t callerCapacity;
 };
-// Plain data: needs no constructor, so that no thread pays for it up front.
+// Plain data without a constructor, so that threads do not pay for it at start.
 thread_local ThreadErrors errors;
 
 struct LogSink {
-  // Guards the pair and serialises the calls.
+  // Protects callback and context, and serialises calls.
   std::mutex mutex;
   mlafix_log_callback callback = nullptr;
   void *user = nullptr;
   std::atomic<bool> wanted{false};
 };
-// Neither made nor destroyed at run time: threads may log while the process
-// exits.
+// Constant-initialised and never destroyed: threads may log during exit.
 LogSink sink;
 
 void copyToCaller() {
@@ -52,8 +51,8 @@ void copyToCaller() {
   errors.callerBuffer[length] = '\0';
 }
 
-/// The bytes of the character of UTF-8 that `text`, which ends with a zero,
-/// begins with; 0 if it begins with none.
+/// The length of the UTF-8 character at the start of `text` (zero-terminated);
+/// 0 if it is invalid.
 size_t characterLength(const char *text) {
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char first = byte(0);
@@ -65,15 +64,15 @@ size_t characterLength(const char *text) {
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80)
       return 0;
-  // Neither longer than need be, nor a surrogate, nor past U+10FFFF.
+  // Rejects overlong forms, surrogates and code points above U+10FFFF.
   bool isOther =
       (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
       (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
   return isOther ? 0 : length;
 }
 
-/// Writes bytes that are no UTF-8, which a caller's names and paths may hold,
-/// as "\xff". Returns the length.
+/// Replaces invalid UTF-8, which may come from a caller's names and paths, by
+/// "\xff". Returns the length.
 size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
   size_t valid = 0;
   while (valid < length && characterLength(text + valid))
@@ -99,8 +98,8 @@ size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
   return out;
 }
 
-/// vsnprintf() for messages, which are UTF-8: what is too long ends with a
-/// whole character. Returns the length of what was written.
+/// vsnprintf() for UTF-8 messages: truncates at a character boundary. Returns
+/// the length written.
 size_t formatMessage(char (&out)[messageCapacity], const char *format,
                      va_list arguments) {
   int wanted = std::vsnprintf(out, messageCapacity, format, arguments);
@@ -117,7 +116,7 @@ size_t formatMessage(char (&out)[messageCapacity], const char *format,
 } // namespace
 
 size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
-  // A character is a byte that says how many of the form 10xxxxxx follow it.
+  // The leading byte gives the number of continuation bytes 10xxxxxx.
   size_t tail = 0;
   auto byteAt = [&](size_t fromEnd) {
     return static_cast<unsigned char>(text[length - 1 - fromEnd]);

@@ -30,18 +30,17 @@ mlafix_status fail(mlafix_status status, const char *format, ...)
 mlafix_status prefixError(mlafix_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/// The bytes of `text`, `length` of them, up to a last character of UTF-8 that
-/// is cut off.
+/// The length of `text` without a truncated UTF-8 character at its end.
 size_t wholeLength(const char *text, size_t length);
 
 /// Sends a message to the log callback, or to stderr where MLAFIX_LOG asks.
 void log(mlafix_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/// True if messages of this level go anywhere.
+/// True if messages of this level are printed or passed to a callback.
 bool isLogged(mlafix_log_level level);
 
-/// Runs `body` (which returns a mlafix_status) so that no exception leaves.
+/// Runs `body`, which returns a mlafix_status; turns exceptions into statuses.
 template <typename Body> mlafix_status guarded(Body &&body) noexcept {
   try {
     return body();
@@ -64,7 +63,7 @@ template <typename Body> mlafix_status guarded(Body &&body) noexcept {
       return mlafixTryStatus;                                                  \
   } while (false)
 
-/// Fails with what is wrong with the argument that DESC describes.
+/// Fails with a message about the argument that DESC describes.
 #define WRONG(DESC, FORMAT, ...)                                               \
   fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": " FORMAT,                    \
        (DESC).name.c_str(), __VA_ARGS__)

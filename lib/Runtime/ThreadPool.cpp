@@ -32,13 +32,13 @@ struct Job {
   int64_t count;
   int64_t chunk;
   std::atomic<int64_t> next{0};
-  int workers = 0; ///< inside work(); guarded by the pool's mutex
+  int workers = 0; ///< threads inside work(); protected by the pool's mutex
   Job *following = nullptr;
 
   bool hasWork() const { return next.load(std::memory_order_relaxed) < count; }
 
   void work() {
-    // `next` never passes the count, which may be the largest of its type.
+    // `next` never exceeds the count, which may be the largest of its type.
     int64_t begin = next.load(std::memory_order_relaxed);
     while (begin < count) {
       int64_t end = begin + std::min(count - begin, chunk);
@@ -50,11 +50,11 @@ struct Job {
   }
 };
 
-/// A kernel keeps up to 4 MB of rows on a thread's stack, which has 2 MB where
-/// the process's own is unlimited.
+/// Kernels keep up to 4 MB of rows on a thread's stack, whose default is 2 MB
+/// if the process's own is unlimited.
 constexpr size_t leastStackBytes = 8 << 20;
 
-/// Starts a thread that nobody joins; false if there can be none.
+/// Starts a detached thread. Returns false if the system refuses one.
 bool startThread(void *(*body)(void *), void *context) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0)
@@ -98,7 +98,7 @@ public:
   }
 
 private:
-  /// With the mutex held.
+  /// Requires the mutex.
   void start() {
     if (started)
       return;
@@ -145,9 +145,9 @@ private:
 // Never destroyed: its threads run until the process ends.
 alignas(Pool) char poolStorage[sizeof(Pool)];
 
-/// When the library is loaded, before constructors that may launch. A forked
-/// child has none of the threads: it starts with a new pool that replaces the
-/// old one, whatever state that is in.
+/// Runs at load time, before constructors that may launch. A forked child has
+/// none of the threads: it gets a new pool in place of the old one, whatever
+/// its state.
 __attribute__((constructor(101))) void makePool() {
   new (poolStorage) Pool;
   pthread_atfork(nullptr, nullptr, [] { new (poolStorage) Pool; });
@@ -179,7 +179,7 @@ void mlafix::runtime::parallelFor(int64_t count, int64_t grain, int64_t batch,
     task(context, 0, count);
     return;
   }
-  // A few chunks a thread even out rows of unequal cost.
+  // A few chunks per thread balance rows of unequal cost.
   int64_t chunk = std::max(grain, (count - 1) / (4 * size) + 1);
   if (chunk > batch)
     chunk = ((chunk - 1) / batch + 1) * batch;

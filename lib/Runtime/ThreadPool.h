@@ -12,10 +12,10 @@
 
 namespace mlafix::runtime {
 
-/// Runs task(context, b, e) over ranges that cover [0, count) exactly once,
-/// with the host's threads (mlafix_set_parallel_for) or the pool's; small
-/// counts on the caller's thread alone. The pool's ranges are multiples of
-/// `batch` where they are longer. Allocates nothing once the pool has started.
+/// Runs task(context, b, e) over ranges that together cover [0, count) once, on
+/// the host's threads (mlafix_set_parallel_for) or the pool's. Small counts run
+/// on the caller's thread. The pool's ranges are multiples of `batch` unless
+/// they are shorter. Allocates nothing once the pool is running.
 void parallelFor(int64_t count, int64_t grain, int64_t batch, mlafix_task task,
                  void *context);
 

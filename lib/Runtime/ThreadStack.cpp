@@ -14,10 +14,11 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// For what no unit counts: registers that code saves, and handlers of signals.
+/// Reserve for what units do not count: saved registers and signal handlers.
 constexpr size_t margin = 128 << 10;
 
-/// The addresses of a thread's stack; none if the system does not say.
+/// The address range of a thread's stack; empty if the system does not report
+/// it.
 struct StackRange {
   uintptr_t begin = 0, end = 0;
 };
@@ -34,9 +35,9 @@ StackRange findStack() {
   return {address, address + bytes};
 }
 
-/// False on a stack that is not the thread's own, as those of fibers are.
+/// False on stacks that are not the thread's own, such as those of fibers.
 bool hasRoom(size_t bytes) {
-  // Asked once: for the first thread of a process the system reads a file.
+  // Looked up once: for the main thread the system reads a file.
   thread_local const StackRange stack = findStack();
   auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   return here >= stack.begin && here < stack.end &&

@@ -12,9 +12,9 @@
 
 namespace mlafix::runtime {
 
-/// Calls body(context), which keeps `bytes` on its stack: on this thread if its
-/// stack has room for them, else on a new thread, and returns when it is done.
-/// Returns false, without a call, if the system refuses the thread.
+/// Calls body(context), which needs `bytes` of stack: on this thread if its
+/// stack has room, else on a new thread. Returns when the call is done. Returns
+/// false without calling if the system refuses the thread.
 bool callWithStack(size_t bytes, void (*body)(void *), void *context);
 
 } // namespace mlafix::runtime

@@ -27,7 +27,7 @@ bool holdsCpuCode(const UnitDesc &unit) {
   return false;
 }
 
-/// Options of a caller with an older, shorter struct keep their defaults.
+/// Options missing from a caller's older, shorter struct keep their defaults.
 mlafix_status readOptions(const mlafix_load_options *given,
                           mlafix_load_options &options) {
   options = MLAFIX_LOAD_OPTIONS_INIT;
@@ -151,6 +151,6 @@ mlafix_unit_load_memory(const void *bytes, size_t size,
 }
 
 extern "C" void mlafix_unit_destroy(mlafix_unit *unit) noexcept {
-  // The CUlibrary handles are left to the driver: a graph may hold them.
+  // The driver keeps the CUlibrary handles: a graph may use them.
   delete unit;
 }

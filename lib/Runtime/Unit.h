@@ -25,7 +25,7 @@
 
 namespace mlafix::runtime {
 
-/// Slot 0 is the CPU, slot 1 + n the CUDA device n.
+/// Slot 0 is the CPU, slot 1 + n is CUDA device n.
 constexpr size_t numDeviceSlots = 1 + 64;
 
 using CpuEntry = void (*)(const uint64_t *params, int64_t begin, int64_t end);
@@ -47,16 +47,15 @@ private:
   size_t bytes = 0;
 };
 
-/// The code that one kernel's launches on one device run. Never changes once
-/// published.
+/// The code of one kernel on one device. Immutable once published.
 struct PreparedKernel {
   const TargetCode *code = nullptr;
   const Image *image = nullptr;
   /// One per code version: a CUkernel, or a CpuEntry.
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
-  int64_t bandwidth = 0; ///< of the memory, bytes a second; 0: unknown
-  /// Kernels are const to those who launch them; what they remember is not.
+  int64_t bandwidth = 0; ///< memory bandwidth in bytes per second; 0: unknown
+  /// Launches see kernels as const; their memo changes.
   mutable CallMemo memo;
 };
 
@@ -65,7 +64,7 @@ struct PreparedKernel {
 struct mlafix_kernel {
   mlafix_unit *unit = nullptr;
   const mlafix::runtime::KernelDesc *desc = nullptr;
-  /// Set once prepared; the objects belong to the unit.
+  /// Set once prepared; the unit owns the objects.
   std::array<std::atomic<const mlafix::runtime::PreparedKernel *>,
              mlafix::runtime::numDeviceSlots>
       prepared{};
@@ -76,10 +75,11 @@ struct mlafix_unit {
   mlafix::runtime::UnitDesc desc;
   std::vector<mlafix_kernel> kernels;
 
-  /// Guards everything below; held while code is loaded.
+  /// Protects everything below; held while code is loaded.
   std::mutex mutex;
   std::vector<std::unique_ptr<mlafix::runtime::PreparedKernel>> preparedOwned;
-  /// By device slot and offset of the image, which kernels may share.
+  /// Loaded libraries by device slot and image offset; kernels may share
+  /// images.
   std::map<std::pair<size_t, uint64_t>, mlafix::runtime::CUlibrary> libraries;
   std::map<uint64_t, mlafix::runtime::CodeMapping> mappings;
 
@@ -88,7 +88,7 @@ struct mlafix_unit {
 
 namespace mlafix::runtime {
 
-/// The load functions' common part; `bytes` is the unit's own copy.
+/// Common part of the load functions; `bytes` is the unit's own copy.
 mlafix_status loadUnit(std::vector<uint8_t> bytes,
                        const mlafix_load_options *options,
                        ChecksumPolicy checksum, mlafix_unit *&unit);
@@ -108,11 +108,11 @@ mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
 /// The highest level of CPU code (UnitModel.h) that the processor and the
-/// operating system, which saves the wide registers, support; -1: there is no
-/// target for its architecture.
+/// operating system (which saves the wide registers) support; -1 if there is no
+/// target for the architecture.
 int machineLevel();
 
-/// As mlafix/Targets.def names it.
+/// The architecture's name in mlafix/Targets.def.
 #if defined(__x86_64__)
 constexpr char machineArchitecture[] = "x86_64";
 #elif defined(__aarch64__) && defined(__AARCH64EL__)
@@ -124,7 +124,7 @@ constexpr char machineArchitecture[] = "";
 /// Name of the best CPU target of this machine, or null if there is none.
 const char *cpuTargetName();
 
-/// Both with the unit's mutex held.
+/// Both require the unit's mutex.
 mlafix_status prepareOnCpu(mlafix_unit &unit, const KernelDesc &kernel,
                            PreparedKernel &prepared);
 mlafix_status prepareOnCuda(mlafix_unit &unit, const KernelDesc &kernel,
