@@ -10,7 +10,7 @@
 
 namespace mlafix {
 
-/// Where PTX is assembled: the table in CompilerOptions.def says what each is.
+/// The assembler of PTX; CompilerOptions.def describes each kind.
 enum class AssemblerKind {
 #define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) KIND,
 #include "mlafix/CompilerOptions.def"

@@ -24,60 +24,60 @@
 
 namespace mlafix {
 
-/// The output of compile(); the table in CompilerOptions.def describes each.
-/// Those up to MLIR are JSON (Signature, Report, Faults), text for hosts
-/// (Header, TvmFfi), or text after a stage of the passes; those before Layout
-/// need no target, and are generic without bindings.
+/// The output of compile(); CompilerOptions.def describes each. Those up to
+/// MLIR are JSON (Signature, Report, Faults), text for hosts (Header, TvmFfi),
+/// or IR after a stage of the passes. Those before Layout need no target, and
+/// leave names unbound without bindings.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"
 };
 
-/// Values for a kernel's names (upper-case ones, and lower-case dims as an
-/// optimisation), and "absent" or "present" for
-/// optional arguments: {{"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}}.
+/// Values for a kernel's names and for optional arguments ("absent" or
+/// "present"): {{"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}}. Binding a
+/// lower-case dim is an optimisation.
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 struct CompileOptions {
-  /// The kernel to compile; empty: all that the source holds.
+  /// The kernel to compile; empty: all in the source.
   std::string kernel;
-  /// Each kernel is compiled once for each of these; an empty list is one
-  /// without bindings.
+  /// Sets of bindings. Each kernel is compiled once per set; without a set,
+  /// once with no bindings.
   std::vector<Bindings> specializations;
-  /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every
-  /// CPU target of the architecture that the compiler runs on.
+  /// Names such as "sm_90" or "x86-64-v3"; "cpu" means every CPU target of the
+  /// host's architecture.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
-  /// Makes the code of one code version alone ("dense", "place", "fast" or
-  /// "any", on a CPU "streamed", "apart" or "any"), which may not run every
-  /// legal call: for everything but a unit. Empty: all of them.
+  /// Generates only this code version ("dense", "place", "fast" or "any"; on a
+  /// CPU "streamed", "apart" or "any"), which may not support every legal call.
+  /// Not allowed for units. Empty: all versions.
   std::string variant;
-  /// True if an access that is not proved to be in bounds is an error, as in
-  /// kernels with `bounds = "prove"`; otherwise it gets a bounds guard.
+  /// If true, an access that is not proved in bounds is an error, as in kernels
+  /// with `bounds = "prove"`. Otherwise it gets a bounds guard.
   bool provesBounds = false;
   AssemblerKind assembler = AssemblerKind::Any;
-  /// The `ptxas` to use before any other; may be empty.
+  /// The preferred `ptxas`; may be empty.
   std::string ptxas;
-  /// Names what the source was made of, in the caller's way to count; units
-  /// hold it, so that the caller finds what it compiled ahead.
+  /// Identifies what the source was made from, in the caller's own scheme.
+  /// Units store it, so that callers can find what they compiled ahead.
   std::string digest;
-  /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
-  /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
-  /// them one by one), null where it is omitted, a scalar as its value.
+  /// For Emit::Faults: the launch as a JSON object by argument. A tensor is
+  /// {"sizes": […], "elements": […]} (elements only if the kernel reads them
+  /// one by one), an omitted one null, a scalar its value.
   std::string launch;
-  /// PTX and cubins name the line of the source that each instruction is from,
-  /// for profilers, and text in MLIR's syntax the location of each operation.
-  /// The code is the same, the unit is not: it holds the source's path.
+  /// Adds source locations for profilers: lines in PTX and cubins, locations in
+  /// MLIR text. The code is the same; the unit differs, since it contains the
+  /// source's path.
   bool lineInfo = false;
-  /// Header and TvmFfi: what the program calls the unit, a C identifier.
+  /// Header and TvmFfi: the program's name for the unit, a C identifier.
   std::string unitName;
-  /// The result's messages say what the passes decided, and why: with the
-  /// severity Remark, at the locations of the kernel and its operations. For
-  /// emissions after Emit::Canonical.
+  /// Reports the decisions of the passes and their reasons as messages of
+  /// severity Remark, located at the kernel and its operations. For emissions
+  /// after Emit::Canonical.
   bool remarks = false;
-  /// True if the passes follow MLIR's options about passes on the command line
-  /// of this program, which has registered them (--mlir-print-ir-after-all).
-  /// They then run one after the other.
+  /// If true, the passes follow MLIR's command-line options (such as
+  /// --mlir-print-ir-after-all), which this program must have registered. They
+  /// then run sequentially.
   bool passOptions = false;
 };
 
@@ -90,7 +90,7 @@ struct ResourceUsage {
   std::uint64_t sharedBytes = 0; ///< per block, static
 };
 
-/// Time spent in one stage, in milliseconds, over everything compiled.
+/// Time spent in one stage over the whole compilation, in milliseconds.
 struct Timing {
   std::string stage;
   double milliseconds = 0;
@@ -100,18 +100,18 @@ struct CompileResult {
   bool ok = false;
   /// The output that `CompileOptions::emit` names, if `ok`.
   std::string output;
-  /// One message per paragraph, `file:line:column: error: …` where a location
-  /// is known. May hold warnings when `ok`; says why when not.
+  /// One message per paragraph, as `file:line:column: error: …` if the location
+  /// is known. May contain warnings if `ok`; otherwise explains the failure.
   std::string diagnostics;
-  /// The same, message by message.
+  /// The same messages as a list.
   std::vector<Diagnostic> messages;
   std::vector<ResourceUsage> resources;
   std::vector<Timing> timings;
 };
 
-/// Published numbers of a chip that is common for `target`
-/// (lib/Machine/Chips.def): {"multiprocessors", 132}, {"bandwidth", 4800} (of
-/// the memory, in GB/s). Empty where nothing is known.
+/// Published numbers of a common chip for `target` (lib/Machine/Chips.def):
+/// {"multiprocessors", 132}, {"bandwidth", 4800} (memory, GB/s). Empty if
+/// unknown.
 std::vector<std::pair<std::string, std::int64_t>>
 chipNumbers(std::string_view target);
 
@@ -129,10 +129,10 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
                     std::string &error);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
-/// `name` is its name in messages. A unit, and the text of its hosts (Header,
-/// TvmFfi), is of any number of kernels, sets of bindings and targets; every
-/// other emission requires exactly one kernel, at most one set of bindings and,
-/// from Layout on, one target.
+/// `name` is its name in messages. A unit, Header and TvmFfi cover any number
+/// of kernels, sets of bindings and targets. Every other emission requires
+/// exactly one kernel, at most one set of bindings and, from Layout on, one
+/// target.
 ///
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no

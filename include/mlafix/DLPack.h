@@ -21,7 +21,7 @@ namespace mlafix::dlpack {
 enum DeviceType : int32_t {
   deviceCpu = 1,
   deviceCuda = 2,
-  deviceCudaHost = 3, // pinned memory: the CPU's
+  deviceCudaHost = 3, // pinned host memory; counts as CPU
   deviceCudaManaged = 13,
 };
 
@@ -58,7 +58,7 @@ struct Tensor {
   uint64_t byteOffset;
 };
 
-/// The code of each dtype; one without a line here does not compile.
+/// The code of each dtype. A dtype without a line here does not compile.
 namespace codes {
 inline constexpr TypeCode BF16 = codeBFloat;
 inline constexpr TypeCode F16 = codeFloat;
@@ -74,7 +74,7 @@ inline constexpr TypeCode U8 = codeUInt;
 inline constexpr TypeCode BOOL = codeBool;
 } // namespace codes
 
-/// The mlafix_dtype of elements of `code`, so wide; 0 if there is none.
+/// The mlafix_dtype with this code and width; 0 if there is none.
 constexpr int32_t dtypeByCode(int code, int bits) {
 #define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
   if (code == codes::ENUM && bits == BITS)                                     \
@@ -83,8 +83,8 @@ constexpr int32_t dtypeByCode(int code, int bits) {
   return 0;
 }
 
-/// The mlafix_dtype of `type`; 0 for one that no kernel takes, and for one of
-/// which several elements share a byte: those count as one in a DLPack shape.
+/// The mlafix_dtype of `type`; 0 if no kernel takes it, or if several elements
+/// share a byte (a DLPack shape counts these as one).
 constexpr int32_t dtypeOf(DataType type) {
   return type.lanes == 1 && type.bits >= 8 ? dtypeByCode(type.code, type.bits)
                                            : 0;

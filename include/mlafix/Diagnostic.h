@@ -17,8 +17,8 @@
 
 namespace mlafix {
 
-/// A range of a source file. Lines and columns count from 1 (columns in bytes
-/// of UTF-8); `endColumn` is one past the last character. Zero: not known.
+/// A range in a source file. Lines and columns count from 1 (columns in UTF-8
+/// bytes); `endColumn` is one past the last character. 0: unknown.
 struct SourceLocation {
   std::string file;
   unsigned line = 0;
@@ -32,10 +32,10 @@ struct SourceLocation {
 /// One message about a source.
 struct Diagnostic {
   enum class Severity { Error, Warning, Note, Remark };
-  /// The kind of a message, for callers that give advice in their own words.
+  /// The kind of a message, for callers that give their own advice.
   enum class Kind {
     Other,
-    SeveralKernels, ///< one kernel must be chosen; of `subject` many
+    SeveralKernels, ///< a kernel must be chosen among `subject`
     UnboundDim,     ///< the dim `subject` must be bound
   };
 

@@ -17,18 +17,21 @@
 
 namespace mlafix::group {
 
-// Offsets in bytes; everything is a u64. What other ranks write has cache lines
-// of its own.
+// Offsets in bytes; every field is a u64. Fields that other ranks write have
+// cache lines of their own.
 constexpr int64_t epoch =
     0; ///< the last collective whose number all blocks of this rank have read
 constexpr int64_t blocks =
-    8; ///< blocks of the current one that have counted themselves
-constexpr int64_t failed = 128;  ///< 0, or 1 + a rank that did not come
-constexpr int64_t arrived = 256; ///< for each rank, the last one it has begun
-constexpr int64_t done = arrived + 8 * 80; ///< likewise, has read its peers in
+    8; ///< blocks that have arrived at the current collective
+constexpr int64_t failed = 128;  ///< 0, or 1 + the rank that did not arrive
+constexpr int64_t arrived = 256; ///< per rank: the last collective that it
+                                 ///< began
+constexpr int64_t done = arrived + 8 * 80; ///< per rank: the last collective in
+                                           ///< which it finished reading its
+                                           ///< peers
 constexpr int64_t bytes = done + 8 * 80;
-/// Behind the rest: for each block of a grid, and for each rank, the last
-/// collective for which that rank's block has stored what it sends.
+/// At the end: for each block of a grid and each rank, the last collective in
+/// which that rank's block has finished its stores to this rank.
 constexpr int64_t slots = MLAFIX_GROUP_BYTES;
 
 static_assert(MLAFIX_MAX_RANKS <= 80 && bytes <= MLAFIX_GROUP_BYTES,

@@ -34,21 +34,21 @@ struct ValueType {
   enum class Kind { None, Scalar, Row, State, Tensor };
 
   Kind kind = Kind::None;
-  /// Of a scalar, or of the elements of a row: "f32", "i32", "i64", "i8", "u8",
-  /// "bool" or "index". Of a tensor: its dtype in memory.
+  /// Scalar, or row element: "f32", "i32", "i64", "i8", "u8", "bool" or
+  /// "index". Tensor: its dtype in memory.
   std::string dtype;
-  /// The dim of a row or state: its name, "(G 128)", or its size where that is
-  /// fixed. Either stands for it in a call of the builder.
+  /// The dim of a row or state: a name, a product "(G 128)", or a size if
+  /// bound. Builder calls accept name and size alike.
   std::string dim;
-  /// The base of a state's lse: "e", "2", or a name to be bound.
+  /// The base of a state's lse: "e", "2", or an unbound name.
   std::string base;
-  /// True if a sink may be in a state.
+  /// True if a state may include an attention sink.
   bool sink = false;
   /// The names of a tensor's dims.
   std::vector<std::string> dims;
 
-  /// "f32", "row of f32 along D", "state along D in base e with a sink", as
-  /// diagnostics spell it.
+  /// The type as in diagnostics: "f32", "row of f32 along D", "state along D in
+  /// base e with a sink".
   std::string str() const;
 };
 
@@ -57,32 +57,33 @@ struct ValueType {
 /// stride otherwise.
 struct TensorArgument {
   std::string name;
-  /// Equal names must agree at launch. Upper case: a compile-time constant.
-  /// "(G K)": a product of two, each an upper-case name or a number. Empty:
-  /// ties nothing.
+  /// Names of the dims. Dims with equal names must agree at launch. Upper case:
+  /// compile-time constant. "(G K)": a product of two upper-case names or
+  /// numbers. Empty: no constraint.
   std::vector<std::string> dims;
   std::string dtype;
-  /// A variable that stands for the dtype; empty: the dtype is fixed.
+  /// A dtype variable; empty: the dtype is fixed.
   std::string dtypeName;
   /// "read", "write" (every element is written) or "update".
   std::string access;
   bool optional = false;
-  /// The size of each dim that is fixed, 0 for the others; empty: none is.
+  /// Fixed sizes of the dims, 0 for others; may be empty.
   std::vector<std::int64_t> sizes;
   /// The value of elements that no store writes: a number ("0", "-inf") or
-  /// "identity"; empty: there are none.
+  /// "identity"; empty if stores write all.
   std::string fill = {};
-  /// True if each rank has such a tensor, of access "read", or "update" for one
-  /// that `exchange` is for; the first of `dims` counts the ranks.
+  /// True if each rank passes a tensor; the first dim counts the ranks. The
+  /// access is "read", or "update" if ranks exchange data through it.
   bool peers = false;
-  /// How many tensors a call passes at most, as a list, of access "read"; the
-  /// first of `dims` counts them. 0: one tensor, and no list.
+  /// For a list of tensors (access "read"): the most that a call passes; the
+  /// first dim counts them. 0: a single tensor.
   std::int64_t most = 0;
-  /// "128x4" or "8x4": rows, the first dim, and columns, the others, lie in
-  /// tiles of 128 or 8 rows and 4 columns; empty: as the strides say.
+  /// Tiled storage, "128x4" or "8x4": the rows (first dim) and columns (the
+  /// other dims) lie in tiles of 128 or 8 rows and 4 columns. Empty: strides
+  /// apply.
   std::string swizzle = {};
-  /// The bound of each dim that the launch knows and rows may lie along, 0 for
-  /// the others; empty: none has one. A dim has it in all arguments.
+  /// Upper bounds of launch-time dims that rows may lie along, 0 for others;
+  /// may be empty. A dim must have the same bound in all arguments.
   std::vector<std::int64_t> bounds = {};
 };
 
@@ -90,13 +91,13 @@ struct ScalarArgument {
   std::string name;
   /// "index", "i64", "i32", "f32" or "bool".
   std::string dtype;
-  /// The dim that bounds it; may be empty.
+  /// The dim that bounds the scalar; may be empty.
   std::string atMost;
 };
 
 class KernelBuilder {
 public:
-  /// A value of the kernel that is being built, and of no other.
+  /// A value of the kernel under construction; not valid in other builders.
   class Value {
   public:
     explicit operator bool() const { return id != 0; }
@@ -121,40 +122,39 @@ public:
                   const SourceLocation &location);
   Value addScalar(const ScalarArgument &argument,
                   const SourceLocation &location);
-  /// The default of `name` (a dtype variable, a base or a dim), used where
-  /// nobody says.
+  /// Sets the default of `name` (a dtype variable, base or dim), used if a
+  /// compilation does not bind it.
   bool setDefault(std::string_view name, std::string_view value,
                   const SourceLocation &location);
-  /// Makes each access that is not proved to be in bounds an error.
+  /// Makes it an error if an access is not proved to be in bounds.
   bool proveBounds(const SourceLocation &location);
-  /// Keeps the compiler from warning of "races", "bounds" or "nan".
+  /// Suppresses warnings about "races", "bounds" or "nan".
   bool allow(std::string_view kind, const SourceLocation &location);
-  /// Promises that no two entries of a tensor of integers that are at least 0
-  /// are equal.
+  /// Promises that the entries >= 0 of an integer tensor are distinct.
   bool distinct(Value tensor, const SourceLocation &location);
-  /// The size of dim `position` of a tensor argument: an index.
+  /// The size of dim `position` of a tensor argument, of type index.
   Value dim(Value tensor, unsigned position, const SourceLocation &location);
   /// @}
 
-  /// Promises that a condition holds, which `text` says: before the grid one of
-  /// sizes and integer arguments, which launches check, in it any.
+  /// Promises that a condition holds; `text` spells it. Before the grid it may
+  /// use only sizes and integer arguments, and launches check it. In the grid
+  /// any condition is allowed.
   bool assume(Value condition, std::string_view text,
               const SourceLocation &location);
 
-  /// In the grid: a launch that is watched (docs/Proofs.md) shows `text`, in
-  /// which each "{}" stands for one of `values`, scalars or states.
+  /// In the grid: prints `text` in watched launches (docs/Proofs.md); each "{}"
+  /// stands for one of `values`, scalars or states.
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
 
-  /// In the grid: what the row stored to the peers becomes visible to the same
-  /// row of each rank, and theirs to this one.
+  /// In the grid: makes the row's stores to peers visible to the same row of
+  /// every rank, and theirs to this one.
   bool exchange(const SourceLocation &location);
-  /// In the grid: 0 or 1, in turn from one launch of the group to the next.
+  /// In the grid: 0 or 1, alternating between launches of the group.
   Value turn(const SourceLocation &location);
 
-  /// \name The grid
-  /// One forall, or one ragged forall, whose predicate is built first.
-  /// @{
+  /// \name The grid A forall, or a ragged forall, whose predicate must be built
+  /// before its body. @{
   Values beginForall(const Values &extents, const SourceLocation &location);
   /// Returns the segment's index, for the predicate.
   Value beginRaggedForall(Value cuSeqlens, Value rows, const Values &inner,
@@ -164,28 +164,24 @@ public:
   bool endGrid(const SourceLocation &location);
   /// @}
 
-  /// \name Control flow inside the grid
-  /// @{
-  /// `lower`, `upper` and `step` have one integer type. Returns the loop's
-  /// index and what it carries, as they are inside.
+  /// \name Control flow inside the grid @{ `lower`, `upper` and `step` have one
+  /// integer type. Returns the loop's index and carried values, as seen inside.
   Values beginFor(Value lower, Value upper, Value step, const Values &initial,
                   const SourceLocation &location);
-  /// `next`: what the following iteration carries. Fills `results` with what
-  /// the last one left.
+  /// `next`: the values carried to the next iteration. Sets `results` to the
+  /// loop's results.
   bool endFor(const Values &next, Values &results,
               const SourceLocation &location);
   bool beginIf(Value condition, const SourceLocation &location);
   bool beginElse(const Values &results, const SourceLocation &location);
-  /// Ends what the last beginIf began; without a beginElse, `values` is empty.
+  /// Ends the last beginIf; without a beginElse, `values` must be empty.
   bool endIf(const Values &values, Values &results,
              const SourceLocation &location);
   /// @}
 
-  /// \name Constants and arithmetic, before the grid too
-  /// Operands are scalars or rows of one element type; a scalar beside a row
-  /// stands for a row of it. `index` is signed. Integer division rounds down; a
-  /// / 0 is a.
-  /// @{
+  /// \name Constants and arithmetic, before the grid too Operands are scalars
+  /// or rows of one element type; scalars are broadcast to rows. `index` is
+  /// signed. Integer division rounds down; a / 0 is a. @{
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
@@ -202,62 +198,59 @@ public:
                 const SourceLocation &location);
   Value select(Value condition, Value ifTrue, Value ifFalse,
                const SourceLocation &location);
-  /// To "f32", "i32", "i64", "index" or "bool" (is it not zero?). f32 to a
-  /// narrower float of DTypes.def: the f32 that is read again of what a store
-  /// of that dtype writes.
+  /// Converts to "f32", "i32", "i64", "index" or "bool" (true if not zero).
+  /// From f32 to a narrower float of DTypes.def: rounds as a store of that
+  /// dtype does, and yields the rounded value as f32.
   Value convert(Value operand, std::string_view dtype,
                 const SourceLocation &location);
   Value splat(Value scalar, std::string_view dim,
               const SourceLocation &location);
-  /// A row of i32 along a dim: each element's index.
+  /// A row of i32 along a dim that holds each element's index.
   Value iota(std::string_view dim, const SourceLocation &location);
-  /// A row of f32, i32 or i64 to a scalar: add, max or min; of bools: max (does
-  /// any hold?) or min (do all?). Of f32 or i32 argmax or argmin to i32, the
-  /// index of the first NaN, else the lowest of those that have it. With
-  /// `along`, the second factor of the row's dim: each group to an element of a
-  /// row along the first one; empty: the whole row.
+  /// Reduces a row to a scalar. f32, i32, i64: add, max, min. bool: max (any)
+  /// or min (all). f32, i32: argmax, argmin, which yield the i32 index of the
+  /// first NaN, else of the first extreme element. `along` may name the second
+  /// factor of the row's dim: each group is then reduced to an element of a row
+  /// along the first factor.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
-  /// The `count` greatest elements of a row of f32 or i32, the greatest first,
-  /// and then their indices, i32: equal ones in the order of their indices, NaN
-  /// before all numbers. `along` as for `reduce`.
+  /// The `count` greatest elements of a row of f32 or i32 in descending order,
+  /// and their i32 indices. Equal elements are ordered by index; NaN precedes
+  /// all numbers. `along` as for reduce().
   Values topK(Value row, std::int64_t count, std::string_view along,
               const SourceLocation &location);
-  /// The running sum, maximum or minimum (add, max or min) of a row of f32 or
-  /// i32, a row of the same type: element i is what `reduce` makes of the
-  /// elements up to i, itself included. With `along`, of each group by itself.
+  /// The running sum, maximum or minimum (add, max, min) of a row of f32 or
+  /// i32: element i reduces elements 0 to i. With `along`, within each group.
   Value scan(std::string_view op, Value row, std::string_view along,
              const SourceLocation &location);
-  /// A row of f32 or i32 whose neighbouring blocks of a power of two of
-  /// elements have changed places: element i is element i xor `block`.
+  /// A row of f32 or i32 with neighbouring blocks exchanged: element i is the
+  /// operand's element i xor `block`, a power of two.
   Value swap(Value row, std::int64_t block, const SourceLocation &location);
   /// @}
 
-  /// \name Memory
-  /// What is moved of a row along a product (G K): group `group`, a row along
-  /// K; element `member` of each group, a row along G; both, one element;
-  /// neither, all of it. Of a row along another dim, the elements from `begin`
-  /// up to, not including, `end`; all of them where that is 0.
-  /// @{
+  /// \name Memory The part of a row to access. In a row along a product (G K):
+  /// with `group`, that group, a row along K; with `member`, that element of
+  /// each group, a row along G; with both, one element; with neither, the whole
+  /// row. In other rows: the elements in [begin, end); all if `end` is 0. @{
   struct Part {
     Value group = {}, member = {}; ///< of type index, or no value
     std::int64_t begin = 0, end = 0;
   };
-  /// One index less than the tensor has dims names a row, else an element.
+  /// A row if there is one index less than the tensor has dims, else an
+  /// element.
   struct Access {
     Value tensor;
     Values indices;
     Value predicate = {}; ///< no value: true
     Part part = {};
   };
-  /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
-  /// empty for what is in memory. `other`, if it is a value, is the result
-  /// where the predicate is false.
+  /// Floats become f32. `dtype` ("i32" or "i64") widens integers; empty: as in
+  /// memory. `other`, if given, is the result where the predicate is false.
   Value load(const Access &place, const SourceLocation &location, Value other,
              std::string_view dtype);
-  /// A row along `dim` that has the row, or the slice, at `place` from element
-  /// `first` on, each element `each` times, and again from its beginning where
-  /// it ends; zeros before `first`. Its elements are those of `load`.
+  /// A row along `dim` that contains the row or slice at `place` from element
+  /// `first` on, each element repeated `each` times, and periodically repeated
+  /// to the end; elements before `first` are zero. Types as for load().
   Value loadInto(const Access &place, std::string_view dim, std::int64_t first,
                  std::int64_t each, const SourceLocation &location,
                  std::string_view dtype);
@@ -268,30 +261,28 @@ public:
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
-  /// \name States
-  /// A base is "e", "2", or an upper-case name to be bound. `sink` says that a
-  /// state holds a sink. Of two values for one result, as those of the two
-  /// halves of a branch, one may be a state with a sink and the other one
-  /// without: the result has one.
-  /// @{
+  /// \name States A base is "e", "2", or an upper-case name to be bound. `sink`
+  /// says that a state holds a sink. Where two states are alternatives (the
+  /// halves of a branch, for example), one may have a sink and the other not;
+  /// the result then has one. @{
   struct StateAccess {
     Value out;
-    Values outIndices; ///< of a row
+    Values outIndices; ///< of the row
     Value lse;
-    Values lseIndices;    ///< of an element
+    Values lseIndices;    ///< of the element
     Value predicate = {}; ///< no value: true
   };
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
   Value loadState(const StateAccess &place, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// A state of a row and a scalar, both f32.
+  /// Makes a state from a row and its lse, both f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// The tensors of `place` and `scale` may be no value.
+  /// The tensors of `place` and `scale` are optional.
   bool storeState(Value state, const StateAccess &place, Value scale,
                   const SourceLocation &location);
-  /// At most one of `states` holds a sink.
+  /// At most one of `states` may have a sink.
   Value merge(const Values &states, const SourceLocation &location);
   Value mask(Value state, Value predicate, const SourceLocation &location);
   Value rebase(Value state, std::string_view base,
@@ -302,8 +293,8 @@ public:
   Value lseOf(Value state, const SourceLocation &location);
   /// @}
 
-  /// Verifies the kernel. Returns its text in MLIR's syntax, with locations;
-  /// empty where it is wrong. Nothing can be added after it.
+  /// Verifies the kernel and returns its MLIR text with locations; empty if it
+  /// is invalid. Nothing can be added afterwards.
   std::string finish();
 
   struct Impl;

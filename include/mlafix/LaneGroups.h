@@ -17,30 +17,34 @@
 
 namespace mlafix {
 
-/// The lane groups of a kernel, as its code describes them.
+/// The limits of a kernel's lane groups, as its code states them. A row's lanes
+/// may be replicated into groups that share its pieces.
 struct LaneGroups {
-  int64_t most = 1;         ///< groups, a power of two
-  int64_t chunk = 1;        ///< pieces that a group does at a time
-  int64_t leastThreads = 1; ///< of a group in a block
-  int64_t threadsPerSm = 1; ///< from which on more groups gain nothing
+  int64_t most = 1;         ///< most groups per row, a power of two
+  int64_t chunk = 1;        ///< pieces that a group processes at a time
+  int64_t leastThreads = 1; ///< fewest threads of a group in a block
+  int64_t threadsPerSm = 1; ///< threads from which more groups gain nothing
 };
 
 struct GroupedGrid {
-  int64_t groups;       ///< for each row
-  int64_t groupThreads; ///< of a group in a block
+  int64_t groups;       ///< per row
+  int64_t groupThreads; ///< threads of a group in a block
   int64_t blocks;
 };
 
-/// The number of lane groups for each row: at most one per chunk, and no more
-/// threads than the multiprocessors use well. A group has a warp of each block,
-/// or a half or a quarter of one where that leaves less than a quarter of the
-/// multiprocessors a block, or where a block has no more threads. Where these
-/// hold all threads at once, the block is the largest of which one can hold two
-/// and each has one. A row's result depends on neither.
+/// Chooses the number of lane groups per row: at most one per chunk, and not
+/// more threads than the multiprocessors can use. A group usually has a warp
+/// per block; half or a quarter if otherwise over three quarters of the
+/// multiprocessors would get no block, or if the block has too few threads. If
+/// all threads are resident at once, takes the largest block of which a
+/// multiprocessor holds two and each gets one. Results of rows do not depend on
+/// this choice.
 ///
 /// lanes: of all rows.
-/// pieces: of a row, which chunks are made of.
-/// blockThreads: of a block, at most.
+///
+/// pieces: per row; chunks consist of them.
+///
+/// blockThreads: most threads per block.
 inline GroupedGrid shareLanes(const LaneGroups &of, int64_t lanes,
                               int64_t pieces, int64_t blockThreads,
                               int64_t multiprocessors) {

@@ -20,13 +20,13 @@
 
 namespace mlafix {
 
-/// The f32 nearest to `significand` * 2^`exponent`, of two the even one;
-/// infinity past the largest.
+/// Rounds `significand` * 2^`exponent` to the nearest f32, ties to even;
+/// overflow gives infinity.
 inline float roundToF32(bool isNegative, uint64_t significand, int exponent) {
   auto length = [&] {
     return significand ? 64 - __builtin_clzll(significand) : 0;
   };
-  // An f32 has 24 bits, none of them below 2^-149.
+  // An f32 has 24 significant bits, none below 2^-149.
   int dropped = std::max(length() - 24, -149 - exponent);
   if (dropped > 0) {
     uint64_t kept = dropped < 64 ? significand >> dropped : 0;
@@ -51,7 +51,7 @@ inline float roundToF32(bool isNegative, uint64_t significand, int exponent) {
   return result;
 }
 
-/// The nearest f32; infinities and NaN stay what they are.
+/// Rounds to the nearest f32; infinities and NaN are kept.
 inline float roundToF32(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -75,7 +75,7 @@ inline float roundToF32(int64_t value) {
   return roundToF32(value < 0, value < 0 ? -magnitude : magnitude, 0);
 }
 
-/// True if `value` is finite and roundToF32() of it is not.
+/// True if `value` is finite but rounds to infinity.
 inline bool overflowsF32(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));

@@ -25,9 +25,9 @@ namespace mlafix {
 //===----------------------------------------------------------------------===//
 
 enum class CheckStepKind {
-  Constant, ///< a number, the field "value"
-  Size,     ///< of a tensor, the fields "arg" and "dim"
-  Scalar,   ///< an integer argument, the field "arg"
+  Constant, ///< a number; field "value"
+  Size,     ///< size of a tensor; fields "arg" and "dim"
+  Scalar,   ///< integer argument; field "arg"
 #define MLAFIX_CHECK_STEP(KIND, NAME, OPERANDS, VALUE) KIND,
 #include "mlafix/CheckSteps.def"
 };
@@ -50,13 +50,13 @@ struct GuardSpec {
   GuardKind kind;
   const char *name;
   GuardArgs args;
-  const char *number; ///< "": none
+  const char *number; ///< "": takes no number
   GuardRange range;
   GuardPointers pointers;
   const char *holds;
 
   bool hasNumber() const { return range != GuardRange::None; }
-  /// How many tensors it may name.
+  /// The least number of tensors that it names.
   size_t leastArgs() const {
     return args == GuardArgs::None                               ? 0
            : args == GuardArgs::Pair || args == GuardArgs::Alike ? 2
@@ -76,7 +76,7 @@ struct GuardSpec {
     }
     return SIZE_MAX;
   }
-  /// The count of tensors, as messages expect it.
+  /// The number of tensors, as messages expect it.
   const char *argsText() const {
     switch (args) {
     case GuardArgs::None:
@@ -105,7 +105,7 @@ struct GuardSpec {
     }
     return true;
   }
-  /// The numbers that it takes, as messages expect them.
+  /// The range of its number, as messages expect it.
   const char *rangeText() const {
     switch (range) {
     case GuardRange::None:
@@ -132,7 +132,7 @@ constexpr const GuardSpec &specOf(GuardKind kind) {
   return kGuards[static_cast<size_t>(kind)];
 }
 
-/// Null for a name that is none of a guard.
+/// Null if there is no such guard.
 constexpr const GuardSpec *findGuard(std::string_view name) {
   for (const GuardSpec &spec : kGuards)
     if (name == spec.name)
@@ -160,9 +160,9 @@ struct ParamSpec {
   bool hasArg() const { return of != ParamOf::Launch && of != ParamOf::Group; }
   bool hasDim() const { return of == ParamOf::TensorDim; }
   bool hasRanks() const { return of == ParamOf::Peers || of == ParamOf::Group; }
-  /// The 8-byte slots of a parameter for at most so many ranks.
+  /// The number of 8-byte slots of a parameter, for at most `ranks` ranks.
   size_t slots(size_t ranks) const {
-    // A group's: its sizes, the time-out, the address for failures.
+    // For groups: sizes, timeout and failure address, then one per rank.
     return !hasRanks() ? 1 : of == ParamOf::Group ? 3 + ranks : ranks;
   }
 };
@@ -176,7 +176,7 @@ constexpr const ParamSpec &specOf(ParamKind kind) {
   return kParams[static_cast<size_t>(kind)];
 }
 
-/// Null for a name that is none of a parameter.
+/// Null if there is no such parameter.
 constexpr const ParamSpec *findParam(std::string_view name) {
   for (const ParamSpec &spec : kParams)
     if (name == spec.name)

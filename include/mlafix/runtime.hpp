@@ -29,7 +29,7 @@
 
 namespace mlafix {
 
-/// A call of the runtime that failed: its status and its message.
+/// A failed call of the runtime: status and message.
 class Error : public std::runtime_error {
 public:
   Error(mlafix_status status, const std::string &message)
@@ -51,25 +51,25 @@ inline mlafix_device cuda(int32_t ordinal) noexcept {
   return {MLAFIX_CUDA, ordinal};
 }
 
-/// Number of CUDA devices; 0 where there is no driver.
+/// Number of CUDA devices; 0 without a driver.
 inline int32_t cudaDeviceCount() noexcept {
   int32_t count = 0;
   return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
 }
 
-/// A view of memory that somebody else owns. Sizes in elements; strides too,
-/// but of f4e2m1, two of which share a byte, in bytes
+/// A view of memory that it does not own. Sizes and strides count elements;
+/// strides of f4e2m1, two of which share a byte, count bytes
 /// (mlafix/runtime/tensor.h).
 class Tensor {
 public:
-  /// No tensor: an omitted optional argument.
+  /// An omitted optional argument.
   static Tensor none() { return Tensor(); }
 
-  /// Row-major without gaps.
+  /// A row-major, contiguous tensor.
   static Tensor contiguous(const void *data, mlafix_dtype dtype,
                            const std::vector<int64_t> &sizes,
                            mlafix_device device = cpu()) {
-    // The runtime knows how long rows of each dtype are.
+    // The runtime knows the row length in bytes of each dtype.
     Tensor tensor = strided(data, dtype, sizes, sizes, device);
     tensor.hasStrides = false;
     return tensor;
@@ -124,21 +124,21 @@ private:
   std::array<int64_t, MLAFIX_MAX_DIMS> strides{};
 };
 
-/// One argument: a Tensor, an integer, a float or a bool. An integer becomes an
-/// i32 where the kernel wants one and the value fits, else an i64; one that no
-/// i64 holds is an Error.
+/// An argument: a Tensor, an integer, a float or a bool. An integer is passed
+/// as i32 if the kernel takes one and it fits, else as i64; Error if it fits
+/// neither.
 class Arg {
 public:
   Arg(const Tensor &value) : kind(MLAFIX_ARG_TENSOR), tensor(value) {}
-  /// A tensor of each rank. `tensors` is not copied.
+  /// One tensor per rank. `tensors` is not copied.
   Arg(const mlafix_peers &tensors) : kind(MLAFIX_ARG_PEERS), peers(&tensors) {}
-  /// A list of tensors. `tensors` is not copied; its group is not looked at.
+  /// A list of tensors. `tensors` is not copied; its group is ignored.
   static Arg list(const mlafix_peers &tensors) {
     Arg made(tensors);
     made.kind = MLAFIX_ARG_LIST;
     return made;
   }
-  // No pointer becomes a bool here.
+  // Prevents implicit conversion of pointers to bool.
   template <typename T,
             std::enable_if_t<std::is_same<T, bool>::value, bool> = true>
   Arg(T value) : kind(MLAFIX_ARG_BOOL) {
@@ -219,7 +219,7 @@ public:
                       " arguments, got " + std::to_string(given));
     for (size_t i = 0; i < given; ++i) {
       mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
-      // Past the end: the launch itself says how many are expected.
+      // Extra arguments: the launch reports how many it expected.
       if (i < mlafix_kernel_num_args(kernel))
         check(mlafix_kernel_arg_info(kernel, static_cast<uint32_t>(i), &info));
       values[i] = args[i].pack(info.kind, views[i]);
@@ -242,7 +242,7 @@ public:
   static Bound adopt(mlafix_bound *bound) noexcept {
     return Bound(nullptr, bound);
   }
-  /// New data pointers, one per argument (those of scalars are ignored).
+  /// Sets new data pointers, one per argument (entries of scalars are ignored).
   void setPointers(const std::vector<void *> &pointers) {
     check(mlafix_bound_set_pointers(handle.get(), pointers.data(),
                                     static_cast<uint32_t>(pointers.size())));
@@ -251,14 +251,14 @@ public:
   void launch(void *stream = nullptr, uint32_t flags = 0) const {
     check(mlafix_bound_launch(handle.get(), stream, flags));
   }
-  /// Function, packed parameters and geometry, for hand-built graphs.
+  /// Function, packed parameters and geometry, for graphs built by hand.
   mlafix_launch_info info() const {
     mlafix_launch_info out = MLAFIX_LAUNCH_INFO_INIT;
     check(mlafix_bound_launch_info(handle.get(), &out));
     return out;
   }
-  /// A code version that the call was offered, and why it does not take it.
-  /// `refused` is valid until the thread asks again.
+  /// A code version considered for the call, and why it was refused. `refused`
+  /// stays valid until the thread asks again.
   mlafix_variant_info variant(uint32_t index) const {
     mlafix_variant_info out = MLAFIX_VARIANT_INFO_INIT;
     check(mlafix_bound_variant_info(handle.get(), index, &out));
@@ -287,7 +287,7 @@ public:
     check(mlafix_kernel_arg_info(handle, index, &info));
     return info;
   }
-  /// The compiler's proofs about it, answer by answer (docs/Proofs.md).
+  /// The compiler's proofs about the kernel (docs/Proofs.md).
   std::vector<mlafix_proof_info> proofs() const {
     std::vector<mlafix_proof_info> all(mlafix_kernel_num_proofs(handle),
                                        MLAFIX_PROOF_INFO_INIT);
@@ -295,7 +295,7 @@ public:
       check(mlafix_kernel_proof(handle, static_cast<uint32_t>(i), &all[i]));
     return all;
   }
-  /// Which code runs on `device`; prepares the unit there.
+  /// The code that runs on `device`; prepares the unit there.
   mlafix_code_info code(mlafix_device device) const {
     mlafix_code_info info = MLAFIX_CODE_INFO_INIT;
     check(mlafix_kernel_code_info(handle, device, &info));
@@ -310,7 +310,7 @@ public:
               void *stream = nullptr, uint32_t flags = 0) const {
     launch(args.data(), args.size(), device, stream, flags);
   }
-  /// Only the checks of launch; throws what launch would.
+  /// Makes only the checks of launch, and throws what it would throw.
   void validate(const std::vector<Arg> &args, mlafix_device device = cpu(),
                 uint32_t flags = 0) const {
     detail::PackedArgs packed(handle, args.data(), args.size());
@@ -349,7 +349,7 @@ public:
     check(mlafix_unit_load_file(path.c_str(), options, &unit));
     return Unit(unit);
   }
-  /// From memory; the bytes are copied.
+  /// Loads from memory; the bytes are copied.
   static Unit load(const void *bytes, size_t size,
                    const mlafix_load_options *options = nullptr) {
     mlafix_unit *unit = nullptr;
@@ -357,7 +357,8 @@ public:
     return Unit(unit);
   }
 
-  /// The kernel of that name; `bindings` ("D=128,T=bf16") choose among several.
+  /// The kernel with that name; `bindings` ("D=128,T=bf16") select a
+  /// specialisation.
   Kernel kernel(const std::string &name,
                 const std::string &bindings = "") const {
     const mlafix_kernel *kernel = nullptr;

@@ -21,18 +21,18 @@ extern "C" {
 
 /** The ranks that launch a kernel together, as one of them sees them.
  *
- * Each rank has a workspace of MLAFIX_GROUP_BYTES, and 8 * slots * ranks behind
- * them, in the memory of its device, which all ranks can write (CUDA IPC, cuMem
- * handles), at a multiple of 128 bytes. It holds zeros before the first launch,
- * and afterwards what launches leave in it. The launches with one set of
- * workspaces are in one order on all ranks, each complete before the next one
- * begins, as in one stream.
+ * Each rank has a workspace of MLAFIX_GROUP_BYTES + 8 * slots * ranks bytes in
+ * its device's memory, aligned to 128 bytes, which all ranks can write (CUDA
+ * IPC, cuMem handles). It must be zero before the first launch; after that only
+ * launches may change it. Launches with the same workspaces must have the same
+ * order on all ranks, each complete before the next begins, as in one stream.
  *
- * Of different sets, a launch on a device begins once the one that the process
- * made there before it is complete, in whatever stream (of a captured launch:
- * the one captured before it for the same graph). So ranks that share two sets
- * launch with them in the same order. Launches that the caller makes of what
- * mlafix_bound_launch_info tells are not ordered. */
+ * The library also orders launches with different workspaces: on a device, a
+ * launch begins after the process's previous one there is complete, whatever
+ * its stream (for captured launches: the previous one in the same graph). So
+ * ranks that share two sets of workspaces must use them in the same order.
+ * Launches that the caller builds from mlafix_bound_launch_info are not
+ * ordered. */
 typedef struct mlafix_group {
   uint32_t struct_size;
   uint32_t ranks;          /**< at most MLAFIX_MAX_RANKS */
@@ -40,19 +40,19 @@ typedef struct mlafix_group {
   void *const *workspaces; /**< of each rank, as this one addresses it */
   /** How long a launch waits for a rank, in ns on the device. */
   uint64_t timeout_ns;
-  /** Host memory that the device can write (cuMemHostAlloc), or NULL: set to 1
-   * + a rank that did not come. Zero before the first launch. */
+  /** Host memory that the device can write (cuMemHostAlloc), or NULL. Set to 1
+   * + the rank that did not arrive; must be zero before the first launch. */
   uint64_t *failure;
-  /** The most blocks of a launch that stores to the peers (mlafix.exchange), on
-   * all ranks alike: one with more is an error. */
+  /** Limit of the blocks of a launch that stores to peers (mlafix.exchange); a
+   * larger launch is an error. The same on all ranks. */
   uint64_t slots;
 } mlafix_group;
 
 #define MLAFIX_GROUP_INIT                                                      \
   { sizeof(mlafix_group), 0, 0, NULL, UINT64_C(10000000000), NULL, 0 }
 
-/** The tensors that the ranks have of one argument: of one dtype, the same
- * sizes and strides. Only read during the call it is passed to. */
+/** One tensor per rank for an argument, all of the same dtype, sizes and
+ * strides. Only read during the call it is passed to. */
 typedef struct mlafix_peers {
   uint32_t struct_size;
   uint32_t ranks;
@@ -60,8 +60,8 @@ typedef struct mlafix_peers {
   /** The view that all tensors share, on the device of the launch; its `data`
    * is ignored. */
   const mlafix_tensor *each;
-  /** CUDA: the same of all arguments of a call. CPU, where all tensors are one
-   * process's own: not looked at. */
+  /** CUDA: must be the same for all arguments of a call. CPU (all tensors
+   * belong to this process): ignored. */
   const mlafix_group *group;
 } mlafix_peers;
 
@@ -75,18 +75,18 @@ static inline mlafix_arg mlafix_peers_arg(const mlafix_peers *peers) {
   return arg;
 }
 
-/** A list of `ranks` tensors, of one dtype, the same sizes and strides; its
- * `group` is not looked at. `list` is not copied. */
+/** A list of `ranks` tensors of the same dtype, sizes and strides; `group` is
+ * ignored. `list` is not copied. */
 static inline mlafix_arg mlafix_list_arg(const mlafix_peers *list) {
   mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_LIST, {NULL}};
   arg.value.peers = list;
   return arg;
 }
 
-/** Checks that all ranks have come to the launches that are complete:
- * RANK_ERROR, which names one that has not, or OK. Reads `failure` and waits
- * for nothing; every launch and bound launch begins with it. After a RANK_ERROR
- * the workspaces cannot be used any more. */
+/** Checks that all ranks took part in the completed launches. Returns OK, or
+ * RANK_ERROR naming a rank that did not arrive. Reads `failure` without
+ * waiting; every launch begins with this check. After a RANK_ERROR the
+ * workspaces cannot be used any more. */
 MLAFIX_API mlafix_status mlafix_group_check(const mlafix_group *group)
     MLAFIX_NOEXCEPT;
 

@@ -70,32 +70,31 @@ MLAFIX_API mlafix_status mlafix_bind(const mlafix_kernel *kernel,
 
 MLAFIX_API void mlafix_bound_destroy(mlafix_bound *bound) MLAFIX_NOEXCEPT;
 
-/** New data pointers: `pointers[i]` for argument i (`num_args` of them; those
- * of scalars, of lists, and of arguments with a tensor of each rank are not
- * looked at: the last two keep theirs). Checked like a launch (null, overlap,
- * alignment); may select another code version. On failure the bound is as it
- * was. Allocates nothing. Not to be called while another thread uses the bound.
- */
+/** Set new data pointers, `pointers[i]` for each of the `num_args` arguments.
+ * Entries of scalars, lists and peers are ignored; lists and peers keep their
+ * pointers. Checked like a launch (null, overlap, alignment); may select
+ * another code version. On failure the bound is unchanged. Allocates nothing.
+ * Not to be called while another thread uses the bound. */
 MLAFIX_API mlafix_status
 mlafix_bound_set_pointers(mlafix_bound *bound, void *const *pointers,
                           uint32_t num_args) MLAFIX_NOEXCEPT;
 
-/** A new value for scalar argument `index`; likewise. */
+/** Set a new value for scalar argument `index`, under the same conditions. */
 MLAFIX_API mlafix_status
 mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                         const mlafix_arg *value) MLAFIX_NOEXCEPT;
 
-/** Both at once: `scalars[i]` is the value of scalar argument i; others are not
- * looked at. With `scalars` null they stay as they are. What a kernel assumes
- * of several scalars is checked of all the new ones together. On failure the
- * bound is as it was. */
+/** Set pointers and scalars together: `scalars[i]` is the value of scalar
+ * argument i; entries of other arguments are ignored. If `scalars` is NULL,
+ * scalars keep their values. Assumptions about several scalars are checked with
+ * all new values. On failure the bound is unchanged. */
 MLAFIX_API mlafix_status mlafix_bound_set_args(
     mlafix_bound *bound, void *const *pointers, const mlafix_arg *scalars,
     uint32_t num_args) MLAFIX_NOEXCEPT;
 
-/** Launch. `stream` as in mlafix_launch; of `flags`, only
- * MLAFIX_LAUNCH_NO_DEPENDENT counts here. Several threads may launch one bound
- * at a time. */
+/** Launch. `stream` as in mlafix_launch; the only flag used is
+ * MLAFIX_LAUNCH_NO_DEPENDENT. Several threads may launch a bound at the same
+ * time. */
 MLAFIX_API mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
                                              void *stream,
                                              uint32_t flags) MLAFIX_NOEXCEPT;
@@ -113,9 +112,9 @@ typedef struct mlafix_launch_info {
   /** CUDA: `num_params` pointers, as kernelParams wants them. NULL on the CPU.
    */
   void *const *kernel_params;
-  /** The values, one 8-byte slot each, narrow ones in the low bytes; several
-   * slots for what has a value of each rank. Both arrays belong to the bound
-   * and change with it. */
+  /** The parameter values, one 8-byte slot each (narrow values in the low
+   * bytes), or several for parameters with a value per rank. Both arrays belong
+   * to the bound and change with it. */
   const uint64_t *slots;
   int64_t rows;          /**< 0: nothing is to be launched */
   uint32_t grid_x;       /**< CUDA: blocks; the other dims are 1 */
@@ -126,11 +125,11 @@ typedef struct mlafix_launch_info {
   const char *entry;     /**< name of the entry point */
   uint32_t num_slots;    /**< of `slots`: at least `num_params` */
   uint32_t num_variants; /**< code versions of which `variant` is one */
-  /** Bytes of the arguments that are read, and of those that are written, if
-   * each of their elements is moved once. */
+  /** Total bytes of the arguments read and of those written, counting each
+   * element once. */
   uint64_t bytes_read, bytes_written;
-  /** CUDA: bytes a second of the device's memory, from its clock and its width;
-   * 0 where the driver does not tell, and on the CPU. */
+  /** CUDA: memory bandwidth in bytes per second, from its clock and width; 0 if
+   * the driver does not report these, and on the CPU. */
   int64_t bandwidth;
   const char *target;   /**< of the code: "sm_90", "x86-64-v3" */
   const char *kernel;   /**< its name */
@@ -147,15 +146,15 @@ typedef struct mlafix_launch_info {
 MLAFIX_API mlafix_status mlafix_bound_launch_info(
     const mlafix_bound *bound, mlafix_launch_info *info) MLAFIX_NOEXCEPT;
 
-/** One of the code versions that a bound call is offered. They are asked in
- * order, and the first that takes the call is chosen. */
+/** A code version considered for a bound call. They are tried in order; the
+ * first that accepts the call is chosen. */
 typedef struct mlafix_variant_info {
   uint32_t struct_size;
   int32_t is_chosen; /**< 1 for the one that a launch runs */
   const char *entry; /**< name of the entry point */
-  /** What the first guard that does not hold expected and got: `expected stride
-   * 2048 in dim 0 of "suffix", got 4096`. Empty if this one takes the call.
-   * Valid until the thread asks again. */
+  /** The expectation and the actual value of the first guard that fails:
+   * `expected stride 2048 in dim 0 of "suffix", got 4096`. Empty if this
+   * version accepts the call. Valid until the thread asks again. */
   const char *refused;
 } mlafix_variant_info;
 

@@ -56,9 +56,9 @@ MLAFIX_API void mlafix_set_parallel_for(mlafix_parallel_for parallel_for,
  * mlafix_set_parallel_for, which does not change this number). At least 1. */
 MLAFIX_API int32_t mlafix_cpu_threads(void) MLAFIX_NOEXCEPT;
 
-/** Bytes of the last level of caches that these threads reach, or what
- * MLAFIX_CPU_CACHE_BYTES says instead: launches that move more than half of it
- * use streaming stores. 0 if memory runs out. */
+/** Total bytes of the last-level caches that these threads use, or the value of
+ * MLAFIX_CPU_CACHE_BYTES. Launches that move more than half of it use streaming
+ * stores. 0 if memory runs out. */
 MLAFIX_API int64_t mlafix_cpu_cache_bytes(void) MLAFIX_NOEXCEPT;
 
 /** Run `task` over [0, count) as a CPU launch would, on the same threads, and

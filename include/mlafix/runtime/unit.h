@@ -74,8 +74,8 @@ MLAFIX_API void mlafix_unit_destroy(mlafix_unit *unit) MLAFIX_NOEXCEPT;
  * in the current context or, if there is none, in the device's primary context;
  * legal while a stream is being captured. CPU: map the code. Idempotent and
  * thread-safe; a launch on a device not yet prepared does this first. A kernel
- * for which the unit holds no code for `device` does not fail the call unless
- * no kernel has any; its launch will say so. Errors: NO_DRIVER, NOT_FOUND (no
+ * without code for `device` fails only when it is launched, unless no kernel
+ * of the unit has any. Errors: NO_DRIVER, NOT_FOUND (no
  * such device), NO_IMAGE, DRIVER_ERROR, BAD_UNIT (an image and the manifest
  * disagree), OUT_OF_MEMORY. */
 MLAFIX_API mlafix_status
@@ -105,10 +105,10 @@ mlafix_unit_kernel_at(const mlafix_unit *unit, uint32_t index) MLAFIX_NOEXCEPT;
 
 /** Find a kernel by name and, where several specialisations have that name, by
  * `bindings`: "D=128,T=bf16" (any order, any subset that leaves one; NULL or ""
- * for none). Of several that match, the one is meant in which the names left
- * out are bound to their defaults, and optional arguments to neither "absent"
- * nor "present". Errors: NOT_FOUND, INVALID_ARGUMENT (malformed bindings, or
- * several match); the message lists what the unit holds. */
+ * for none). Among several matches, selects the one whose remaining names are
+ * bound to their defaults and whose optional arguments are not bound. Errors:
+ * NOT_FOUND, INVALID_ARGUMENT (malformed bindings, or several match); the
+ * message lists what the unit holds. */
 MLAFIX_API mlafix_status mlafix_unit_find_kernel(
     const mlafix_unit *unit, const char *name, const char *bindings,
     const mlafix_kernel **kernel) MLAFIX_NOEXCEPT;

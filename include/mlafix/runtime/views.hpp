@@ -24,17 +24,18 @@
 
 namespace mlafix {
 
-/// Elements that C++17 has no type for: their bits, as they lie in memory.
+/// Element types that C++17 lacks, as their bits in memory.
 enum class bf16 : uint16_t {};
 enum class f16 : uint16_t {};
 enum class f8e4m3fn : uint8_t {};
 enum class f8e5m2 : uint8_t {};
 enum class f8e8m0 : uint8_t {};
-/// Two of them: sizes count elements, and strides bytes but for the last, 1.
+/// Two elements per byte: sizes count elements; strides count bytes, except the
+/// last, which is 1.
 enum class f4e2m1 : uint8_t {};
 
-/// True if memory of `Source` elements may be passed where the kernel has
-/// `Element`s. To pass another library's type, specialise it:
+/// True if `Source` elements may be passed to a kernel that takes `Element`s.
+/// Specialise it for other libraries' types:
 ///
 ///   template <>
 ///   struct mlafix::IsElement<__nv_bfloat16, mlafix::bf16> : std::true_type {};
@@ -42,7 +43,7 @@ template <typename Source, typename Element>
 struct IsElement : std::is_same<Source, Element> {};
 
 namespace detail::elements {
-// By the suffix of the dtype's C enumerator.
+// Aliases named by the suffix of the dtype's C enumerator.
 using BF16 = bf16;
 using F16 = f16;
 using F32 = float;
@@ -85,7 +86,7 @@ private:
 };
 
 namespace detail {
-/// A tensor as the C functions take it, within one expression.
+/// The C form of a view, valid within one expression.
 class Descriptor {
 public:
   explicit Descriptor(const mlafix_tensor &given) noexcept : tensor(given) {}
@@ -96,9 +97,8 @@ private:
 };
 } // namespace detail
 
-/// Memory that somebody else owns, as a tensor of `Rank` dims. `Element` is
-/// const where the kernel only reads. Sizes and strides are checked by the
-/// call.
+/// A tensor view of `Rank` dims of memory that it does not own. `Element` is
+/// const if the kernel only reads it. The call checks sizes and strides.
 template <typename Element, size_t Rank> class View {
   using Value = std::remove_const_t<Element>;
   template <typename Source>
@@ -108,7 +108,7 @@ template <typename Element, size_t Rank> class View {
                         !std::is_const<Source>::value)>;
 
 public:
-  /// Row-major without gaps.
+  /// A row-major, contiguous view.
   template <typename Source, typename = IfElement<Source>>
   View(Source *data, const Extents<Rank> &shape) noexcept
       : View(data, shape, shape, false) {}
@@ -116,8 +116,8 @@ public:
   View(Source *data, const Extents<Rank> &shape,
        const Extents<Rank> &strides) noexcept
       : View(data, shape, strides, true) {}
-  /// Memory without an element type, such as a framework gives: its dtype is
-  /// the caller's business.
+  /// Memory without an element type, as frameworks give it; the caller vouches
+  /// for its dtype.
   static View untyped(
       std::conditional_t<std::is_const<Element>::value, const void *, void *>
           data,
@@ -130,7 +130,7 @@ public:
       const Extents<Rank> &shape, const Extents<Rank> &strides) noexcept {
     return View(data, shape, strides, true);
   }
-  /// Elements that the kernel writes may be passed to one that reads them.
+  /// A view of writable elements converts to one of const elements.
   template <typename Source, typename = std::enable_if_t<
                                  std::is_same<const Source, Element>::value &&
                                  !std::is_same<Source, Element>::value>>
@@ -142,7 +142,7 @@ public:
   const Extents<Rank> &strides() const noexcept { return steps; }
   bool isStrided() const noexcept { return strided; }
 
-  /// The C view; it may be used while this object lives.
+  /// The C view; valid while this object lives.
   detail::Descriptor on(mlafix_device device) const noexcept {
     mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
     tensor.dtype = DTypeOf<Value>::value;
@@ -165,7 +165,7 @@ private:
   bool strided;
 };
 
-/// A view that may be omitted: nullptr.
+/// An optional view; nullptr omits it.
 template <typename Element, size_t Rank>
 class OptionalView : public View<Element, Rank> {
 public:
