@@ -18,8 +18,8 @@ using namespace mlafix;
 // Checks that accesses share
 //===----------------------------------------------------------------------===//
 
-/// True if `memref` is a buffer that holds what a lane has of a row of `dim`,
-/// and nothing else (mlafix-spill-rows).
+/// True if `memref` is a buffer for a lane's part of a row of `dim` (made by
+/// mlafix-spill-rows).
 static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
   auto type = cast<MemRefType>(memref.getType());
   return dim && indices == 0 && type.getRank() == 1 && type.hasStaticShape() &&
@@ -27,7 +27,7 @@ static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
 }
 
 namespace {
-/// Which part of a row is accessed: values may be null.
+/// The accessed part of a row; values may be null.
 struct Part {
   Value group, member;
   std::optional<RowSlice> slice = std::nullopt;
@@ -35,8 +35,8 @@ struct Part {
 };
 } // namespace
 
-/// The slice of a load or a store. Of one without an end, which only the
-/// generic form can spell, it is empty: an error.
+/// The slice of a load or store. Without an end, which only the generic form
+/// can express, it is empty and thus an error.
 template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
   if (!op.getBegin() && !op.getEnd())
     return std::nullopt;
@@ -51,7 +51,7 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
     return op->emitOpError() << "expected the last dim of '" << name
                              << "' to be no product to take a slice of it, got "
                              << (last ? last.str() : "a dim without a name");
-  int64_t most = last.getSize(); // dynamic where it has no bound
+  int64_t most = last.getSize(); // dynamic if unbounded
   bool hasMost = !ShapedType::isDynamic(most);
   if (slice.begin < 0 || slice.end <= slice.begin ||
       (hasMost && slice.end > most)) {
@@ -69,7 +69,7 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
   return success();
 }
 
-/// Checks that a row along `dim`, null for an element, has the elements of a
+/// Checks that a value along `dim` (null: an element) has the length of the
 /// slice.
 static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                                    RowSlice slice) {
@@ -87,8 +87,7 @@ static LogicalResult verifyOfSlice(Operation *op, StringRef name, DimAttr dim,
                  : error << "one along " << dim.str();
 }
 
-/// True if an access of `op` is of an element by its index in a row along
-/// `dim`.
+/// True if `op` accesses an element of a row along `dim` by a single index.
 static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   return llvm::any_of(op.getAccesses(), [&](const MemoryAccess &access) {
     return !access.isRow && !access.isPart() && access.getArgument() &&
@@ -96,7 +95,8 @@ static bool takesElements(MemoryAccessOpInterface op, DimAttr dim) {
   });
 }
 
-/// Checks a part of rows along `last`: `dim`, null for an element, is its own.
+/// Checks an access to a part of rows along `last`; `dim` is the dim of the
+/// value, null for an element.
 static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
                                 DimAttr dim, Part part) {
   if (!last || !last.isProduct())
@@ -120,8 +120,8 @@ static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
   return success();
 }
 
-/// Of elements of which two share a byte, whole rows and groups are moved,
-/// which begin at one.
+/// If two elements share a byte, only whole rows and groups may be accessed:
+/// they start at a byte boundary.
 static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
                                   Part part, Type element) {
   if (!sharesByte(element))
@@ -147,7 +147,7 @@ static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
   return success();
 }
 
-/// A tensor in tiles is moved element by element.
+/// Checks that a tiled tensor is accessed element by element.
 static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
                                     DimAttr dim, Part part) {
   auto kernel = op->getParentOfType<KernelOp>();
@@ -161,9 +161,9 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
          << "', got " << (part.isAny() ? "a part of a row" : "another row");
 }
 
-/// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an
-/// element) of a kernel argument, and that the argument's access allows it; or
-/// that `memref` is a buffer of such a row.
+/// Checks that `memref[indices]` is a row of `dim` (or an element, if `dim` is
+/// null) of a kernel argument whose access mode allows the operation, or a
+/// buffer of such a row.
 static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
                                   DimAttr dim, bool writes, StringRef what,
                                   Part part = {}) {
@@ -224,7 +224,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
   return success();
 }
 
-/// Checks payload and lse of a state in memory.
+/// Checks the payload and the lse of a state in memory.
 static LogicalResult verifyStateAccess(Operation *op, StateType state,
                                        Value out, size_t outIndices, Value lse,
                                        size_t lseIndices, bool writes) {
@@ -247,8 +247,8 @@ static LogicalResult verifyStateAccess(Operation *op, StateType state,
   return success();
 }
 
-/// Checks that a value of `valueType` is what an element of `memref` becomes in
-/// a body.
+/// Checks that `valueType` is the type that a body has for elements of
+/// `memref`.
 static LogicalResult verifyElement(Operation *op, Value memref,
                                    Type valueType) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
@@ -261,9 +261,9 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
-/// True if elements of `memref` are those of a dtype variable of integers,
-/// whatever it is bound to. A variable of floats that is bound looks alike:
-/// mlafix-specialize has seen to the difference.
+/// True if the dtype of `memref` is a variable for integers, whatever it is
+/// bound to. A bound variable for floats looks the same; mlafix-specialize has
+/// checked the difference.
 static bool isOfIntegerVariable(Value memref) {
   StringAttr variable = getDTypeVariable(memref);
   if (!variable)
@@ -277,9 +277,8 @@ static bool isOfIntegerVariable(Value memref) {
   return bindings && bindings->contains(variable);
 }
 
-/// Likewise for a store. A body does not know the width of an integer whose
-/// dtype is a variable's: i32 and i64 are for all of them. Bytes take numbers
-/// of any type.
+/// Checks the type of a stored value. The width of an integer dtype variable is
+/// unknown, so i32 and i64 may be stored to it. Byte tensors accept any number.
 static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
   Type element = cast<MemRefType>(target.getType()).getElementType();
   Type value = getElementTypeOrSelf(stored);
@@ -291,8 +290,8 @@ static LogicalResult verifyStored(Operation *op, Value target, Type stored) {
   return verifyElement(op, target, value);
 }
 
-/// Likewise for a load, which may widen integers, or move the bits of what a
-/// variable of integers is bound to.
+/// Checks the type of a loaded value. A load may widen integers, or load the
+/// bits of an integer dtype variable.
 static LogicalResult verifyLoaded(Operation *op, Value source, Type loaded) {
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Type result = getElementTypeOrSelf(loaded);
@@ -421,7 +420,7 @@ BlockArgument MemoryAccess::getArgument() const {
 DimAttr MemoryAccess::getRowDim() const {
   if (!isRow)
     return {};
-  if (isa<LoadIntoOp>(op)) // the result is along another one
+  if (isa<LoadIntoOp>(op)) // the result has another dim
     return getArgumentDim(memref,
                           cast<MemRefType>(memref.getType()).getRank() - 1);
   for (Type type :
@@ -435,7 +434,7 @@ DimAttr MemoryAccess::getRowDim() const {
 }
 
 bool MemoryAccess::isPartAs(const MemoryAccess &other) const {
-  // Of a slice, rows along several dims are read.
+  // Slices are equal only if their rows have the same dim.
   bool isSameSlice =
       slice == other.slice && (!slice || getRowDim() == other.getRowDim());
   return !isShifted && !other.isShifted && isSameSlice &&

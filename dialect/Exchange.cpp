@@ -19,8 +19,8 @@ ExchangeOp KernelOp::getExchange() {
   return found;
 }
 
-/// Where accesses are, in a kernel with an exchange: stores to the peers'
-/// tensors, and no others, before it, all other accesses of them behind it.
+/// Checks accesses in a kernel with an exchange: before it, peers' tensors are
+/// only stored to, and nothing else is stored; behind it, they are only read.
 static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
   for (const MemoryAccess &access : collectAccesses(kernel)) {
     BlockArgument argument = access.getArgument();

@@ -12,9 +12,9 @@
 
 namespace mlafix {
 
-/// True if a launch can compute `index` without running the kernel: a constant,
-/// an integer argument (cast to index or not; a boolean is none), or a dim of a
-/// tensor that is always given. What extents of grids have to be.
+/// True if a launch can compute `index` without executing the kernel: a
+/// constant, an integer argument (possibly cast to index; not a boolean), or a
+/// dim of a tensor that every call passes. Grid extents must be such values.
 bool isKnownAtLaunch(mlir::Value index);
 
 } // namespace mlafix

@@ -31,7 +31,7 @@ parseHeader(OpAsmParser &parser,
   return success();
 }
 
-/// The argument that `index` is a dim of, or null.
+/// The argument whose dim `index` is, or null.
 static BlockArgument getArgumentOfDim(Value index) {
   auto dim = index.getDefiningOp<memref::DimOp>();
   return dim && dim.getConstantIndex() ? getKernelArgument(dim.getSource())
@@ -179,7 +179,7 @@ void RaggedForallOp::print(OpAsmPrinter &printer) {
   printer << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
   printer << " : " << getCuSeqlens().getType() << " where ";
-  // The predicate's only argument carries the name of the body's first.
+  // The predicate's only argument is printed with the name of the body's first.
   printer.shadowRegionArgs(getPredicate(),
                            ValueRange(getBody().getArgument(0)));
   printer.printRegion(getPredicate(), /*printEntryBlockArgs=*/false);

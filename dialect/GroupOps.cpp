@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Checks that `row` has one element for each group of `groups`.
+/// Checks that `row` has one element per group of `groups`.
 static LogicalResult verifyEachGroup(Operation *op, Type groups, Type row) {
   DimAttr product = getTileDim(groups), each = getTileDim(row);
   if (!product.isProduct())
@@ -37,7 +37,7 @@ LogicalResult BroadcastOp::verify() {
   return verifyEachGroup(*this, getType(), getSource().getType());
 }
 
-/// A splat is one for each dim.
+/// Broadcasting a splat gives a splat.
 LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
                                         PatternRewriter &rewriter) {
   auto splat = op.getSource().getDefiningOp<SplatOp>();
@@ -55,7 +55,7 @@ static LogicalResult verifyElement(Operation *op, Type row) {
   return success();
 }
 
-/// Checks that a reduction of `row` has a result of elements of type `to`.
+/// Checks the result type of a reduction of `row` to elements of type `to`.
 static LogicalResult verifyReduced(Operation *op, Type row, Type result,
                                    Type to) {
   if (getElementTypeOrSelf(result) != to)
@@ -125,8 +125,8 @@ LogicalResult ScanOp::verify() {
   return success();
 }
 
-/// A block and its neighbour lie in one row, and in one group where groups are
-/// followed by elements that do not exist.
+/// A block and its neighbour must be in the same row, and in the same group if
+/// groups are padded.
 LogicalResult SwapOp::verify() {
   if (failed(verifyElement(*this, getType())))
     return failure();
@@ -156,7 +156,7 @@ LogicalResult SwapOp::verify() {
                        << " elements, got " << size;
 }
 
-/// The operand is the result where all elements are equal; two swaps cancel.
+/// Swapping equal elements changes nothing, and two equal swaps cancel.
 OpFoldResult SwapOp::fold(FoldAdaptor constants) {
   if (getSource().getDefiningOp<SplatOp>() ||
       isa_and_nonnull<SplatElementsAttr>(constants.getSource()))
@@ -165,8 +165,8 @@ OpFoldResult SwapOp::fold(FoldAdaptor constants) {
   return other && other.getBlock() == getBlock() ? other.getSource() : Value();
 }
 
-/// The operand is the result where rows or groups have one element, and where a
-/// running extreme is one already: of equal elements, or of a scan.
+/// A scan of rows or groups of one element is the operand, as is a running
+/// extreme of equal elements or of another such scan.
 OpFoldResult ScanOp::fold(FoldAdaptor constants) {
   DimAttr dim = getTileDim(getType());
   if ((getInGroups() ? dim.getGroup() : dim).getSize() == 1)

@@ -17,25 +17,25 @@
 
 namespace mlafix {
 
-/// The argument whose strides are those of `arg`: the first of its guard, or
-/// `arg` itself.
+/// The argument that has the same strides as `arg`: the first of its guard, or
+/// `arg`.
 int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
-/// True if two arguments are not the same tensor.
+/// True if the guards exclude that two arguments are the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
-/// The alignment in bytes of the rows of argument `arg`; 0 if no guard says.
+/// The guarded alignment of rows of argument `arg` in bytes; 0 if unguarded.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
-/// True if argument `arg` is one of some that together hold more than the last
-/// cache does.
+/// True if argument `arg` belongs to a set that is guarded to exceed the
+/// last-level cache.
 bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
-/// True if dim `dim` of argument `arg` has no gaps: its stride is the size of
-/// the next dim times the stride of that.
+/// True if dim `dim` of argument `arg` is guarded to be packed: its stride is
+/// the next dim's size times the next dim's stride.
 bool isGuardedPacked(mlir::ArrayAttr guards, int64_t arg, int64_t dim);
-/// What the sizes along dim `dim` are a multiple of; 1 if no guard says.
+/// A guarded divisor of the sizes along dim `dim`; 1 if unguarded.
 int64_t getGuardedMultiple(KernelOp kernel, llvm::StringRef dim);
-/// True if a stride of `memref`, an argument's or a thread's own memory, is
-/// neither known nor said by a guard.
+/// True if a stride of `memref` (an argument, or thread-local memory) is
+/// neither static nor guarded.
 bool hasUnknownStride(KernelOp kernel, mlir::Value memref);
-/// True if the number of rows is bounded, so that a row index fits 32 bits.
+/// True if the number of rows is guarded to fit 32 bits.
 bool hasRowBound(mlir::ArrayAttr guards);
 
 } // namespace mlafix

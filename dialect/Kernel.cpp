@@ -147,7 +147,7 @@ bool KernelOp::allows(StringRef kind) {
 }
 
 Operation *KernelOp::getGrid() {
-  // From the end: constants may be many, and come before it.
+  // Search from the end: many constants may precede it.
   for (Operation &op : llvm::reverse(getBody().front()))
     if (isa<ForallOp, RaggedForallOp>(op))
       return &op;
@@ -158,8 +158,7 @@ Operation *KernelOp::getGrid() {
 // Names that folded away
 //===----------------------------------------------------------------------===//
 
-/// Names of the body go with the ops that fold away, and their defaults with
-/// them.
+/// Folding may remove the last use of a name; its default is then dropped.
 LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
   DictionaryAttr defaults = op.getDefaults().value_or(DictionaryAttr());
   if (!defaults)
@@ -209,7 +208,7 @@ LogicalResult KernelOp::verify() {
   return verifyLaunch(*this);
 }
 
-/// A state has all elements of its row.
+/// Checks that states cover the whole row.
 static LogicalResult verifyStates(Operation *op) {
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
@@ -222,8 +221,8 @@ static LogicalResult verifyStates(Operation *op) {
   return success();
 }
 
-/// A dim is one that a launch knows. MLIR's own folds do not survive a dim that
-/// the type does not have.
+/// Checks that a dim is one that a launch knows and that the type has: MLIR's
+/// folders crash on others.
 static LogicalResult verifyDim(memref::DimOp dim) {
   std::optional<int64_t> index = dim.getConstantIndex();
   auto type = dyn_cast<MemRefType>(dim.getSource().getType());
@@ -245,7 +244,7 @@ LogicalResult KernelOp::verifyRegions() {
       this->walk([](Operation *op) { return WalkResult(verifyStates(op)); })
           .wasInterrupted())
     return failure();
-  // Once distributed, the body is a thread's program.
+  // A distributed body is a thread's program.
   if (getGeometry())
     return success();
   Operation *grid = nullptr;

@@ -64,10 +64,10 @@ private:
   }
 
   KernelOp kernel;
-  llvm::StringMap<int64_t> sizes; ///< of the dims' names
-  llvm::StringMap<Type> dtypes;   ///< of the dtype variables
-  StringAttr ranks;               ///< the dim that counts the ranks, or null
-  size_t many = 0;                ///< arguments of several tensors
+  llvm::StringMap<int64_t> sizes; ///< by name of the dim
+  llvm::StringMap<Type> dtypes;   ///< by dtype variable
+  StringAttr ranks;               ///< dim that counts the ranks, or null
+  size_t many = 0;                ///< number of arguments with several tensors
 };
 } // namespace
 
@@ -140,8 +140,8 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
   return success();
 }
 
-/// A name in a product is bound, if at all, by `mlafix-specialize`, which gives
-/// the product its size.
+/// A product contains only unbound names: mlafix-specialize replaces a fully
+/// bound product by its size.
 LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
                                             int64_t size) {
   std::optional<Factors> factors = Factors::of(dim);
@@ -198,7 +198,7 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
       (real && real.getType().isF32() && isFloat))
     return success();
   bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
-  // A variable of integers may be bound to a float: the bits of its 0 are 0.
+  // An integer dtype variable may be bound to a float: the bits of 0 are 0.
   if (integer && isFloat && isVariable && integer.getValue().isZero())
     return success();
   if (integer && element.isInteger()) {
@@ -277,7 +277,7 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
   return success();
 }
 
-/// A misspelt attribute would otherwise be ignored.
+/// Unknown attributes are rejected, since a misspelt one would be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   StringRef known[] = {kDimsAttr,     kDTypeAttr,  kAccessAttr,
                        kOptionalAttr, kAtMostAttr, kFillAttr,
@@ -301,7 +301,7 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   return success();
 }
 
-/// `givenDims` are the dims that every call has.
+/// `givenDims`: the dims that every call passes.
 static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
                                   const llvm::StringSet<> &givenDims) {
   auto fail = [&] {
@@ -329,7 +329,7 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
   return success();
 }
 
-/// `givenDims` are the dims that every call has.
+/// `givenDims`: the dims that every call passes.
 static LogicalResult verifyMost(KernelOp kernel,
                                 const llvm::StringSet<> &givenDims) {
   DictionaryAttr bounds = kernel.getMostAttr();
@@ -391,7 +391,7 @@ static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
          << "argument '" << kernel.getArgName(index) << "': ";
 }
 
-/// Elements of which two share a byte are moved as rows, which begin at one.
+/// If two elements share a byte, rows must start at a byte boundary.
 static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   Type element = type.getElementType();
@@ -419,15 +419,15 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << size;
 }
 
-/// Strides that are known, of rows and columns in tiles: as the launch asks for
-/// them. Code versions have the strides of the calls that they are for, which
-/// may be none.
+/// Checks static strides of a tiled tensor against what launches require. Code
+/// versions have the strides of the calls that they serve, which may be
+/// unknown.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
   if (kernel.getLayoutAttr())
     return success();
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
-  int64_t columns = 1; // of the dims from `i` on, as far as they are known
+  int64_t columns = 1; // product of the static dims from `i` on
   for (int64_t i = type.getRank() - 1; i > 0; --i) {
     int64_t size = type.getDimSize(i);
     if (ShapedType::isDynamic(size))
@@ -448,8 +448,8 @@ static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
          << pitch;
 }
 
-/// Rows and columns in tiles: the first dim is the rows, the columns are the
-/// others.
+/// Checks a tiled tensor: the first dim is the rows, the others are the
+/// columns.
 static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
                                    MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
@@ -489,7 +489,7 @@ LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
 // Names that can be bound
 //===----------------------------------------------------------------------===//
 
-/// The names of the bases of the states in `type`'s stead, if it is one.
+/// The name of the base if `type` is a state with an unbound one; else empty.
 static StringRef getBaseName(Type type) {
   auto state = dyn_cast<StateType>(type);
   return state ? state.getBase().getName() : StringRef();
@@ -544,7 +544,7 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
                                               op->getResultTypes())) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
-      // An argument names it, too, unless that is absent.
+      // Some argument must name it too, and not be absent.
       for (StringRef name : getLengthNames(type))
         if (llvm::isUpper(name.front()))
           dims.insert({name, BindableName::Dim});

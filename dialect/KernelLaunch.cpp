@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Argument `arg` as a tensor that a call may give. Emits an error and returns
-/// null where it is none; `what` asks for it.
+/// Argument `arg` as a tensor that a call may pass. Otherwise reports an error
+/// on behalf of `what` and returns null.
 static MemRefType getTensor(KernelOp kernel, int64_t arg, Attribute what) {
   if (arg < static_cast<int64_t>(kernel.getNumArguments()) &&
       !kernel.isArgAbsent(arg))

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Why a unit cannot hold the text; empty if it can.
+/// The reason why a unit cannot contain the text; empty if it can.
 static std::string findTextError(StringRef text) {
   if (text.size() > limits::nameBytes)
     return "one of " + std::to_string(text.size()) + " bytes";
@@ -22,7 +22,7 @@ static std::string findTextError(StringRef text) {
   return limits::isText(text) ? "" : "one with control characters";
 }
 
-/// `what` is "the name of argument 3".
+/// Checks a text; `what` describes it, as in "the name of argument 3".
 static LogicalResult verifyText(KernelOp kernel, StringRef text,
                                 const Twine &what, bool mayBeEmpty) {
   std::string fault = findTextError(text);
@@ -48,7 +48,7 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
-    return success(); // an error of its own
+    return success(); // reported elsewhere
   for (int64_t stride : strides)
     if (stride < 0 && !ShapedType::isDynamic(stride))
       return fail() << "expected strides of at least 0, or dynamic ones, got "
@@ -64,7 +64,7 @@ static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
   return success();
 }
 
-/// Bindings of a unit's kernels are written as one text.
+/// A unit writes a kernel's bindings as a single text, which restricts them.
 static LogicalResult verifyBindable(KernelOp kernel) {
   for (const BindableName &name : getBindableNames(kernel)) {
     StringRef text = name.name;
@@ -81,7 +81,7 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 }
 
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
-  // A code version's name is longer than that of its kernel.
+  // A code version's name is its kernel's with a suffix.
   StringRef name = kernel.getSymName();
   if (!kernel.getLayoutAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()
@@ -89,7 +89,7 @@ LogicalResult mlafix::verifyLimits(KernelOp kernel) {
            << " bytes, got one of " << name.size() << " bytes";
   if (failed(verifyText(kernel, name, "the kernel's name", false)))
     return failure();
-  // A distributed kernel has arguments more, which are none of the unit's.
+  // A distributed kernel has extra arguments that are not in the unit.
   if (!kernel.getGeometry() && kernel.getNumArguments() > MLAFIX_MAX_ARGS)
     return kernel.emitOpError()
            << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "

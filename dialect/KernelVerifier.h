@@ -12,34 +12,32 @@
 
 namespace mlafix {
 
-// Each emits an error where it fails.
+// Each of these emits an error on failure.
 
-/// True if a unit could hold the kernel: its name, the number of its arguments,
-/// their names, ranks and strides are within the limits
-///(mlafix/UnitLimits.h).
+/// Checks the limits of units (mlafix/UnitLimits.h): the kernel's name, the
+/// number, names, ranks and strides of its arguments.
 llvm::LogicalResult verifyLimits(KernelOp kernel);
 
-/// The same of what its body decides: the extents of its grid and the names
-/// that may be bound.
+/// Checks the limits that concern the body: grid extents and bindable names.
 llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 
-/// Types, attributes and names of the arguments.
+/// Checks types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
-/// Tensors of all ranks that are stored to: before the exchange, and read
-/// behind it.
+/// Checks peers' tensors: stored to only before the exchange, read only behind
+/// it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
-/// Where elements of a tensor argument lie: two in a byte, or rows and columns
-/// in tiles.
+/// Checks special storage of a tensor argument: two elements per byte, or
+/// tiles.
 llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
                                   mlir::MemRefType type);
 
-/// A name is a dim, a dtype, a base or an optional argument, and its default
-/// one of the first three's.
+/// Checks that every name has one meaning (dim, dtype, base or optional
+/// argument), and that defaults belong to dims, dtypes or bases.
 llvm::LogicalResult verifyNames(KernelOp kernel);
 
-/// Guards and geometry are about arguments that the kernel has.
+/// Checks that guards and geometry refer to existing arguments.
 llvm::LogicalResult verifyLaunch(KernelOp kernel);
 
 } // namespace mlafix

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// A dim of an argument whose type has the size.
+/// The size of a dim that the argument's type fixes.
 static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   if (type.isDynamicDim(dim))
     return std::nullopt;
@@ -22,8 +22,8 @@ static std::optional<KnownNumber> getFixed(MemRefType type, unsigned dim) {
   return KnownNumber{Decider::Type, size, size};
 }
 
-/// A name that no type has a number for. Specialized kernels have bindings,
-/// which leave out what "any" leaves to the launch.
+/// A name without a number in any type. Specialized kernels have bindings, from
+/// which names bound to "any" are missing.
 static KnownNumber getOpen(KernelOp kernel, StringRef name) {
   if (name.empty() || !llvm::isUpper(name.front()))
     return {Decider::Launch, 0, kernel.getMostOf(name)};

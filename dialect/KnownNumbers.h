@@ -19,46 +19,46 @@
 namespace mlafix {
 
 enum class Decider {
-  /// The type has the number: `96`, or a name that is bound.
+  /// The type: a literal such as `96`, or a bound name.
   Type,
-  /// mlafix-specialize, which has not run yet: an upper-case name. It binds
-  /// the name to 1 or more, and the verifiers see the number.
+  /// mlafix-specialize, which has not run yet: an upper-case name. It will be
+  /// bound to at least 1, and verifiers will see the number.
   Specialization,
-  /// Each launch, although the name is in upper case: it is bound to "any".
-  /// Such a dim may have the size 0.
+  /// Each launch, for an upper-case name bound to "any". Such a dim may have
+  /// size 0.
   LaunchOfOpenName,
-  /// Each launch: a lower-case name, with a bound or without; a dim without a
-  /// name; an integer argument. The tensor of an `or_tensor` holds a number
-  /// that nobody checks, and is a tensor like any other.
+  /// Each launch: a lower-case name (with or without a bound), an unnamed dim,
+  /// or an integer argument. The number in the tensor of an `or_tensor`
+  /// argument is not checked, so that counts as an ordinary tensor.
   Launch,
 };
 
-/// Describes a number before a launch: who decides it, and its ends.
+/// What is known of a number before the launch: who decides it, and its range.
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;
-  /// None: there is no bound but that of the number's type.
+  /// The upper bound; nullopt if only the type bounds it.
   std::optional<int64_t> most = std::nullopt;
-  /// The dim whose size is the most, where that is not a number; empty: none.
+  /// The dim whose size is the upper bound; empty if there is none.
   llvm::StringRef atMost = {};
 
-  /// True if each launch decides, and not what is compiled.
+  /// True if each launch decides it, not the compilation.
   bool isOfLaunch() const {
     return decider == Decider::Launch || decider == Decider::LaunchOfOpenName;
   }
-  /// True if the name is one to compile for, and no number is there for it.
+  /// True for a compile-time name that has no number yet.
   bool isOpenName() const {
     return decider == Decider::Specialization ||
            decider == Decider::LaunchOfOpenName;
   }
 };
 
-/// The size of the dims that arguments call `dim`: a name, or a product of
-/// names, "(G K)", of which one at least is not bound.
+/// The size of the arguments' dims called `dim`: a name, or a product "(G K)"
+/// with at least one unbound name.
 KnownNumber getKnownSize(KernelOp kernel, llvm::StringRef dim);
 /// The size of a dim of an argument.
 KnownNumber getKnownSize(KernelOp kernel, unsigned argument, unsigned dim);
-/// An integer argument; of one with `mlafix.at_most`, its ends.
+/// The range of an integer argument, including `mlafix.at_most`.
 KnownNumber getKnownScalar(KernelOp kernel, unsigned argument);
 
 } // namespace mlafix

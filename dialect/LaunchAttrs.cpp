@@ -23,8 +23,8 @@ static ParseResult parseField(AsmParser &parser, StringRef name,
                  parser.parseEqual() || parser.parseInteger(value));
 }
 
-/// The row of a table whose name is the keyword that comes next; `what` is what
-/// the table is of.
+/// Parses a keyword that names a row of a table; `what` says what the table
+/// contains.
 template <typename Spec, size_t count>
 static const Spec *parseKind(AsmParser &parser, const Spec (&table)[count],
                              StringRef what) {
@@ -42,7 +42,7 @@ static const Spec *parseKind(AsmParser &parser, const Spec (&table)[count],
   return nullptr;
 }
 
-/// Fails unless `value` is from `least` to `most`.
+/// Fails unless `value` is within [least, most].
 static LogicalResult verifyRange(EmitError emitError, StringRef name,
                                  int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most)
@@ -184,7 +184,7 @@ Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   bool isConstant = succeeded(parser.parseOptionalKeyword("value"));
   if (!isConstant && parser.parseKeyword("arg"))
     return {};
-  // A number below 0 would stand for no number.
+  // Numbers below 0 are the marker for an absent number.
   int64_t &number = isConstant ? value : arg;
   if (parser.parseEqual() || parser.parseInteger(number))
     return {};

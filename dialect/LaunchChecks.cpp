@@ -22,9 +22,9 @@ bool mlafix::isLaunchCheck(AssumeOp op) {
 }
 
 namespace {
-/// Writes the steps of one condition. Numbers of 32 bits are kept
-/// sign-extended, booleans as 0 and 1. A step is its position, or none where
-/// there is no such step.
+/// Translates one condition to steps. 32-bit numbers are kept sign-extended,
+/// booleans as 0 and 1. A step is its position, or nullopt if it cannot be
+/// computed.
 class StepBuilder {
 public:
   using Step = std::optional<int64_t>;
@@ -32,7 +32,7 @@ public:
   explicit StepBuilder(MLIRContext *context) : b(context) {}
 
   Step get(Value value);
-  /// The condition that a size is at most so much.
+  /// Adds the condition that a size is at most `most`.
   void checkAtMost(unsigned argument, unsigned dim, int64_t most);
   ArrayAttr getSteps() const { return b.getArrayAttr(steps); }
 
@@ -103,7 +103,7 @@ StepBuilder::Step StepBuilder::get(Value value) {
   return known[value] = step;
 }
 
-/// Of sign-extended numbers, unsigned order is that of 64 bits.
+/// Sign-extended 32-bit numbers have the same unsigned order in 64 bits.
 StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   using P = arith::CmpIPredicate;
   Step x = operand(op, 0), y = operand(op, 1);
@@ -133,8 +133,8 @@ StepBuilder::Step StepBuilder::compare(arith::CmpIOp op) {
   llvm_unreachable("all predicates are handled");
 }
 
-/// The quotient rounded up or down: off by one where a remainder is left whose
-/// sign is, or is not, that of the divisor.
+/// Rounds a quotient up or down: adjusts it by one if the remainder is not zero
+/// and its sign differs from, or equals, the divisor's.
 StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
   Step x = operand(op, 0), y = operand(op, 1), zero = addConstant(0);
   Step quotient = add("div", {x, y}), rest = add("rem", {x, y});
@@ -146,11 +146,11 @@ StepBuilder::Step StepBuilder::round(Operation *op, bool isUp) {
 }
 
 namespace {
-/// An op of two operands, and the step that computes it.
+/// A binary op and the step that computes it.
 struct NamedStep {
   StringLiteral op, step;
-  bool wraps;      // around 32 bits, where that is its width
-  bool isUnsigned; // of operands of 32 bits without their sign
+  bool wraps;      // wraps at 32 bits if that is its width
+  bool isUnsigned; // zero-extends operands of 32 bits
 };
 } // namespace
 

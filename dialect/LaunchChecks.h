@@ -12,15 +12,15 @@
 
 namespace mlafix {
 
-/// True if `op` stands before the grid, so that a launch checks it.
+/// True if `op` precedes the grid, so that launches check it.
 bool isLaunchCheck(AssumeOp op);
 
-/// The condition of `op` as units carry it (docs/UnitFormat.md: checks); null
-/// where a launch cannot compute it of integer arguments and sizes, or only in
-/// more than limits::checkSteps steps.
+/// The condition of `op` in the form of units (docs/UnitFormat.md: checks).
+/// Null if a launch cannot compute it from integer arguments and sizes within
+/// limits::checkSteps steps.
 mlir::DictionaryAttr buildLaunchCheck(AssumeOp op);
 
-/// The condition that a dim is within its bound; null where its size is known.
+/// The condition that a dim is within its bound; null if its size is static.
 mlir::DictionaryAttr buildLaunchCheck(KernelOp kernel, llvm::StringRef dim);
 
 } // namespace mlafix

@@ -19,7 +19,7 @@ namespace mlafix {
 
 class DimAttr;
 
-/// The elements of a row from `begin` up to, not including, `end`.
+/// The elements [begin, end) of a row.
 struct RowSlice {
   int64_t begin = 0, end = 0;
   bool operator==(const RowSlice &other) const {
@@ -27,50 +27,51 @@ struct RowSlice {
   }
 };
 
-/// One access of an op to one tensor. Valid as long as the op is.
+/// An access of an op to a tensor. Valid as long as the op.
 struct MemoryAccess {
   mlir::Operation *op;
   mlir::Value memref;
-  /// One for each dim, or for each but the last: see `isRow`.
+  /// One per dim, or without the last dim if `isRow`.
   mlir::OperandRange indices;
-  /// i1; null: the access always happens.
+  /// i1; null if unconditional.
   mlir::Value predicate;
   bool isWrite;
-  /// True if it is of a row along the last dim; else of one element.
+  /// True for a row along the last dim, false for an element.
   bool isRow;
-  /// True if it is of a state's payload (a row) or lse (an element).
+  /// True for a state's payload (row) or lse (element).
   bool isState;
-  /// Of a part of a row of groups: which group, and which element of each,
-  /// index; null: all of them. A row along the group or along the groups is a
-  /// tile, too, and has an index for each dim but the last.
+  /// For parts of a row of groups: the index of the group, and of the element
+  /// within groups; null means all. Accessing all groups or all members yields
+  /// a row tile and has one index less than the tensor has dims.
   mlir::Value group = {}, member = {};
-  /// True if it is of all members of a row, each a row of its own.
+  /// True if it covers all members of a row, each as a row of its own.
   bool allMembers = false;
-  /// True if a lane moves other elements of the row than its own.
+  /// True if a lane loads elements of the row that other lanes own.
   bool isShifted = false;
-  /// Of a row: the elements that it is of; none: all of them.
+  /// The accessed slice of the row; nullopt for the whole row.
   std::optional<RowSlice> slice = std::nullopt;
 
-  /// The tensor as an argument of the kernel; null if it is none.
+  /// The kernel argument that is accessed, or null.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
   bool isPart() const { return group || member; }
-  /// True if both are of groups, of members, of one slice, or of no part: then
-  /// the same element of two rows is the same lane's in both.
+  /// True if both access the same kind of part (groups, members, the same
+  /// slice, or whole rows), so that the same lane owns the same element in
+  /// both.
   bool isPartAs(const MemoryAccess &other) const;
-  /// The dim of the tensor's rows, where it is a product; else null.
+  /// The dim of the tensor's rows if it is a product, else null.
   DimAttr getProduct() const;
-  /// Which member it is of, where the rows of all members of a row are moved at
-  /// once, in accesses of whole groups: it is known then, and a group is a
-  /// power of two of bytes, at most `kGroupBytes`.
+  /// The member index, if the rows of all members are moved together by
+  /// accesses of whole groups. This needs a static index and a group size that
+  /// is a power of two of bytes, at most `kGroupBytes`.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
-  /// Bits that are moved for an element of the row, or for the element.
+  /// Bits moved per element.
   int64_t getMovedBits() const;
-  /// True if it is of a row of one element for each group of a product: lanes
-  /// that share a group share its element.
+  /// True for a row with one element per group of a product: the lanes of a
+  /// group share its element.
   bool isPerGroup() const;
-  /// The dim of the row; null for an element.
+  /// The dim of the accessed row; null for an element.
   DimAttr getRowDim() const;
   /// The element type in memory.
   mlir::Type getElementType() const {
@@ -78,18 +79,18 @@ struct MemoryAccess {
   }
 };
 
-/// The accesses of `root` and of all ops in it, in program order.
+/// The accesses of `root` and of all nested ops, in program order.
 llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
 
-/// The access that `op` itself makes: that of a load or store of a row or a
-/// scalar. None for all other ops, those with two accesses among them.
+/// The access of `op` itself if it is a load or store of a row or scalar.
+/// Nullopt for all other ops, including those with two accesses.
 std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
 
-/// True if `op`, or an op in it, may do more to memory than read it.
+/// True if `op`, or a nested op, may have a memory effect other than reading.
 bool mayWrite(mlir::Operation *op);
 
-/// True if an op between `first` and `last`, which comes behind it in the same
-/// block, may write memory.
+/// True if an op between `first` and `last` may write memory; `last` follows
+/// `first` in the same block.
 bool mayWriteBetween(mlir::Operation *first, mlir::Operation *last);
 
 } // namespace mlafix

@@ -60,50 +60,48 @@ inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 inline constexpr llvm::StringLiteral kSwizzleAttr = "mlafix.swizzle";
 
-/// The fill that depends on what a tensor holds.
+/// The fill whose value depends on what the tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
 
-/// The presence that an optional argument is bound to; the first is also the
-/// access of an argument so bound.
+/// Bindings of optional arguments. "absent" is also the access of an argument
+/// bound to it.
 inline constexpr llvm::StringLiteral kAbsent = "absent";
 inline constexpr llvm::StringLiteral kPresent = "present";
 
-/// A product in an argument's dims, "(G K)": its factors, which are names or
-/// numbers.
+/// The factors (names or numbers) of a product in an argument's dims, "(G K)".
 struct Factors {
   llvm::StringRef groups, group;
 
-  /// Of a dim's text; none of one that is no product.
+  /// Parses a dim's text; nullopt if it is not a product.
   static std::optional<Factors> of(llvm::StringRef dim);
-  /// True if `dim` is `name`, or a product that has it as a factor.
+  /// True if `dim` is `name`, or a product with that factor.
   static bool has(llvm::StringRef dim, llvm::StringRef name);
-  /// True if each is an upper-case name or a number of at least 1.
+  /// True if each factor is an upper-case name or a number >= 1.
   bool isValid() const;
-  /// The dim, if they are.
+  /// The product as a dim; null if the factors are invalid.
   DimAttr getDim(mlir::MLIRContext *context) const;
-  /// The same with the sizes that the kernel's names are bound to.
+  /// As above, with sizes for the names that the kernel binds.
   DimAttr getDim(KernelOp kernel) const;
 };
 
-/// The row tile of a dim: tensor<size x element, #mlafix.dim<…>>.
+/// The row tile type of a dim: tensor<size x element, #mlafix.dim<…>>.
 mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);
 /// The dim of a row tile.
 DimAttr getTileDim(mlir::Type tile);
 
 /// The kernel argument that `memref` is, or null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
-/// The dim that `memref`, a kernel argument, has at `position`: its name, or
-/// its number when static. Null elsewhere.
+/// The dim of a kernel argument at `position`: its name, or its size if static.
+/// Null for other values.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
 /// The last dim of an argument that is a product of `groups` and another dim;
 /// null if there is none.
 DimAttr getProductOf(KernelOp kernel, DimAttr groups);
-/// The name of the dtype variable that `memref`, a kernel argument, has
-/// elements of. Null elsewhere.
+/// The dtype variable of a kernel argument's elements; null if there is none.
 mlir::StringAttr getDTypeVariable(mlir::Value memref);
 
-/// `type` as units spell it ("bf16", "index"), or empty if it is none that the
-/// language has.
+/// The spelling of `type` in units ("bf16", "index"); empty if the language
+/// lacks it.
 llvm::StringRef getDTypeName(mlir::Type type);
 /// The MLIR type of a dtype name, or null.
 mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
@@ -111,45 +109,45 @@ mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 std::string listDTypes();
 /// Bits of an element of `type` in memory.
 int64_t getDTypeBits(mlir::Type type);
-/// Bytes of an element of `type` in memory, or of those that share a byte.
+/// Bytes of an element of `type` in memory, or of the byte that two elements
+/// share.
 int64_t getDTypeBytes(mlir::Type type);
-/// True if two elements of `type`, a scalar or a vector, share a byte.
+/// True if two elements of `type` (a scalar or vector type) share a byte.
 bool sharesByte(mlir::Type type);
-/// True if `memref` is a kernel argument whose rows and columns lie in tiles of
-/// 128 x 4 or 8 x 4 (mlafix.swizzle).
+/// True if `memref` is a kernel argument stored in tiles of 128 x 4 or 8 x 4
+/// (mlafix.swizzle).
 bool isSwizzled(mlir::Value memref);
-/// The rows of a tile that `swizzle`, a value of kSwizzleAttr, names; 0 of
-/// another text.
+/// The rows per tile of `swizzle`, a value of kSwizzleAttr; 0 for other text.
 int64_t getTileRows(llvm::StringRef swizzle);
-/// The rows of a tile of `memref`, which is swizzled.
+/// The rows per tile of a swizzled `memref`.
 int64_t getTileRows(mlir::Value memref);
-/// True if its elements, or itself, are floats of one byte.
+/// True if `type`, or its element type, is a float of one byte.
 bool isFp8(mlir::Type type);
-/// The type that a value of `type` has in a body after it is read from memory:
-/// floats widen to f32 (N7), unsigned integers are signless.
+/// The type of a loaded value in a body: floats are widened to f32 (N7),
+/// unsigned integers become signless.
 mlir::Type getComputeType(mlir::Type type);
 
 /// A name that `mlafix-specialize` can bind.
 struct BindableName {
   enum Kind {
-    Dim,        ///< upper case: must be bound, to a size or to "any"
-    DType,      ///< likewise
-    Base,       ///< of a log-sum-exp; likewise
+    Dim,        ///< upper case: must be bound to a size or to "any"
+    DType,      ///< must be bound
+    Base,       ///< base of an lse: must be bound
     DynamicDim, ///< lower case: may be bound, as an optimisation
-    Presence    ///< an optional argument: may be bound, likewise
+    Presence    ///< optional argument: may be bound, as an optimisation
   };
   llvm::StringRef name;
   Kind kind;
-  /// Its default, as `--specialize` spells it; empty if there is none.
+  /// Its default as `--specialize` spells it; empty if it has none.
   std::string defaultValue;
 };
 
-/// The names of a kernel that are not bound yet: dims in the order of the
-/// arguments, then dtypes, bases, dynamic dims and optional arguments.
+/// A kernel's unbound names: dims in the order of the arguments, then dtypes,
+/// bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 
-/// The names of the length of a state's row or a row tile; none of another
-/// type.
+/// The names in the length of a state's row or a row tile; empty for other
+/// types.
 llvm::SmallVector<llvm::StringRef, 2> getLengthNames(mlir::Type type);
 
 } // namespace mlafix

@@ -74,7 +74,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       !llvm::isPowerOf2_64(blocks))
     return emitError() << "expected a power of two of blocks, at most "
                        << limits::clusterBlocks << ", got " << blocks;
-  // Lanes that share a row with other groups may be in several blocks.
+  // Lanes of a row that has several groups may be spread over blocks.
   int64_t mostLanes = groups > 1 ? INT32_MAX : limits::threads * blocks;
   if (lanes < 1 || lanes > mostLanes)
     return emitError() << "expected 1 to " << mostLanes << " lanes, got "
@@ -89,7 +89,8 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (packs < 1 || rows < 1)
     return emitError() << "expected at least one pack and one row, got packs = "
                        << packs << ", rows = " << rows;
-  // Lanes of several warps synchronise with barriers of the whole block.
+  // Lanes in several warps synchronise through block-wide barriers, so a block
+  // has one row.
   if (lanes > 32 && rows != 1)
     return emitError() << "expected one row in a block whose rows cross warps, "
                           "got rows = "
@@ -146,7 +147,7 @@ static FailureOr<BaseAttr> parseBase(AsmParser &parser) {
   llvm::SMLoc loc = parser.getCurrentLocation();
   auto emitError = [&] { return parser.emitError(loc); };
   std::string text;
-  // `2` is no keyword, so the two bases are parsed in two ways.
+  // `2` is not a keyword, so the bases need two parsing paths.
   int64_t number;
   OptionalParseResult integer = parser.parseOptionalInteger(number);
   if (integer.has_value()) {
@@ -303,7 +304,7 @@ constexpr DTypeRow kDTypes[] = {
 #include "mlafix/DTypes.def"
 };
 
-/// `type` as MLIR spells it.
+/// `type` in MLIR syntax.
 std::string spell(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
@@ -380,7 +381,7 @@ bool mlafix::isFp8(Type type) {
 Type mlafix::getComputeType(Type type) {
   if (isa<FloatType>(type))
     return Float32Type::get(type.getContext());
-  // arith knows signless integers only.
+  // arith supports only signless integers.
   if (type.isUnsignedInteger())
     return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
   return type;

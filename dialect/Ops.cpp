@@ -18,8 +18,7 @@ using namespace mlafix;
 
 using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
 
-/// The types of a state and of the payload and the lse that it is stored to, as
-/// far as these are there.
+/// Parses the types of a state and of its payload and lse operands, if present.
 static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state,
                                    Type &outType, Type &lseType,
                                    const OptionalOperand &out,
@@ -44,8 +43,8 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
     printer << ", " << lseType;
 }
 
-/// The types of a row and of what a reduction makes of it, which may be left
-/// out where it is `scalar` (null: the row's element).
+/// Parses the type of a row and of its reduction's result. The latter may be
+/// omitted if it equals `scalar` (null: the row's element type).
 static ParseResult parseRowAndResult(OpAsmParser &parser, Type &source,
                                      Type &result, Type scalar) {
   if (parser.parseType(source))
@@ -83,7 +82,7 @@ static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
   printRowAndResult(printer, source, result);
 }
 
-/// The types of values and then of their indices, of which there are as many.
+/// Parses the types of the values, then as many types of indices.
 static ParseResult parseTopKTypes(OpAsmParser &parser,
                                   SmallVectorImpl<Type> &values,
                                   SmallVectorImpl<Type> &indices) {
@@ -101,8 +100,7 @@ static void printTopKTypes(OpAsmPrinter &printer, Operation *, TypeRange values,
   printer << values << ", " << indices;
 }
 
-/// One type where the operands and the result have the same one, else a type
-/// for each.
+/// Parses a single type if all operands and the result share it, else one each.
 static ParseResult
 parseMergeTypes(OpAsmParser &parser, SmallVectorImpl<Type> &states,
                 Type &result,
@@ -126,7 +124,7 @@ static void printMergeTypes(OpAsmPrinter &printer, Operation *,
     printer.printStrippedAttrOrType(cast<StateType>(result));
 }
 
-/// The one type of rows that are stored together.
+/// Parses the common type of rows that are stored together.
 static ParseResult
 parseMemberTypes(OpAsmParser &parser, SmallVectorImpl<Type> &types,
                  ArrayRef<OpAsmParser::UnresolvedOperand> operands) {
@@ -149,7 +147,7 @@ static void printMemberTypes(OpAsmPrinter &printer, Operation *,
 // Checks that memory accesses share
 //===----------------------------------------------------------------------===//
 
-/// A true predicate is none.
+/// Drops a predicate that is constant true.
 template <typename OpTy>
 static LogicalResult dropTruePredicate(OpTy op, PatternRewriter &rewriter) {
   if (!op.getPredicate() || !matchPattern(op.getPredicate(), m_One()))
@@ -158,7 +156,7 @@ static LogicalResult dropTruePredicate(OpTy op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// An op whose predicate is false has no effect.
+/// Erases an op whose predicate is constant false.
 template <typename OpTy>
 static LogicalResult eraseIfFalse(OpTy op, PatternRewriter &rewriter) {
   if (!op.getPredicate() || !matchPattern(op.getPredicate(), m_Zero()))

@@ -54,7 +54,7 @@ OpFoldResult MergeOp::fold(FoldAdaptor) {
   return isCopy ? getStates().front() : OpFoldResult();
 }
 
-/// merge(a, identity) = merge(a); of identities alone, the identity.
+/// merge(a, identity) = merge(a); a merge of identities is the identity.
 static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> live;
   llvm::copy_if(op.getStates(), std::back_inserter(live),
@@ -69,9 +69,9 @@ static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// merge(a, merge(b, c)) = merge(a, b, c), if nobody else needs the inner one.
-/// Of a merge to its first operand, that one alone: the others' own references
-/// would be lost.
+/// merge(a, merge(b, c)) = merge(a, b, c) if the inner merge has no other use.
+/// In a merge relative to its first operand, only that operand may be
+/// flattened: the others would lose their own reference.
 static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> flat;
   for (Value state : op.getStates()) {
@@ -120,8 +120,8 @@ static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// mask(load_state if p, q) = load_state if p and q, if nobody else needs the
-/// load and nothing is written in between.
+/// mask(load_state if p, q) = load_state if p and q, if the load has no other
+/// use and nothing is written in between.
 static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
   auto load = op.getState().getDefiningOp<LoadStateOp>();
   if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
