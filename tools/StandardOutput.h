@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// The exit status of a tool: `status`, or 1 with a message if what it printed
-/// could not be written, as to a full disk.
+/// The exit status of a tool: `status`, or 1 with a message if its output could
+/// not be written (disk full, for example).
 inline int finishOutput(const char *tool, int status) {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout))

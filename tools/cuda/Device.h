@@ -14,8 +14,8 @@
 
 namespace mlafix::tools {
 
-/// The device of an option --device: "cpu", "cuda" (the first GPU) or "cuda:N".
-/// Throws std::runtime_error for all else.
+/// Parses --device: "cpu", "cuda" (the first GPU) or "cuda:N". Throws
+/// std::runtime_error for other text.
 mlafix_device parseDevice(const std::string &text);
 
 } // namespace mlafix::tools

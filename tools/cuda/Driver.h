@@ -32,20 +32,20 @@ std::string describeError(const char *function, CUresult result);
 /// Throws mlafix::Error: NO_DRIVER, NOT_FOUND.
 mlafix_cuda_entry findFunction(const char *name, int version);
 
-/// A function of the driver. Not to be called first by two threads at once.
+/// A function of the driver. Its first call must not be concurrent.
 template <typename... Parameters> class DriverFunction {
 public:
-  /// `version`: as of which CUDA the parameters are these (1000 x major + 10 x
-  /// minor).
+  /// `version`: the CUDA version that introduced these parameters (1000 x major
+  /// + 10 x minor).
   constexpr DriverFunction(const char *name, int version)
       : name(name), version(version) {}
 
-  /// Throws mlafix::Error if the driver has no such function or it fails.
+  /// Throws mlafix::Error if the driver lacks the function or the call fails.
   void operator()(Parameters... arguments) {
     if (CUresult result = call(arguments...))
       throwError(name, result);
   }
-  /// Throws mlafix::Error only if the driver has no such function.
+  /// Throws mlafix::Error only if the driver lacks the function.
   CUresult call(Parameters... arguments) {
     if (!function)
       function = reinterpret_cast<Function>(findFunction(name, version));
@@ -59,9 +59,9 @@ private:
   Function function = nullptr;
 };
 
-/// While it lives, the primary context of device `ordinal` is current. Throws
+/// While in scope, the primary context of device `ordinal` is current. Throws
 /// mlafix::Error: NO_DRIVER, NOT_FOUND (no such device), DRIVER_ERROR. The
-/// context is kept until the process ends, and with it what lies in it.
+/// context and its contents live until the process ends.
 class PrimaryContext {
 public:
   explicit PrimaryContext(int32_t ordinal);

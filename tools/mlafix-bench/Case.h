@@ -31,7 +31,7 @@ enum class Content {
   Poison   ///< 0xff bytes: NaN in every float type
 };
 
-/// A row-major tensor without gaps. Every set of a case has its own copy.
+/// A contiguous row-major tensor. Each set of a case has its own copy.
 struct Buffer {
   mlafix_dtype type;
   std::vector<int64_t> sizes;
@@ -49,7 +49,7 @@ struct View {
   std::vector<int64_t> sizes, strides;
 
   View transposed() const;
-  /// The view at `index` of dimension `dim`, which goes away.
+  /// The view at `index` of dimension `dim`, without that dimension.
   View at(unsigned dim, int64_t index) const;
   int64_t index(const std::vector<int64_t> &position) const;
 };
@@ -67,43 +67,46 @@ struct Argument {
   Argument(float value) : kind(Real), real(value) {}
 };
 
-/// One launch. Of ours: a kernel of a unit. Of a baseline: a function of the
-/// file that --rivals names (benchmarks/README.md has the convention).
+/// One launch. For mlafix: a kernel of a unit. For a baseline: a function in
+/// the file given by --rivals (benchmarks/README.md).
 struct Launch {
   std::string function;
   std::string bindings; ///< "H=128,D=128,T=bf16"; ours only
   std::vector<Argument> args;
-  /// Baselines: threads in all (blocks of the size that measures best), or,
-  /// where `gridX` is not 0, exactly that grid of blocks of `threads`.
+  /// For baselines: the total number of threads (the fastest block size is
+  /// measured), or if `gridX` is not 0, the exact grid, with blocks of
+  /// `threads`.
   int64_t items = 0;
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
 
-/// Elements before and after a run, as numbers, for the checks.
+/// Elements before and after a run as numbers, for the checks.
 class Outcome {
 public:
   virtual ~Outcome() = default;
   virtual double before(int buffer, int64_t index) const = 0;
   virtual double after(int buffer, int64_t index) const = 0;
-  /// How often what came between was rounded: see Implementation.
+  /// Number of roundings between launches: see Implementation.
   int roundings = 0;
 };
 
-/// Empty if the outcome is right, else a sentence that says what is not.
+/// Returns an empty string if the outcome is right, else a sentence about the
+/// error.
 using Check = std::function<std::string(const Outcome &)>;
 
-/// One way to do the case's work.
+/// One way to compute a case.
 struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
   bool isBaseline = false;
   bool isDependent = false; ///< with programmatic dependent launch
-  std::string against; ///< baselines: the one of ours they are held against
+  std::string against; ///< for baselines: the mlafix implementation to compare
+                       ///< with
   std::vector<Launch> launches;
-  int roundings = 0; ///< of results between the launches, to the rows' type
-  Check check = {};  ///< where its result is not the case's; empty: the case's
+  int roundings = 0; ///< roundings of intermediate results to the rows' type
+  Check check = {};  ///< a check of its own; empty: the case's
 };
 
-/// Bytes that any implementation must move.
+/// Bytes that every implementation must move.
 struct Traffic {
   int64_t read = 0, written = 0;
   int64_t total() const { return read + written; }
@@ -112,22 +115,22 @@ struct Traffic {
 struct Case {
   std::string name; ///< "merge/bf16_h128_d128/n1024"
   std::vector<Buffer> buffers;
-  std::vector<Implementation> implementations; ///< the first one is ours
+  std::vector<Implementation> implementations; ///< mlafix's own first
   Traffic traffic;
-  /// Held against the stream roof: not where next to nothing moves.
+  /// Compared with the stream roof; false if next to nothing is moved.
   bool hasRoof = true;
   Check check;
 
-  /// Adds a buffer; all of it as a view.
+  /// Adds a buffer and returns a view of all of it.
   View add(mlafix_dtype type, std::vector<int64_t> sizes, Content content,
            std::vector<double> values = {});
   int64_t bytesPerSet() const;
 };
 
-/// Every case, in the order of the table.
+/// All cases, in the order of the table.
 std::vector<Case> allCases();
 
-/// The groups (Cases*.cpp).
+/// Groups of cases (Cases*.cpp).
 void addMergeCases(std::vector<Case> &cases);
 void addManyWayCases(std::vector<Case> &cases);
 void addCombineCases(std::vector<Case> &cases);

@@ -24,13 +24,13 @@ std::string shaped(int64_t heads, int64_t dim) {
   return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// Ours, with and without dependent launch.
+/// The library's kernel, with and without dependent launch.
 std::vector<Implementation> ours(const Launch &launch) {
   return {{"mlafix", false, false, "", {launch}},
           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// A baseline and its form for chains with dependent launch.
+/// Adds a baseline and its variant for chains with dependent launch.
 void addBaseline(Case &work, const std::string &name, const Launch &launch) {
   Launch dependent = launch;
   dependent.function += "_dependent";
@@ -39,8 +39,8 @@ void addBaseline(Case &work, const std::string &name, const Launch &launch) {
       {name + ", dependent", true, true, "mlafix, dependent", {dependent}});
 }
 
-/// The hand-written combines: a block for a tile of rows and columns, and a
-/// block for a row whose splits its warps share.
+/// The hand-written combines: one with a block per tile of rows and columns,
+/// one with a block per row whose warps share the splits.
 void addCombineBaselines(Case &work, std::vector<Argument> args,
                          int64_t numRows, int64_t splits, int64_t dim) {
   constexpr int64_t threads = 128, mostColumns = 128, packSize = 4;
@@ -60,8 +60,8 @@ void addCombineBaselines(Case &work, std::vector<Argument> args,
   addBaseline(work, "cuda, shared", shared);
 }
 
-/// f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16, with the lse as
-/// FlashAttention has it: [S, B, H, 1], seen as [S, B, 1, H].
+/// Combines f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16, with
+/// FlashAttention's lse layout: [S, B, H, 1] viewed as [S, B, 1, H].
 Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   constexpr int64_t heads = 16, length = 1;
   Case work;
@@ -76,7 +76,7 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   std::swap(lse.sizes[2], lse.sizes[3]);
   std::swap(lse.strides[2], lse.strides[3]);
   std::vector<Argument> args = {out, outLse, rows, lse};
-  // As mlafix.ops has it: code for so many splits where they are few.
+  // As in mlafix.ops: code for the exact number of splits if it is small.
   std::string types = "T=f32,O=bf16";
   if (splits <= 8)
     types += ",s=" + std::to_string(splits);
@@ -97,12 +97,12 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   return work;
 }
 
-/// 1 to 8, each as often, in no order.
+/// Lengths 1 to 8 with equal frequency, scrambled.
 int64_t lengthOf(int64_t segment) {
   return 1 + (uint32_t(segment) * 2654435761u >> 29);
 }
 
-/// Where segments of such lengths begin, and behind them the end of the last.
+/// The starts of segments with such lengths, and the end of the last.
 std::vector<double> startsOf(int64_t segments) {
   std::vector<double> starts = {0};
   for (int64_t i = 0; i < segments; ++i)
@@ -148,8 +148,8 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
-/// The stride of a permutation of `count` numbers: every `kStride`-th, of which
-/// no count here is a multiple.
+/// The step of a permutation of `count` numbers, which must not be a multiple
+/// of `kStride`.
 constexpr int64_t kStride = 7919;
 
 std::vector<double> scattered(int64_t count) {
@@ -159,7 +159,7 @@ std::vector<double> scattered(int64_t count) {
   return order;
 }
 
-/// f32 parts of segments of 1 to 8, in rows and from rows that maps name, as
+/// Segments of 1 to 8 f32 parts, with rows read and written through maps, as
 /// the schedulers of split-KV decodes leave them.
 Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;

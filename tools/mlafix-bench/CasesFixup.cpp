@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
-/// Sequences in a row: so many tokens each, and whether it had keys.
+/// Equal sequences in a row: their length in tokens, and whether they have
+/// keys.
 struct Sequence {
   int64_t length;
   bool isEmptyState;
@@ -33,7 +34,7 @@ struct Batch {
   std::vector<double> starts = {0}, kvLens;
   std::vector<bool> isEmptyState; ///< by token
   int64_t longest = 0;
-  int64_t dead = 0; ///< tokens
+  int64_t dead = 0; ///< tokens in dead rows
 
   explicit Batch(const std::vector<Sequence> &sequences) {
     for (const Sequence &sequence : sequences) {
@@ -74,13 +75,13 @@ Case makeFixup(const std::string &name,
   auto count = int64_t(batch.kvLens.size());
   args.push_back(batch.tokens());
   args.push_back(count);
-  // A block for every token that some sequence could have.
+  // One block for every token position up to the longest sequence.
   Launch grid = {"fixup_grid_bf16_h128_d128", "", args};
   grid.gridX = uint32_t(batch.longest);
   grid.gridY = uint32_t(count);
   grid.threads = 256;
-  // Blocks that find the dead rows by themselves; a few for each of the
-  // multiprocessors of the largest chips.
+  // Blocks that search for the dead rows; a few per multiprocessor of the
+  // largest chips.
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
@@ -88,8 +89,8 @@ Case makeFixup(const std::string &name,
                           {"mlafix, dependent", false, true, "", {ours}},
                           {"cuda, scan", true, false, "mlafix", {scan}},
                           {"cuda, grid", true, false, "mlafix", {grid}}};
-  // The cost of the grid's blocks grows with the longest sequence: left out
-  // where that alone would be most of the run.
+  // The grid grows with the longest sequence; skip it where that alone would
+  // dominate the run.
   if (batch.longest * count > 8 << 20)
     work.implementations.pop_back();
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
@@ -102,8 +103,8 @@ Case makeFixup(const std::string &name,
   return work;
 }
 
-/// A layer of chunked prefill: blank the chunk's rows without keys, then merge
-/// the chunk into what came before.
+/// A layer of chunked prefill: blanks the chunk's rows without keys, then
+/// merges the chunk into the previous result.
 Case makeChain(int64_t n) {
   constexpr int64_t length = 4;
   std::vector<Sequence> sequences;
@@ -151,10 +152,10 @@ void mlafix::bench::addFixupCases(std::vector<Case> &cases) {
                  const std::vector<Sequence> &sequences) {
     cases.push_back(makeFixup("fixup/" + name, sequences));
   };
-  // All of one sequence, as DeepSeek-V3's chunks have it.
+  // A single sequence, as in DeepSeek-V3's chunks.
   for (int64_t n : {64, 1024, 8192, 32768})
     add("all_dead_h128_d128/n" + std::to_string(n), equalSequences(1, n, true));
-  // One long sequence that is alive, and many short ones.
+  // One long live sequence and many short ones.
   std::vector<Sequence> mixed = equalSequences(255, 1, true);
   mixed.insert(mixed.begin(), {16384, false});
   add("short_dead_16384_and_255x1", mixed);

@@ -28,7 +28,7 @@ std::string baselineName(const char *form, int64_t ways, int64_t heads,
          "_bf16_h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
 
-/// n x H x D in bf16, and n x H, of each of the inputs and of the output.
+/// Bytes of n x H x D in bf16, and n x H lses, for each input and the output.
 Traffic trafficOf(int64_t n, int64_t heads, int64_t dim, int64_t ways) {
   int64_t bytes = n * heads * (dim * 2 + 4);
   return {ways * bytes, bytes};
@@ -44,8 +44,7 @@ Check checkOf(View out, View outLse, std::vector<States> inputs,
   return [check](const Outcome &outcome) { return checkMerge(outcome, check); };
 }
 
-/// Bindings of merge_states_list for exactly so many states, of an lse that is
-/// wanted.
+/// Bindings of merge_states_list for exactly `ways` states, with an lse result.
 std::string exactly(int64_t ways) {
   std::string text = ",out_lse=present";
   for (int64_t i = 1; i < 8; ++i)
@@ -58,10 +57,10 @@ std::string exactly(int64_t ways) {
 using MergeTwo = std::function<Launch(const States &result, const States &left,
                                       const States &right)>;
 
-/// result = 0 (+) 1, result = result (+) 2, ...: what engines do today. Where
-/// `result` is the first state, the chain is in place. Replayed, that merges
-/// the others into it again and again: a mean of the same numbers, whose lse
-/// grows with the logarithm of how often.
+/// result = 0 (+) 1, result = result (+) 2, …, as engines do today. If `result`
+/// is the first state, the chain is in place. Replaying it merges the others
+/// again and again: the mean stays, and the lse grows with the logarithm of the
+/// number of replays.
 std::vector<Launch> chain(const std::vector<States> &inputs,
                           const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;
@@ -88,7 +87,7 @@ Launch mergeInto(const States &result, const States &, const States &right) {
           {result.rows, result.lse, right.rows, right.lse, Argument()}};
 }
 
-/// The hand-written merge, of tensors without gaps.
+/// The hand-written merge of contiguous tensors.
 MergeTwo baselineMerge(bool isDependent) {
   return [=](const States &result, const States &left,
              const States &right) -> Launch {
@@ -103,8 +102,8 @@ MergeTwo baselineMerge(bool isDependent) {
   };
 }
 
-/// The chains of merges of two that `inputs` could be merged with: into
-/// `result`, and over the first of them.
+/// Adds the chains of two-way merges of `inputs`: into `result`, and in place
+/// over the first input.
 void addPairs(Case &work, const std::vector<States> &inputs,
               const States &result, bool isBaseline = false) {
   int between = int(inputs.size()) - 2;
@@ -134,8 +133,8 @@ void addBaseline(Case &work, const std::string &baselineFunction,
   work.implementations.push_back({"cuda", true, false, "mlafix", {baseline}});
 }
 
-/// K buffers of their own, in one launch: of code for exactly K, or, `isOpen`,
-/// of code for as many of eight as there are, to compare with.
+/// K separate buffers in one launch. `isOpen`: compares code for up to eight
+/// states with code for exactly K.
 Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   constexpr int64_t heads = 128, dim = 128, slots = 8;
   Case work;
@@ -153,7 +152,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   }
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
-  args.resize(2 + 2 * slots); // the rest is omitted
+  args.resize(2 + 2 * slots); // omit the rest
   addOurs(work,
           {"merge_states_list",
            bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
@@ -168,7 +167,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   return work;
 }
 
-/// [n, K, H, D], as one tensor.
+/// The states [n, K, H, D] in a single tensor.
 Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
                int64_t dim, bool hasPairs) {
   Case work;
@@ -192,7 +191,7 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
   return work;
 }
 
-/// Four states a token, one after the other, found through indptr.
+/// Four consecutive states per token, found through indptr.
 Case makeRagged(int64_t n) {
   constexpr int64_t heads = 128, dim = 128, ways = 4;
   Case work;
@@ -227,7 +226,7 @@ Case makeRagged(int64_t n) {
   return work;
 }
 
-/// f32 partials of a split-KV attention, [S, B, L, H, D], to bf16.
+/// Combines f32 partials of split-KV attention, [S, B, L, H, D], to bf16.
 Case makeCombine(int64_t splits, int64_t batch) {
   constexpr int64_t length = 1, heads = 128, dim = 128;
   Case work;
@@ -238,7 +237,7 @@ Case makeCombine(int64_t splits, int64_t batch) {
   View outLse = work.add(MLAFIX_F32, {batch, length, heads}, Content::Poison);
   View rows = work.add(MLAFIX_F32, {splits, batch, length, heads, dim},
                        Content::Payload);
-  // As FlashAttention has it: [S, B, H, L], seen as [S, B, L, H].
+  // FlashAttention's layout: [S, B, H, L], viewed as [S, B, L, H].
   View lse = work.add(MLAFIX_F32, {splits, batch, heads, length}, Content::Lse);
   std::swap(lse.sizes[2], lse.sizes[3]);
   std::swap(lse.strides[2], lse.strides[3]);

@@ -14,18 +14,18 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Where the result of a merge goes.
+/// The destination of a merge.
 enum class Place { Separate, OverSuffix };
 
 struct MergeShape {
   std::string name;
   mlafix_dtype type;
   int64_t n, heads, dim;
-  bool isRowsFirst = false; ///< the lse lies as [n, H] and not as [H, n]
+  bool isRowsFirst = false; ///< lse is [n, H] instead of [H, n]
   int64_t contextRows = -1; ///< -1: all
   Place place = Place::Separate;
-  bool isFp8 = false;     ///< the result is fp8, with a scale
-  int64_t headStride = 0; ///< of the prefix; 0: the dim
+  bool isFp8 = false;     ///< fp8 result with a scale
+  int64_t headStride = 0; ///< head stride of the prefix; 0: the head dim
   bool hasBaselines = true;
 
   mlafix_dtype outType() const { return isFp8 ? MLAFIX_F8E4M3FN : type; }
@@ -47,10 +47,10 @@ std::string baselineName(const MergeShape &shape) {
          (shape.isRowsFirst ? "_rows_first" : "");
 }
 
-/// The tensors of a merge, and what is launched on them.
+/// The tensors of a merge, and its launches.
 struct Merge {
   View prefix, prefixLse, suffix, suffixLse, out;
-  Argument outLse; // none of fp8 out of place
+  Argument outLse; // omitted for fp8 out of place
   int64_t contextRows;
 };
 
@@ -59,7 +59,7 @@ Merge addTensors(Case &work, const MergeShape &shape) {
   Merge merge;
   merge.contextRows = shape.contextRows < 0 ? n : shape.contextRows;
   auto addLse = [&](Content content) {
-    // As the kernel sees it: [H, n].
+    // The kernel's view: [H, n].
     return shape.isRowsFirst
                ? work.add(MLAFIX_F32, {n, heads}, content).transposed()
                : work.add(MLAFIX_F32, {heads, n}, content);
@@ -81,7 +81,7 @@ Merge addTensors(Case &work, const MergeShape &shape) {
   return merge;
 }
 
-/// The library's kernel and the baselines.
+/// Adds the library's kernel and the baselines.
 void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
   std::vector<Argument> args = {merge.out, merge.outLse};
   if (shape.isFp8)
@@ -127,7 +127,7 @@ Case makeMerge(const MergeShape &shape) {
   bool hasLse = merge.outLse.kind == Argument::Tensor;
   int64_t elements = shape.heads * shape.dim, lseBytes = shape.heads * 4;
   int64_t rowBytes = elements * mlafix_dtype_size(shape.type);
-  // In place, the rows past the threshold stay as they are.
+  // In place, rows past the threshold stay unchanged.
   int64_t rows = shape.place == Place::OverSuffix ? merge.contextRows : shape.n;
   work.traffic.read = (merge.contextRows + rows) * (rowBytes + lseBytes);
   work.traffic.written =
@@ -151,7 +151,7 @@ Case makeMerge(const MergeShape &shape) {
   return work;
 }
 
-/// Tokens that make a merge move at least 128 MB.
+/// The number of tokens for a merge that moves at least 128 MB.
 int64_t tokensOfLargeMerge(int64_t heads, int64_t dim, int64_t width) {
   int64_t bytes = 3 * heads * (dim * width + 4);
   return (int64_t(128'000'000) / bytes + 64) / 64 * 64;
@@ -169,7 +169,7 @@ std::string shaped(int64_t heads, int64_t dim) {
 
 using Add = std::function<void(const MergeShape &)>;
 
-/// Out of place, every token with a prefix.
+/// Out of place; every token has a prefix.
 static void addPlainMerges(const Add &add) {
   // DeepSeek-V3 on one GPU.
   for (int64_t n : {16, 64, 256, 1024, 4096, 8192})
@@ -199,14 +199,14 @@ static void addPlainMerges(const Add &add) {
                n),
          type, n, 128, 128});
   }
-  // Kimi-K3, whole and on sixteen GPUs; Kimi K2.6, whose prefix is a part of
-  // wider heads.
+  // Kimi-K3, on one and on sixteen GPUs; Kimi K2.6, whose prefix heads are
+  // wider.
   add({"merge/kimi_k3_h96_d512/n16384", MLAFIX_BF16, 16384, 96, 512});
   add({"merge/kimi_k3_tp16_h6_d512/n16384", MLAFIX_BF16, 16384, 6, 512});
   MergeShape strided = {"merge/kimi_k26_head_stride_192/n4096", MLAFIX_BF16,
                         4096, 128, 128};
   strided.headStride = 192;
-  strided.hasBaselines = false; // theirs are compiled for rows without gaps
+  strided.hasBaselines = false; // the baselines need contiguous rows
   add(strided);
 }
 
@@ -218,7 +218,7 @@ static void addSpecialMerges(const Add &add) {
     shape.place = Place::OverSuffix;
     add(shape);
   }
-  // Half of the rows past the threshold.
+  // Half of the rows are past the threshold.
   for (int64_t n : {1024, 4096, 8192}) {
     MergeShape shape = {sized("threshold/half_h128_d128", n), MLAFIX_BF16, n,
                         128, 128};

@@ -24,7 +24,7 @@ void addOurs(Case &work, const Launch &launch) {
                           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// Appends the count of live rows: from the host, or on the device.
+/// Appends the count of live rows, as a scalar or as a tensor on the device.
 void addCount(std::vector<Argument> &args, Case &work, int64_t live,
               bool isOnDevice) {
   args.push_back(isOnDevice ? int64_t(0) : live);
@@ -33,7 +33,7 @@ void addCount(std::vector<Argument> &args, Case &work, int64_t live,
                  : Argument());
 }
 
-/// Code for calls that pass the count so.
+/// A launch of code that takes the count that way.
 Launch countedLaunch(const char *kernel, std::string bindings, bool isOnDevice,
                      std::vector<Argument> args) {
   if (!bindings.empty())
@@ -46,7 +46,7 @@ std::string caseName(const char *kernel, bool isOnDevice) {
   return std::string(kernel) + (isOnDevice ? "_device" : "");
 }
 
-/// Rows past the live ones of a captured batch become 0, -inf.
+/// Sets rows behind the live ones of a captured batch to (0, -inf).
 Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
   work.name = "pad/" + caseName("fill_pad_rows", isOnDevice) + "_h128_d128/" +
@@ -57,7 +57,7 @@ Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   addCount(args, work, live, isOnDevice);
   addOurs(work, countedLaunch("fill_pad_rows", bindings, isOnDevice, args));
   work.traffic = {0, (capacity - live) * heads * (dim * 2 + 4)};
-  // As large as serving has it, this is a launch and little else.
+  // Shapes up to serving's size are dominated by launch cost.
   work.hasRoof = capacity > 64;
   work.check = [=](const Outcome &outcome) {
     return checkBlank(outcome, {out, lse.transposed(),
@@ -114,7 +114,7 @@ Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
   return work;
 }
 
-/// DeepGEMM's context lengths for `next` tokens a request.
+/// DeepGEMM's context lengths for `next` tokens per request.
 Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
                      bool isOnDevice) {
   Case work;
@@ -140,7 +140,8 @@ Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
   return work;
 }
 
-/// Requests without context lose their lse, and, in the other form, their rows.
+/// Masks the lse of requests without context and, with `hasRows`, their rows
+/// too.
 Case makeMask(int64_t requests, int64_t length, bool hasRows) {
   int64_t n = requests * length;
   Case work;

@@ -16,8 +16,8 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Some numbers of [0, count): all if there are no more than `most`, else the
-/// first, the last and others far apart.
+/// A sample of [0, count): all if at most `most`, else first, last and evenly
+/// spread ones.
 std::vector<int64_t> sample(int64_t count, int64_t most = 384) {
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < std::min(count, most); ++i)
@@ -86,9 +86,9 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
     size /= expected.scale;
     double got =
         outcome.after(expected.rows.buffer, expected.rows.index({t, h, d}));
-    // N10; where terms cancel, the error is relative to them.
+    // N10. Under cancellation, the error is relative to the terms.
     double allowed = unitInLastPlace(expected.type, want) + 4e-6 * size;
-    // The intermediate result is no larger than its terms are.
+    // An intermediate result is no larger than its terms.
     allowed += outcome.roundings * unitInLastPlace(expected.type, size);
     if (!(std::fabs(want - got) <= allowed))
       return sentence(t, h, ("element " + std::to_string(d)).c_str(), want,
@@ -102,7 +102,7 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 std::string mlafix::bench::checkMerge(const Outcome &outcome,
                                       const MergeCheck &expected) {
   int64_t heads = expected.rows.sizes[1];
-  // Rows of many states take long: as many elements of them.
+  // Rows of many states take long to check, so limit the number of elements.
   constexpr int64_t mostElements = 512 << 10;
   int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
   int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);

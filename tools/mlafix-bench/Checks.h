@@ -24,25 +24,24 @@ namespace mlafix::bench {
 /// Partial states: rows [n, H, D], lse [n, H].
 struct States {
   View rows, lse;
-  /// Which token of theirs goes with token t; the same if empty.
+  /// Their token that belongs to token t; t itself if empty.
   std::function<int64_t(int64_t t)> token = {};
 };
 
 struct MergeCheck {
-  mlafix_dtype type;       ///< of the result
+  mlafix_dtype type;       ///< dtype of the result
   View rows;               ///< the result, [n, H, D]
   std::optional<View> lse; ///< [n, H]
   std::vector<States> inputs;
-  /// True if input `index` counts in the rows of token t; all do if empty.
+  /// Returns true if input `index` takes part in token t; empty: always.
   std::function<bool(size_t index, int64_t t)> isLive;
   double scale = 1; ///< results are divided by it
 };
-/// The merge of the inputs as they were before the run.
+/// Checks the merge of the inputs as they were before the run.
 std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
 
-/// Rows of tokens for which `isIdentity` holds are the identity (0, -inf), all
-/// others as they were. `rows` may be empty: only the lse is looked at, and
-/// the other way round.
+/// Rows of tokens with `isIdentity` must be (0, -inf), all others unchanged.
+/// `rows` or `lse` may be empty, which skips it.
 struct BlankCheck {
   std::optional<View> rows; ///< [n, H, D]
   std::optional<View> lse;  ///< [n, H]
@@ -50,7 +49,7 @@ struct BlankCheck {
 };
 std::string checkBlank(const Outcome &outcome, const BlankCheck &expected);
 
-/// Every element of `view` (of one or two dims) is expected(i, j).
+/// Checks that every element of `view` (one or two dims) is expected(i, j).
 std::string
 checkElements(const Outcome &outcome, const View &view,
               const std::function<double(int64_t i, int64_t j)> &expected);

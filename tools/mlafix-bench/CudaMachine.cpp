@@ -80,7 +80,7 @@ class CudaMachine : public Machine {
 public:
   explicit CudaMachine(int ordinal)
       : ordinal(ordinal), context(ordinal), handle(context.device()) {
-    cuStreamCreate(&queue, 1); // does not wait for the legacy stream
+    cuStreamCreate(&queue, 1); // non-blocking: ignores the legacy stream
     streams = loadStreams(streamModule());
     cuLibraryGetKernel(&empty, streams, "empty");
   }
@@ -118,7 +118,7 @@ public:
   void upload(void *to, const void *from, int64_t bytes) override {
     synchronize();
     cuMemcpyHtoD(address(to), from, bytes);
-    // A copy from pageable memory may return before it has arrived.
+    // A copy from pageable memory may return before it is complete.
     cuCtxSynchronize();
   }
   void download(void *to, const void *from, int64_t bytes) override {
@@ -222,7 +222,7 @@ public:
   }
 
 private:
-  /// The driver compiles what is loaded: only as much as is wanted.
+  /// The driver compiles whatever is loaded, so load only what is needed.
   CUlibrary loadStreams(const std::string &text) {
     CUlibrary library = nullptr;
     cuLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr,
@@ -250,7 +250,7 @@ private:
   CUlibrary streams = nullptr, baselines = nullptr;
   CUkernel empty = nullptr;
   std::string baselineImage;
-  std::map<int, CUlibrary> dependentStreams; ///< by streams read
+  std::map<int, CUlibrary> dependentStreams; ///< by number of streams read
   std::map<std::string, CUkernel> streamKernels;
 };
 

@@ -13,8 +13,8 @@
 using namespace mlafix;
 using namespace mlafix::bench;
 
-/// The launch whose cost is measured: its kernel takes less time than any host
-/// takes to launch it, so that the queue never fills up.
+/// The launch whose host cost is measured. Its kernel is faster than any host
+/// can launch it, so the queue never fills.
 static const char *const hostCase = "merge/bf16_h128_d128/n16";
 
 namespace {
@@ -25,8 +25,8 @@ struct TimedLaunch {
 };
 } // namespace
 
-/// Times batches of launches. Each round times all implementations, beginning
-/// with another one: a host's clock varies by more than they differ.
+/// Times batches of launches. Each round times all implementations, starting
+/// with a different one: clock drift exceeds their differences.
 static void measure(Machine &machine, std::vector<TimedLaunch> &all,
                     int rounds) {
   constexpr int batch = 100, warmUp = 5;

@@ -16,7 +16,7 @@
 using namespace mlafix::bench;
 using Json = nlohmann::ordered_json;
 
-/// Four digits after the point are more than any clock here has.
+/// Four decimal places are more precise than any clock here.
 static double rounded(double value) { return std::round(value * 1e4) / 1e4; }
 
 static Json toJson(const Summary &time) {
@@ -77,8 +77,8 @@ static Json toJson(const CaseResult &result) {
   return json;
 }
 
-/// Each element of a list is a line, so that results that are kept show in a
-/// diff which implementation changed.
+/// Prints one list element per line, so that diffs of stored results show which
+/// implementation changed.
 static void print(std::ostream &os, const Json &json, unsigned indent = 0) {
   const char *separator = "";
   if (json.is_object()) {

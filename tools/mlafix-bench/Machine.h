@@ -19,16 +19,16 @@
 
 namespace mlafix::bench {
 
-/// Launches made ready to be run again and again: a CUDA graph, or a function.
+/// Launches prepared for replay: a CUDA graph, or a function.
 class Replay {
 public:
   virtual ~Replay() = default;
-  /// Runs them once; microseconds for all of them.
+  /// Runs them once; returns the total in microseconds.
   virtual double time() = 0;
 };
 
-/// A stream kernel: `reads` streams of `bytes` each, one after the other from
-/// `from` on, into one of the same size at `to`. None to read: a fill.
+/// A stream kernel: reads `reads` consecutive streams of `bytes` each, starting
+/// at `from`, and writes one of that size at `to`. With 0 reads it fills.
 struct Stream {
   int reads;
   const char *from;
@@ -36,19 +36,19 @@ struct Stream {
   int64_t bytes; ///< of one stream; a multiple of 16
 };
 
-/// The forms of a stream kernel: every shape with every schedule.
+/// The forms of a stream kernel: all shapes x all schedules.
 struct StreamForms {
   std::vector<std::string> shapes;
   std::vector<std::string> schedules = {""};
 };
 
-/// One of them. The chain has dependent launch, or not: that is asked apart.
+/// One form. Dependent launch is a separate choice.
 struct StreamForm {
   size_t shape = 0, schedule = 0;
   bool isDependent = false;
 };
 
-/// A function of a baseline: see Launch.
+/// A baseline's function; see Launch.
 struct BaselineCall {
   void *function = nullptr;
   uint32_t gridX = 0, gridY = 0, threads = 0;
@@ -63,7 +63,7 @@ public:
 
   virtual mlafix_device device() const = 0;
   virtual std::string name() const = 0;
-  /// The last level of cache, in bytes: what buffers are rotated past.
+  /// Size of the last-level cache in bytes; buffers rotate past it.
   virtual int64_t cacheBytes() const = 0;
   virtual int64_t freeBytes() const = 0;
 
@@ -71,36 +71,36 @@ public:
   virtual void free(void *data) noexcept = 0;
   virtual void upload(void *to, const void *from, int64_t bytes) = 0;
   virtual void download(void *to, const void *from, int64_t bytes) = 0;
-  /// From one address of the device to another; may return before it is done.
+  /// Copies between device addresses; may return before it is complete.
   virtual void copy(void *to, const void *from, int64_t bytes) = 0;
   virtual void fill(void *to, unsigned char byte, int64_t bytes) = 0;
 
-  /// The stream to launch on: null on the CPU.
+  /// The stream to launch on; null on the CPU.
   virtual void *stream() const = 0;
   virtual void synchronize() = 0;
   virtual std::unique_ptr<Replay> record(std::function<void()> launches) = 0;
 
-  /// The forms a stream kernel comes in: the roof is the best of them.
+  /// The forms of a stream kernel; the roof is the fastest.
   virtual StreamForms streamForms(int reads, bool isDependent) const = 0;
   virtual void runStream(const Stream &stream, const StreamForm &form) = 0;
-  /// True if a launch may begin while the preceding one ends.
+  /// True if a launch may start while the preceding one ends.
   virtual bool hasDependentLaunch() const { return false; }
-  /// A kernel that does nothing, where launches have a cost of their own.
+  /// True if launches have a cost of their own, which an empty kernel measures.
   virtual bool hasEmptyLaunch() const { return false; }
   virtual void launchEmpty() {}
 
-  /// Baselines. The function of that name, or null.
+  /// Baselines: loads the file; finds a function, or null.
   virtual void loadBaselines(const std::string &path);
   virtual void *findBaseline(const std::string &name) { return nullptr; }
   virtual void launchBaseline(const BaselineCall &call) {}
 };
 
-/// "cpu" or "cuda:N". Throws with a sentence that says what is wrong.
+/// Opens "cpu" or "cuda:N". Throws with a sentence about the error.
 std::unique_ptr<Machine> openMachine(mlafix_device device);
 std::unique_ptr<Machine> openCpuMachine();
 std::unique_ptr<Machine> openCudaMachine(int ordinal);
 
-/// Memory that is given back with its owner.
+/// Memory that is freed with its owner.
 class Arena {
 public:
   Arena(Machine &on, int64_t bytes) : on(on), data(on.allocate(bytes)) {}

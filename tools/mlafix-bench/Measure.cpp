@@ -37,7 +37,7 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// The timings of each round, so that clocks drift for all of them alike.
+/// Timings interleaved by round, so that clock drift affects all alike.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)
@@ -45,11 +45,12 @@ public:
 
   static constexpr int roof = -1, emptyLaunch = -2, dependentRoof = -3;
   struct Run {
-    std::function<void(int64_t)> body; ///< one iteration, on a set
+    std::function<void(int64_t)> body; ///< one iteration on a set
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
-    int implementation = roof; ///< an index, or one of these three
+    int implementation = roof; ///< index of an implementation, or one of these
+                               ///< constants
   };
 
   Workload buffers;
@@ -60,8 +61,8 @@ public:
 
 std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
                                       int64_t sets, int64_t iterations) {
-  // A function goes on where it stopped; a graph holds what it has captured,
-  // which is whole turns around the sets.
+  // A function continues where it stopped. A graph replays what it captured:
+  // whole turns through the sets.
   auto next = std::make_shared<int64_t>(0);
   return machine.record([=] {
     for (int64_t i = 0; i < iterations; ++i)
@@ -71,8 +72,8 @@ std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
 
 double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                      int64_t bytes) {
-  // Enough that one launch more or less does not matter, and no more: many
-  // forms are tried out.
+  // Enough that one launch more or less does not matter, but short, since many
+  // forms are tried.
   constexpr int64_t most = 64, enoughBytes = int64_t(2) << 30;
   bool isGraph = machine.device().type == MLAFIX_CUDA;
   int64_t wanted = std::min(most, enoughBytes / std::max<int64_t>(bytes, 1));
@@ -86,7 +87,7 @@ double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
   return summarize(times).median;
 }
 
-/// The bytes that the streams of one set of buffers cover.
+/// Bytes of the streams over one set of buffers.
 static int64_t bytesOf(const Stream &stream) {
   return stream.bytes * (stream.reads + 1);
 }
@@ -101,8 +102,9 @@ std::function<void(int64_t)> Meter::streamBody(const Stream &stream,
   };
 }
 
-/// Shapes under the first schedule, schedules of the best shape, and shapes
-/// again if another schedule was better: far fewer than all pairs.
+/// Tries all shapes with the first schedule, then all schedules of the best
+/// shape, then all shapes again if another schedule won: far fewer than all
+/// pairs.
 StreamForm Meter::findBestForm(const Stream &stream, bool isDependent,
                                int64_t sets) {
   auto key = std::make_tuple(stream.reads, stream.bytes, isDependent);
@@ -157,7 +159,7 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
       std::max<int64_t>(traffic.total() / (reads + 1) / 16 * 16, 16);
   int64_t perSet = bytes * (reads + 1), whole = perSet * runs.buffers.sets();
   runs.roofBuffers = std::make_unique<Arena>(machine, whole);
-  // The same random bytes as the case's.
+  // Fill with the same random bytes as the case's buffers.
   for (int64_t done = 0; done < whole; done += runs.buffers.bytes())
     machine.copy(runs.roofBuffers->base() + done, runs.buffers.base(),
                  std::min(runs.buffers.bytes(), whole - done));
@@ -172,7 +174,7 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
 
 void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
-  // Without a file of baselines there is nothing to say about each.
+  // Without a file of baselines, do not report each missing one.
   if (implementation.isBaseline && !settings.hasBaselines)
     return;
   if (implementation.isDependent && machine.device().type != MLAFIX_CUDA)
@@ -235,7 +237,7 @@ CaseResult Meter::measure(const Case &work) {
   CaseResult result;
   result.name = work.name;
   result.traffic = work.traffic;
-  // Before any memory: most often this is why a case is left out.
+  // Check this before allocating: it is the most common reason to skip a case.
   for (const Launch &launch : work.implementations.front().launches)
     if (!units.find(launch.function, launch.bindings, result.leftOut))
       return result;
@@ -265,7 +267,7 @@ CaseResult Meter::measure(const Case &work) {
   for (Runs::Run &run : all->runs) {
     double micros = tryOut(run.body, sets, result.traffic.total());
     auto wanted = int64_t(settings.replayMicros / micros) + 1;
-    // Long graphs take long to make.
+    // Long graphs take long to build.
     wanted = std::min<int64_t>(wanted, 2048);
     run.iterations = isGraph ? (wanted + sets - 1) / sets * sets : wanted;
     run.replay = record(run.body, sets, run.iterations);

@@ -15,13 +15,13 @@
 namespace mlafix::bench {
 
 struct Settings {
-  int rounds = 31;            ///< replays of each implementation that count
-  double replayMicros = 1000; ///< least time of one replay
-  int64_t rotate = 0;         ///< bytes that the sets cover at least
-  bool hasBaselines = false;  ///< --rivals was given
+  int rounds = 31;            ///< counted replays per implementation
+  double replayMicros = 1000; ///< least duration of a replay
+  int64_t rotate = 0;         ///< least bytes that all sets cover
+  bool hasBaselines = false;  ///< true if --rivals was given
 };
 
-/// Microseconds an iteration: 10th percentile, median, 90th percentile.
+/// Microseconds per iteration: 10th percentile, median, 90th percentile.
 struct Summary {
   double low = 0, median = 0, high = 0;
 };
@@ -30,14 +30,14 @@ Summary summarize(std::vector<double> times);
 struct ImplementationResult {
   std::string name, against;
   bool isBaseline = false, isDependent = false;
-  int launches = 0;     ///< of one iteration
-  uint32_t threads = 0; ///< of a block, where it was chosen by measuring
-  std::string wrong;    ///< not empty: the result was wrong, nothing was timed
+  int launches = 0;     ///< per iteration
+  uint32_t threads = 0; ///< block size, if chosen by measuring
+  std::string wrong;    ///< not empty: wrong result, nothing was timed
   Summary time;
 };
 
 struct Roof {
-  std::string form; ///< the one that was best; empty: not measured
+  std::string form; ///< the fastest form; empty: not measured
   Summary time;
   bool isMeasured() const { return !form.empty(); }
 };
@@ -47,11 +47,11 @@ struct CaseResult {
   Traffic traffic;
   int64_t sets = 0, rotated = 0;
   std::string roofMix;    ///< "2R1W"; empty: no roof
-  Roof roof;              ///< of a chain of plain launches
-  Roof dependentRoof;     ///< of a chain with dependent launch
-  double emptyMicros = 0; ///< of an empty launch; 0: not measured
+  Roof roof;              ///< for a chain of plain launches
+  Roof dependentRoof;     ///< for a chain with dependent launch
+  double emptyMicros = 0; ///< time of an empty launch; 0: not measured
   std::vector<ImplementationResult> implementations;
-  std::string leftOut; ///< not empty: why the case was not measured
+  std::string leftOut; ///< not empty: reason why the case was skipped
 
   const ImplementationResult *find(const std::string &name) const;
   double gigabytesPerSecond(const Summary &time) const;
@@ -75,20 +75,18 @@ private:
                          CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);
-  /// Microseconds an iteration that moves so many bytes, of a few short
-  /// replays.
+  /// Microseconds per iteration of `bytes`, from a few short replays.
   double tryOut(const std::function<void(int64_t)> &run, int64_t sets,
                 int64_t bytes);
 
   Machine &machine;
   Units &units;
   Settings settings;
-  /// The best form for so many streams of so many bytes, without and with
-  /// dependent launch.
+  /// The fastest form by number of streams, their bytes, and dependent launch.
   std::map<std::tuple<int, int64_t, bool>, StreamForm> roofForms;
 };
 
-/// The host's time for a launch, in microseconds.
+/// Host time per launch, in microseconds.
 struct HostResult {
   std::string name;
   Summary time;

@@ -25,7 +25,7 @@ template <typename T> void write(void *data, T value) {
   std::memcpy(data, &value, sizeof(T));
 }
 
-/// Sign, exponent and mantissa of a small float, as IEEE has them.
+/// Bits of the exponent and mantissa of a small IEEE-like float.
 struct Format {
   int exponent, mantissa;
   bool hasInfinity;
@@ -49,7 +49,7 @@ double decode(Format format, uint32_t bits) {
                            exponent - format.bias() - format.mantissa);
 }
 
-/// For values of magnitude 0.25 to 4, from 32 random bits.
+/// Converts 32 random bits to a value of magnitude 0.25 to 4.
 uint32_t payloadBits(Format format, uint32_t random) {
   uint32_t exponent = format.bias() - 2 + (random >> 20) % 4;
   uint32_t mantissa = random & ((1u << format.mantissa) - 1);
@@ -63,7 +63,7 @@ uint32_t mix(uint32_t value) {
   return value ^ (value >> 16);
 }
 
-/// Mantissa bits, and the exponent of the smallest normal number.
+/// Mantissa bits, and exponent of the smallest normal number.
 void precisionOf(mlafix_dtype type, int &mantissa, int &least) {
   switch (type) {
   case MLAFIX_BF16:

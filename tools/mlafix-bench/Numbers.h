@@ -12,25 +12,25 @@
 
 namespace mlafix::bench {
 
-/// The value of the element that `data` points to.
+/// Reads the element at `data`.
 double toDouble(mlafix_dtype type, const void *data);
 
-/// Writes `value`, which must be one that the type has.
+/// Writes `value`, which must be representable in the type.
 void fromDouble(mlafix_dtype type, double value, void *data);
 
-/// One unit in the last place of a result about as large as `value`, and no
-/// less than the smallest step the type has there.
+/// The ulp of a result of about the size of `value`, but at least the type's
+/// smallest step.
 double unitInLastPlace(mlafix_dtype type, double value);
 
-/// Random elements repeat with this period, which no row length divides evenly
-/// and every access width does: a buffer is made of copies of one block.
+/// Period of the random elements: no row length divides it evenly, every access
+/// width does. A buffer consists of copies of one block.
 constexpr int64_t patternPeriod = 64 * 8191;
 
-/// patternPeriod elements of random content.
+/// One period of random content.
 std::vector<char> makePattern(mlafix_dtype type, Content content);
 
-/// Where in the pattern element 0 of a buffer lies: buffers differ, and so do
-/// the sets. A multiple of 64.
+/// Position in the pattern of a buffer's element 0: a multiple of 64 that
+/// differs between buffers and sets.
 int64_t patternStart(int buffer, int64_t set);
 
 } // namespace mlafix::bench

@@ -50,7 +50,7 @@ static int64_t parseNumber(const std::string &option, const std::string &text,
   return value;
 }
 
-/// The member that an option without a value sets; null for other options.
+/// The member that a flag sets; null for options with a value.
 static bool *findFlag(Options &options, const std::string &option) {
   return option == "--list"                   ? &options.list
          : option == "--list-units"           ? &options.listUnits

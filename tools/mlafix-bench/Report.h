@@ -12,7 +12,7 @@
 
 namespace mlafix::bench {
 
-/// The description of a run: the head of the JSON.
+/// Describes a run; the head of the JSON.
 struct RunInfo {
   std::string device; ///< "cpu" or "cuda:0"
   std::string machine;
@@ -20,13 +20,12 @@ struct RunInfo {
   Settings settings;
 };
 
-/// Prints a case's lines to the standard output as soon as it is done.
+/// Prints the lines of each finished case to standard output.
 void printTableHead(const RunInfo &info);
 void printCase(const CaseResult &result);
 void printHost(const std::vector<HostResult> &results);
 
-/// Writes FILE so that it is the old one or all of the new. Throws
-/// std::runtime_error where it cannot be written.
+/// Writes FILE atomically. Throws std::runtime_error on failure.
 void writeJson(const std::string &path, const RunInfo &info,
                const std::vector<CaseResult> &cases,
                const std::vector<HostResult> &host);

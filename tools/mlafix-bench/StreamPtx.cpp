@@ -18,9 +18,9 @@ const int packCounts[] = {1, 2, 4};
 const int blockSizes[] = {128, 256, 512, 1024};
 const Trigger triggers[] = {Trigger::AfterWait, Trigger::BeforeWait,
                             Trigger::AfterLoads};
-/// Reads in flight beyond this only cost registers.
+/// More reads in flight only cost registers.
 constexpr int maxInFlight = 16;
-/// Addresses that are computed ahead of the wait; more only cost registers.
+/// More addresses computed before the wait only cost registers.
 constexpr int maxEarlyAddresses = 8;
 
 const char *nameOf(Trigger trigger) {
@@ -39,14 +39,15 @@ bool isWorthTrying(int reads, int packs) {
   return packs == 1 || reads * packs <= maxInFlight;
 }
 
-/// Streams whose addresses are computed ahead of the wait, by each pack.
+/// The number of streams whose addresses each pack computes before the wait.
 int countEarlyStreams(int reads, int packs) {
   return std::min(std::max(reads, 1), std::max(maxEarlyAddresses / packs, 1));
 }
 
-/// Writes one stream kernel. Registers: %r0-%r3 indices; then, for pack p and
-/// stream r, four of data. %d0 from, %d1 to, %d2 step from stream to stream,
-/// %d3 count, %d4 first pack; then byte offsets of each pack, and addresses.
+/// Writes one stream kernel. Registers: %r0-%r3 are indices, followed by four
+/// data registers per pack and stream. %d0 from, %d1 to, %d2 distance of
+/// streams, %d3 count, %d4 first pack; then the packs' byte offsets, and
+/// addresses.
 class KernelWriter {
 public:
   KernelWriter(std::ostream &out, int reads, int packs)
@@ -89,8 +90,8 @@ private:
     return text.str();
   }
   std::string offset(int p) const { return "%d" + std::to_string(8 + p); }
-  /// Of the access to stream r by pack p: streams that are read, or, where
-  /// there are none, the one that is written.
+  /// The address for pack p of stream r: of the streams read, or, if there are
+  /// none, of the one written.
   std::string address(int p, int r) const {
     return "%d" + std::to_string(8 + packs * (1 + r) + p);
   }
@@ -138,7 +139,7 @@ private:
         writeAddress(p, r);
   }
 
-  /// The rows that the first blocks read, as far as they have an address.
+  /// Prefetches the rows of the first blocks, as far as their addresses exist.
   void writePrefetch() {
     if (!reads)
       return;
@@ -151,8 +152,8 @@ private:
     }
   }
 
-  /// ptxas issues the wait ahead of all arithmetic that it does not need. One
-  /// of the two is executed, whatever the addresses are.
+  /// ptxas would schedule the wait before all unrelated arithmetic, so the wait
+  /// depends on an address: it is executed on either path.
   void writeWait() {
     out << "  mov.u64 %d7, " << address(0, 0) << ";\n";
     for (int r = 0; r < early(); ++r)
@@ -191,7 +192,7 @@ private:
 
   std::ostream &out;
   int reads, packs;
-  int numEarly = 0; ///< streams whose addresses are there already
+  int numEarly = 0; ///< number of streams whose addresses exist already
 };
 
 } // namespace
@@ -200,7 +201,7 @@ std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
   std::vector<StreamShape> shapes;
   for (int packs : packCounts)
     for (int threads : blockSizes)
-      // A thread of 1024 may hold 64 registers.
+      // Blocks of 1024 threads have at most 64 registers per thread.
       if (isWorthTrying(reads, packs) && (threads < 1024 || reads * packs <= 8))
         shapes.push_back({packs, threads});
   return shapes;
@@ -208,7 +209,7 @@ std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
 
 std::vector<StreamSchedule> mlafix::bench::streamSchedules(int reads) {
   std::vector<StreamSchedule> schedules;
-  // As much as memory has time for while the preceding grid ends; nothing;
+  // About what memory can load while the preceding grid ends; nothing;
   // everything.
   for (int64_t prefetched : {int64_t(3) << 20, int64_t(0), INT64_MAX})
     for (Trigger trigger : triggers)
@@ -233,7 +234,7 @@ std::string mlafix::bench::toString(const StreamSchedule &schedule) {
 
 int64_t mlafix::bench::prefetchedPacks(const StreamSchedule &schedule,
                                        int reads, int packs) {
-  // A shift to bytes must not wrap.
+  // The shift to bytes must not overflow.
   int64_t most = INT64_MAX >> 8;
   return std::min(schedule.prefetched / 16 / countEarlyStreams(reads, packs),
                   most);

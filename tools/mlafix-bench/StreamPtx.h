@@ -21,35 +21,34 @@
 
 namespace mlafix::bench {
 
-/// One shape: `packs` accesses of 16 bytes a thread and stream, side by side
-/// over a block of `threads`.
+/// A shape: each thread makes `packs` accesses of 16 bytes per stream; packs
+/// are strided by the block of `threads`.
 struct StreamShape {
   int packs, threads;
 };
 
-/// The shapes worth trying for so many streams read.
+/// The shapes to try for a number of streams read.
 std::vector<StreamShape> streamShapes(int reads);
 
-/// Where a kernel of a chain with programmatic dependent launch lets the next
+/// When a kernel in a chain with programmatic dependent launch lets the next
 /// one start.
 enum class Trigger { BeforeWait, AfterWait, AfterLoads };
 
-/// How a kernel meets the preceding grid of such a chain.
+/// How a kernel overlaps with its predecessor in such a chain.
 struct StreamSchedule {
   Trigger trigger;
-  /// Bytes that are prefetched into the second level cache ahead of the wait;
-  /// those of the first blocks.
+  /// Bytes of the first blocks that are prefetched into L2 before the wait.
   int64_t prefetched;
 };
 
-/// The schedules worth trying, that of our own kernels first.
+/// The schedules to try, mlafix's own first.
 std::vector<StreamSchedule> streamSchedules(int reads);
 /// "dependents at the wait, 3 MB prefetched".
 std::string toString(const StreamSchedule &schedule);
 
 constexpr int maxStreamReads = 16;
 
-/// Packs of each stream that a schedule prefetches.
+/// Packs per stream that a schedule prefetches.
 int64_t prefetchedPacks(const StreamSchedule &schedule, int reads, int packs);
 
 /// "stream_2r_1w_x4".
@@ -57,14 +56,12 @@ std::string streamEntry(int reads, int packs);
 /// "stream_2r_1w_x4_after_wait".
 std::string dependentStreamEntry(int reads, int packs, Trigger trigger);
 
-/// A module of every stream kernel, and of one that does nothing, "empty".
-/// Parameters of a stream kernel: u64 from, u64 to, u64 bytes of one stream
-/// and from one to the next, u64 packs of 16 bytes of one stream.
+/// PTX of every stream kernel and of an empty one, "empty". Parameters: u64
+/// from, u64 to, u64 bytes between streams, u64 packs of 16 bytes per stream.
 std::string streamModule();
 
-/// A module, for sm_90 and later, of the kernels for chains with dependent
-/// launch that read `from` to `to` streams. The same parameters, and u64 packs
-/// of a stream that are prefetched.
+/// PTX for sm_90 and later of the kernels for dependent launch that read `from`
+/// to `to` streams. Same parameters, and u64 packs per stream to prefetch.
 std::string dependentStreamModule(int from = 0, int to = maxStreamReads);
 
 } // namespace mlafix::bench

@@ -18,12 +18,12 @@
 
 namespace mlafix::bench {
 
-/// The compiled kernels: DIR/KERNEL.mlafix, loaded when first wanted.
+/// The compiled kernels, DIR/KERNEL.mlafix, loaded on demand.
 class Units {
 public:
   explicit Units(std::string folder) : folder(std::move(folder)) {}
-  /// Nothing, and the reason in `why`, where the folder holds no such kernel.
-  /// Throws if a unit is there and cannot be used.
+  /// Returns nullopt and sets `why` if the folder lacks the kernel. Throws if a
+  /// unit exists but cannot be used.
   std::optional<Kernel> find(const std::string &kernel,
                              const std::string &bindings, std::string &why);
 
@@ -36,7 +36,7 @@ private:
 class Ready {
 public:
   void run(Machine &machine, int64_t set) const;
-  /// True if a launch of ours carries the attribute of dependent launch.
+  /// True if a launch of mlafix has the dependent-launch attribute.
   bool hasDependentLaunch() const;
 
 private:
@@ -49,30 +49,29 @@ private:
   uint32_t flags = 0;
 };
 
-/// The buffers of a case, as many sets of them as it takes to outgrow the
-/// cache.
+/// The buffers of a case, in as many sets as exceed the cache.
 class Workload {
 public:
-  /// `rotate`: bytes that all sets together cover at least.
+  /// `rotate`: least total bytes of all sets.
   Workload(Machine &machine, const Case &work, int64_t rotate);
 
   int64_t sets() const { return numSets; }
   int64_t bytes() const { return numSets * perSet; }
   char *base() const { return arena.base(); }
 
-  /// Puts what the case says into the buffers of a set.
+  /// Fills a set's buffers as the case describes.
   void initialise(int64_t set);
 
-  /// Nothing, and the reason in `why`, where a kernel or function is missing.
-  /// `threads`: of a block of baselines that leave it open.
+  /// Returns nullopt and sets `why` if a kernel or function is missing.
+  /// `threads`: block size for baselines without a fixed one.
   std::optional<Ready> prepare(Units &units,
                                const Implementation &implementation,
                                uint32_t threads, std::string &why);
 
-  /// The arguments of one of our launches.
+  /// The arguments of a launch of mlafix.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
-  /// The case's check, on what the implementation has left in set 0.
+  /// Checks what the implementation left in set 0.
   std::string check(const Implementation &implementation) const;
 
 private:
@@ -84,7 +83,7 @@ private:
   Machine &machine;
   const Case &work;
   int64_t perSet, numSets;
-  std::vector<int64_t> offsets; ///< of each buffer in its set
+  std::vector<int64_t> offsets; ///< of each buffer within its set
   Arena arena;
   /// Two periods of random elements on the device, by type and content.
   std::map<std::pair<int, int>, std::unique_ptr<Arena>> patterns;

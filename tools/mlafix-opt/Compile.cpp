@@ -20,14 +20,14 @@
 using namespace llvm;
 using namespace mlafix;
 
-/// One a line, as --target takes them.
+/// The spellings of --target, one per line.
 static constexpr char targetList[] =
 #define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"
 #define MLAFIX_CPU_TARGET(NAME, ARCHITECTURE, LEVEL) NAME "\n"
 #include "mlafix/Targets.def"
     ;
 
-/// The treatment of an access that is not proved to be in bounds.
+/// What to do with an access that is not proved in bounds.
 enum class OpenBounds { Guard, Prove };
 
 struct CompileCommand::Options {
@@ -149,7 +149,7 @@ static void printResources(const CompileResult &result) {
            << usage.sharedBytes << " bytes shared\n";
 }
 
-/// Writes `text`, so that `path` is the old file or all of the new one.
+/// Writes `path` atomically.
 static int writeOutput(StringRef path, StringRef text) {
   bool special =
       path == "-" || (sys::fs::exists(path) && !sys::fs::is_regular_file(path));
@@ -172,7 +172,7 @@ static int writeOutput(StringRef path, StringRef text) {
   return EXIT_SUCCESS;
 }
 
-/// True if the command line has one of MLIR's options about passes.
+/// True if the command line has an MLIR option about passes.
 static bool arePassOptionsGiven() {
   return any_of(cl::getRegisteredOptions(), [](const auto &entry) {
     StringRef name = entry.first;

@@ -19,7 +19,7 @@ public:
   CompileCommand();
   ~CompileCommand();
 
-  /// After parsing: whether the command line has one of the options.
+  /// True if the parsed command line has one of the options.
   bool isGiven() const;
   /// Compiles the file `input` to the file `output` ("-": standard streams).
   /// Returns the process's exit status.

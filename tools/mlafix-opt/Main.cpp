@@ -34,7 +34,7 @@
 
 using namespace llvm;
 
-/// True if the command line, which has been parsed, names passes to run.
+/// True if the parsed command line names passes to run.
 static bool arePassesGiven() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::PassManager passes(&context);
@@ -42,8 +42,8 @@ static bool arePassesGiven() {
   return failed(config.setupPassPipeline(passes)) || !passes.empty();
 }
 
-/// True if the parser can read `text` without more stack or time than there is;
-/// an error else.
+/// True if the parser can read `text` within its limits on stack and time;
+/// otherwise reports an error.
 static bool isReadable(const MemoryBuffer &text) {
   std::optional<mlafix::TextError> error;
   if (!mlir::isBytecode(text.getMemBufferRef()))
@@ -60,7 +60,7 @@ static bool isReadable(const MemoryBuffer &text) {
   return false;
 }
 
-/// Runs the passes that the command line names, as mlir-opt does.
+/// Runs the passes of the command line, like mlir-opt.
 static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
                                      StringRef output,
                                      mlir::DialectRegistry &registry) {
@@ -84,7 +84,7 @@ static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
   return mlir::success();
 }
 
-/// Leaves the options of LLVM's own libraries, a thousand, to --help-hidden.
+/// Hides the thousand options of LLVM's own libraries unless --help-hidden.
 static void hideLibraryOptions() {
   for (auto &entry : cl::getRegisteredOptions())
     if (is_contained(entry.second->Categories, &cl::getGeneralCategory()))
@@ -92,8 +92,8 @@ static void hideLibraryOptions() {
 }
 
 #ifndef NDEBUG
-/// The effect of LLVM's own --debug-only, which an LLVM without assertions
-/// lacks.
+/// Works like LLVM's --debug-only, which is missing from LLVM without
+/// assertions.
 static cl::list<std::string> debugged(
     "mlafix-debug", cl::CommaSeparated, cl::value_desc("pass,…"),
     cl::desc("Print what these passes note for the compiler's authors (LDBG)"));
@@ -109,8 +109,7 @@ static void enableDebugOutput() {
 #endif
 
 int mlafix_opt_main(int argc, char **argv) {
-  // LLVM's last resort when it has no instruction for something: one line, and
-  // no core file.
+  // Called by LLVM before it aborts: prints one line instead of dumping core.
   install_fatal_error_handler([](void *, const char *reason, bool) {
     errs() << "error: LLVM cannot go on: " << reason << "\n";
     std::_Exit(EXIT_FAILURE);

@@ -8,8 +8,9 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_OPT_MAIN_H
 #define MLAFIX_TOOLS_MLAFIX_OPT_MAIN_H
 
-/// The whole of mlafix-opt; returns its exit status. A function, so that the
-/// Python package has the tool as well: its libmlafix_compiler.so exports it.
+/// All of mlafix-opt; returns its exit status. A function because the Python
+/// package provides the tool too, through libmlafix_compiler.so, which exports
+/// it.
 extern "C" __attribute__((visibility("default"))) int
 mlafix_opt_main(int argc, char **argv);
 

@@ -15,7 +15,7 @@
 
 namespace mlafix::run {
 
-/// A copy of host bytes on `device`. On the CPU the bytes themselves.
+/// A copy of host bytes on `device`; on the CPU, the bytes themselves.
 class DeviceMemory {
 public:
   /// Uploads `bytes`, which must outlive this. Throws mlafix::Error.
@@ -25,7 +25,7 @@ public:
   ~DeviceMemory();
 
   void *data() const { return address; }
-  /// Waits for the device and copies back to the host bytes.
+  /// Waits for the device and copies the bytes back to the host.
   void download();
 
 private:

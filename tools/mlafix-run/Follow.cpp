@@ -18,7 +18,7 @@ using namespace llvm;
 using namespace mlafix;
 using namespace mlafix::run;
 
-// Of a tensor whose elements decide what is accessed, so many are looked at.
+// Limit of the elements read from a tensor whose values decide accesses.
 static constexpr int64_t kMaxElements = 1 << 20;
 
 /// The semantics of a float dtype; null for others.
@@ -58,7 +58,7 @@ static json::Value readElement(const Array &array, int64_t offset) {
   return isSigned ? SignExtend64(bits, 8 * size) : int64_t(bits);
 }
 
-/// All elements, the last dim varying fastest.
+/// All elements in row-major order.
 static json::Array readElements(const Array &array) {
   json::Array elements;
   std::vector<int64_t> indices(array.sizes.size(), 0),
@@ -97,7 +97,7 @@ static std::string spell(const json::Object &object) {
          std::to_string(*object.getInteger("column")) + ": " + message;
 }
 
-/// The tensors whose elements the kernel reads one by one.
+/// The tensors that the kernel reads element by element.
 static bool findReadByElement(StringRef source, const std::string &path,
                               CompileOptions options,
                               std::set<std::string> &names,

@@ -14,7 +14,7 @@ using namespace mlafix::run;
 
 namespace {
 
-/// "[n, H=128, D=128]": names where there are any, sizes where they are fixed.
+/// "[n, H=128, D=128]": names and fixed sizes, if any.
 std::string describeShape(const mlafix_arg_info &arg) {
   std::string text = "[";
   for (uint32_t i = 0; i < arg.ndim; ++i) {

@@ -33,7 +33,7 @@ static Unit openUnit(const Options &options) {
   return Unit::load(bytes.data(), bytes.size());
 }
 
-/// Prints what the rows do. True if they do nothing wrong.
+/// Prints what the rows do. Returns true if there is no fault.
 static bool follow(const Options &options, const std::string &kernel,
                    const std::vector<LaunchValue> &values) {
   FollowedRows followed;
@@ -48,7 +48,7 @@ static bool follow(const Options &options, const std::string &kernel,
   return followed.faults.empty();
 }
 
-/// Does what the command line asks for. True if it holds.
+/// Executes the command line. Returns true on success.
 static bool start(const Options &options) {
   if (options.help) {
     std::fputs(usage, stdout);

@@ -8,8 +8,9 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 #define MLAFIX_TOOLS_MLAFIX_RUN_MAIN_H
 
-/// The whole of mlafix-run; returns its exit status. A function, so that the
-/// Python package has the tool as well: its libmlafix_compiler.so exports it.
+/// All of mlafix-run; returns its exit status. A function because the Python
+/// package provides the tool too, through libmlafix_compiler.so, which exports
+/// it.
 extern "C" __attribute__((visibility("default"))) int
 mlafix_run_main(int argc, char **argv);
 

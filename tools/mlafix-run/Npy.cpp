@@ -23,7 +23,7 @@ constexpr char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 constexpr size_t maxHeaderBytes = 1 << 20;
 constexpr uint64_t maxDataBytes = uint64_t(1) << 44;
 
-/// Spellings of a dtype, the one that is written first.
+/// Spellings of a dtype; the first one is written.
 std::vector<std::string> descrs(mlafix_dtype dtype) {
   switch (dtype) {
   case MLAFIX_BF16:
@@ -95,8 +95,8 @@ uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
   return empty ? 0 : bytes;
 }
 
-/// Piece by piece: a pipe has no size, and a header may promise far more than
-/// there is.
+/// Reads piecewise: a pipe has no size, and a header may claim more data than
+/// exists.
 void readData(std::istream &file, uint64_t bytes, std::vector<char> &data) {
   constexpr uint64_t pieceBytes = 64 << 20;
   while (data.size() < bytes) {

@@ -27,7 +27,7 @@
 
 namespace mlafix::run {
 
-/// An array in memory: C order, or Fortran order, without gaps.
+/// A contiguous array in C or Fortran order.
 struct Array {
   mlafix_dtype dtype = MLAFIX_F32;
   std::vector<int64_t> sizes;
@@ -39,7 +39,7 @@ struct Array {
 };
 
 /// Reads `path` as an array of `dtype`. Throws std::runtime_error if the file
-/// cannot be read, is no .npy file, is truncated or has another dtype.
+/// is unreadable, not .npy, truncated, or of another dtype.
 Array readNpy(const std::string &path, mlafix_dtype dtype);
 
 /// Writes `array`, as version 1. Throws std::runtime_error.

@@ -114,7 +114,7 @@ private:
         if (__builtin_mul_overflow(value, int64_t(10), &value) ||
             __builtin_add_overflow(value, int64_t(text[next] - '0'), &value))
           error("sizes that fit 64 bits", "a larger one");
-      accept('L'); // Python 2 wrote long integers so
+      accept('L'); // Python 2's suffix of long integers
       values.push_back(value);
       if (!accept(',')) {
         expect(')');

@@ -21,8 +21,8 @@ struct NpyHeader {
   std::vector<int64_t> shape;
 };
 
-/// Parses the text `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4),
-/// }`. Throws std::runtime_error that says what was expected.
+/// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`. Throws
+/// std::runtime_error that says what was expected.
 NpyHeader parseNpyHeader(const std::string &text);
 
 } // namespace mlafix::run

@@ -18,7 +18,7 @@ namespace mlafix::run {
 
 struct Options {
   std::string file;     ///< a unit, or a .mlir source
-  std::string kernel;   ///< may be empty where the unit holds one
+  std::string kernel;   ///< may be empty if the unit has only one
   std::string bindings; ///< "D=128,T=bf16"
   mlafix_device device = {MLAFIX_CPU, 0};
   bool list = false;
@@ -29,7 +29,7 @@ struct Options {
   std::map<std::string, std::vector<int64_t>> shapes;
 };
 
-/// Throws std::runtime_error for anything it does not understand.
+/// Throws std::runtime_error for invalid options.
 Options parseOptions(int argc, const char *const *argv);
 
 /// The text that --help prints.

@@ -13,7 +13,7 @@
 namespace mlafix::run {
 
 /// Reads the .mlir file at `path`, and adds the bindings ("D=128,T=bf16") to
-/// `options`. On failure returns false and says in `error` why.
+/// `options`. Returns false and sets `error` on failure.
 bool readSource(const std::string &path, const std::string &bindings,
                 std::string &text, CompileOptions &options, std::string &error);
 

@@ -34,8 +34,7 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text.empty() ? "scalar" : text;
 }
 
-/// "1, 0" of the element that is the `position`th, the last dim varying
-/// fastest.
+/// The indices "1, 0" of the element at row-major `position`.
 std::string indicesText(int64_t position, const std::vector<int64_t> &shape) {
   std::string text;
   for (size_t dim = shape.size(); dim-- > 0; position /= shape[dim])
@@ -69,7 +68,7 @@ Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
   return Arg(static_cast<int64_t>(value));
 }
 
-/// As JSON has it. The text is one that parseScalar takes.
+/// The scalar as JSON; parseScalar() must accept the text.
 std::string describeScalar(const mlafix_arg_info &info,
                            const std::string &text) {
   if (info.kind == MLAFIX_ARG_BOOL)
@@ -86,11 +85,11 @@ std::string describeScalar(const mlafix_arg_info &info,
   return number;
 }
 
-/// The arguments of one run, as arrays and scalars on the host.
+/// The host arrays and scalars of one run.
 class Arguments {
 public:
-  /// Outputs begin as 0xff bytes; with `isSecond` as another value, that of
-  /// those bytes without the highest bit of each element.
+  /// Outputs start with 0xff bytes; with `isSecond`, with the highest bit of
+  /// each element cleared.
   Arguments(const Kernel &kernel, const Options &options, bool isSecond = false)
       : kernel(kernel), options(options), isSecond(isSecond),
         arrays(kernel.numArgs()), present(kernel.numArgs(), false) {
@@ -111,7 +110,7 @@ public:
         memory[i]->download();
   }
 
-  /// As the launch has them; `this` owns the arrays.
+  /// The arguments in the form of a launch; `this` owns the arrays.
   std::vector<LaunchValue> describe() const {
     std::vector<LaunchValue> values;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -127,8 +126,8 @@ public:
     return values;
   }
 
-  /// Prints which elements came back as they were here and in `second`, in
-  /// which outputs began as another value. True if there are any.
+  /// Prints the elements that came back unchanged both here and in `second`,
+  /// where outputs started with another value. Returns true if there are any.
   bool reportUnwritten(const Arguments &second) const {
     bool isAny = false;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
@@ -169,7 +168,7 @@ public:
 
 private:
   void rejectUnknownNames() const {
-    std::map<std::string, int32_t> known; // name -> access; 0: a scalar
+    std::map<std::string, int32_t> known; // access by name; 0 for scalars
     std::string names;
     for (uint32_t i = 0; i < kernel.numArgs(); ++i) {
       known[kernel.arg(i).name] = kernel.arg(i).access;
@@ -206,7 +205,7 @@ private:
         wrong(info.name, "expected " + std::to_string(info.ndim) +
                              " dims, got shape " + shapeText(arrays[i].sizes));
       for (uint32_t d = 0; d < info.ndim; ++d)
-        if (*info.dims[d]) // disagreements are the launch's to report
+        if (*info.dims[d]) // the launch reports mismatches
           dims.emplace(info.dims[d], arrays[i].sizes[d]);
     }
   }
@@ -274,7 +273,7 @@ private:
     return shape;
   }
 
-  /// True if an element of an output holds what it began as.
+  /// True if an output's element still has its initial value.
   bool isAsFilled(uint32_t index, size_t at, size_t size) const {
     const auto &bytes = arrays[index].bytes;
     for (size_t i = 0; i < size; ++i)
@@ -338,7 +337,7 @@ bool mlafix::run::runKernel(const Unit &unit, const Options &options,
   Arguments arguments(kernel, options);
   bool isRight =
       !options.debug || !follow || follow(kernel.name(), arguments.describe());
-  // First, so that the time below is the kernel's and the copies'.
+  // Prepare first, so that the time below is that of the kernel and the copies.
   mlafix_code_info code = kernel.code(options.device);
   auto start = std::chrono::steady_clock::now();
   arguments.run();

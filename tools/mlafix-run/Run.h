@@ -20,16 +20,14 @@ namespace mlafix::run {
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
-/// The first step of debugging, with the kernel's name and the launch's
-/// arguments: prints what the rows do. True if it found nothing wrong. Throws
-/// std::runtime_error.
+/// A debugging step before the run: prints what the rows of the launch do.
+/// Returns true if it finds no fault. Throws std::runtime_error.
 using Follow = std::function<bool(const std::string &kernel,
                                   const std::vector<LaunchValue> &values)>;
 
-/// Reads the inputs, runs the kernel, writes the outputs. True if that is all
-/// there is to say: false where `options.debug` finds elements of an output
-/// that are unwritten, or `follow`, if there is one, a fault. Throws
-/// std::runtime_error.
+/// Reads the inputs, runs the kernel and writes the outputs. Returns false if
+/// `options.debug` finds unwritten output elements, or `follow` (if given) a
+/// fault. Throws std::runtime_error.
 bool runKernel(const Unit &unit, const Options &options,
                const Follow &follow = nullptr);
 
