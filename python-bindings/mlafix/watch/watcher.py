@@ -161,7 +161,6 @@ class Watch:
             return
         entries = max(lens.shape[0], 0 if slots is None else slots.shape[0])
         common = self._common("entries", Place(self.layer, "metadata", name or "metadata"), lens, entries, 1, lens=lens)
-        common["live_rows"] = None if self._live == _MOST_LIVE or not _captures(lens) else common["live_rows"]
         ops.check_metadata(lens, pages=pages, page_size=page_size, expected_lens=expected_lens, cu_seqlens=cu_seqlens, slots=slots,
                            block_table=block_table, **common)  # fmt: skip
 
@@ -175,7 +174,8 @@ class Watch:
     # -- What is found ----------------------------------------------------------------------------------------------------
 
     def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
-        """The arguments that all checks have: records, seam and step; in a captured graph what the device says of these."""
+        """The arguments that all checks have: records, seam, step and count of live rows; on a GPU, and in what is captured, the latter two are
+        on the device: a call before a capture and one in it are of the same code."""
         if self._records is None:
             self._records = Records(tensor.device)
             self._records.begin(self.now, self._live if self.samples else 0)
@@ -186,10 +186,10 @@ class Watch:
             number = self._numbers[place, again] = len(self._places)
             self._places.append(place)
         self._sizes[number] = {name: _described(value) for name, value in sizes.items() if value is not None}
-        live = min(self._live, rows)
-        captures = _captures(tensor)
         given = self._records.arrays(kind, rows, columns)
-        return {**given, "seam": number, "step": self._records.step if captures else self.now, "live_rows": self._records.live if captures else live}
+        if tensor.is_cuda or capturing_on_host:
+            return {**given, "seam": number, "step": self._records.step, "live_rows": self._records.live}
+        return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
     def _look(self, wait: bool) -> None:
         records = self._records

@@ -213,7 +213,7 @@ class Engine:
             self.chunk_lens[c].copy_((context - c * CHUNK).clamp(0, most))
         self.shared_lens.fill_(self.prefix)
         self.rest_lens.copy_((self.lens - self.prefix).clamp(min=0))
-        self.shared_starts.copy_(self.starts[[0, REQUESTS]])
+        self.shared_starts.copy_(self.starts[::REQUESTS])
         self.rest_table.copy_(self.table[:, SHARED:])
         self.shared_table.copy_(self.table[:1, :SHARED])
         self.by_token.copy_(self.table[self.owner.long()])
