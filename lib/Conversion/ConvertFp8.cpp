@@ -34,7 +34,7 @@ static constexpr float kLargest = 6.0f;
 // On every target
 //===----------------------------------------------------------------------===//
 
-/// Elements `first`, `first + 2` and so on of a vector.
+/// Elements `first`, `first + 2`, … of a vector.
 static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
   int64_t count = cast<VectorType>(x.getType()).getNumElements();
   SmallVector<int64_t> places;
@@ -43,18 +43,17 @@ static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
   return vector::ShuffleOp::create(s.b, s.loc, x, x, places);
 }
 
-/// Two codes are made in one word. Twice a magnitude below 2, or what is left
-/// of it in units of its fraction, is added to a power of two, which rounds it;
-/// 6 more units make what the exponent of that power adds to the code a
-/// multiple of 16.
-/// The codes nearest to the elements of `x`, a vector of an even number of f32
-/// that a minimum and a maximum have put within -6 and 6: a vector of i4.
+/// Narrows `x`, a vector of an even number of f32 already clamped to [-6, 6],
+/// to the nearest fp4 codes, a vector of i4. Two codes are computed in one
+/// word. Adding a power of two rounds a magnitude in units of its fraction. It
+/// also adds the power's exponent to the code; 6 more units make that
+/// contribution a multiple of 16, so that it drops out.
 static Value narrowFp4(ShapedBuilder s, Value x) {
   constexpr int64_t kExponent = 0x7f800000, kUnits = 22 << 23, kMore = 6;
   auto type = cast<VectorType>(x.getType());
   Value magnitude = s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff));
   Value least =
-      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f))); // as floats compare
+      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f))); // as floats do
   Value power = s.op<arith::AddIOp>(s.op<arith::AndIOp>(least, s.i(kExponent)),
                                     s.i(kUnits + kMore));
   Value sum =
@@ -75,7 +74,7 @@ static Value narrowFp4(ShapedBuilder s, Value x) {
       bytes);
 }
 
-/// The f32 of which `halves`, a vector of i4, are the codes.
+/// The f32 values of the fp4 codes `halves`, a vector of i4.
 static Value widenFp4(ShapedBuilder s, Value halves) {
   using I = arith::CmpIPredicate;
   auto type = cast<VectorType>(halves.getType());
@@ -92,7 +91,7 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
   Value code = vector::ShuffleOp::create(s.b, s.loc, low, high, places);
   Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(8)), s.i(28));
   Value magnitude = s.op<arith::AndIOp>(code, s.i(7));
-  // Its exponent and the first bit of its fraction lie as those of f32 do.
+  // The exponent and the first fraction bit have the same order as in f32.
   Value normal = s.op<arith::AddIOp>(s.op<arith::ShLIOp>(magnitude, s.i(22)),
                                      s.i(int64_t(126) << 23));
   Value half = s.bits(s.f(0.5f));
@@ -105,7 +104,7 @@ static Value widenFp4(ShapedBuilder s, Value halves) {
 // On GPUs
 //===----------------------------------------------------------------------===//
 
-/// The `y` of which `x` is clamp(y, -6, 6); null if `x` is something else.
+/// If `x` is clamp(y, -6, 6), returns y, else null.
 static Value getUnbounded(Value x) {
   auto isBound = [](Value value, float bound) {
     APFloat number(0.0f);
@@ -119,21 +118,21 @@ static Value getUnbounded(Value x) {
   return lower && isBound(lower.getRhs(), kLargest) ? lower.getLhs() : Value();
 }
 
-/// True if NaN in `x` has no sign: that of a product is 0x7fffffff (PTX ISA,
-/// `mul`). A product with a constant may become a negation, or nothing.
+/// True if NaN in `x` has no sign: a multiplication yields 0x7fffffff (PTX ISA,
+/// `mul`). A product with a constant does not count: it may be folded to a
+/// negation, or away.
 static bool hasPositiveNaN(Value x) {
   auto product = x.getDefiningOp<arith::MulFOp>();
   return product && !matchPattern(product.getLhs(), m_Constant()) &&
          !matchPattern(product.getRhs(), m_Constant());
 }
 
-/// Elements of a word, of up to eight codes.
+/// Number of fp4 codes per 32-bit word.
 static constexpr int64_t kWordElements = 8;
 
-/// The number whose addition rounds to an integer: a number whose unit is 1.
-/// The second element of a word has another one than the rest: the bits of the
-/// two, c and d, are such that c + 16 * d is 0 modulo 2^32, and so is 256 * c.
-/// So nothing is left of them in a word.
+/// Constants with a unit of 1: adding one rounds to an integer. The second
+/// element of each word uses another one: the bits c and d of the two satisfy c
+/// + 16 * d = 0 and 256 * c = 0 modulo 2^32, so that they cancel in a word.
 static constexpr float kUnits = 8388608.0f, kSecondUnits = 13631488.0f;
 
 /// kUnits or kSecondUnits, plus `more`, for each element of a pack.
@@ -148,15 +147,14 @@ static Value buildUnits(ShapedBuilder s, float more) {
       s.b, s.loc, DenseElementsAttr::get(type, ArrayRef<float>(units)));
 }
 
-/// The code of each of `magnitudes`, at most 6, plus its units as bits. The
-/// numbers lie on three lines:
+/// The code of each magnitude (at most 6), plus the bits of its units. The code
+/// as a function of x is the lowest of three lines:
 ///
-///   2 x where they are 0.5 apart, x + 2 where 1, x / 2 + 4 where 2
+/// 2 x where values are 0.5 apart, x + 2 where 1, x / 2 + 4 where 2
 ///
-/// Each line is the lowest where it counts. It is rounded once, as it is added
-/// to the units; rounding keeps the order, so the lowest of the rounded is the
-/// lowest, rounded, and ties go to codes that are even. `asBits`: compared as
-/// integers, as which positive floats have the same order.
+/// Each line is rounded once, by adding it to the units. Rounding is monotonic,
+/// so the lowest rounded line is the rounded lowest line; ties go to even
+/// codes. `asBits`: compares as integers, which order positive floats alike.
 static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
   Value halves = s.fma(magnitudes, s.f(2.0f), buildUnits(s, 0.0f));
   Value ones = s.op<arith::AddFOp>(magnitudes, buildUnits(s, 2.0f));
@@ -170,18 +168,18 @@ static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
 }
 
 namespace {
-/// Makes words of up to eight codes, of the sums that buildCodes makes and the
-/// bits of floats that have the signs.
+/// Packs up to eight codes per word, from the sums of buildCodes() and the bits
+/// of floats with the signs.
 class WordBuilder {
 public:
   WordBuilder(OpBuilder &b, Location loc, Value sums, Value signs)
       : s(b, loc, b.getI32Type()), sums(sums), signs(signs) {}
 
-  /// Elements `first` to `first + count`, in the low bits.
+  /// The word with elements [first, first + count) in its low bits.
   Value build(int64_t first, int64_t count) {
     Value even = gatherSigns(first, count / 2);
     Value odd = gatherSigns(first + 1, count / 2);
-    // The codes, in this order, take an instruction with each mask.
+    // Sum first, then signs: each step is one instruction with a mask (LOP3).
     Value word = addBits(addSums(first, count), even, 0x08080808);
     return addBits(word, odd, 0x80808080);
   }
@@ -193,7 +191,7 @@ private:
   Value addBits(Value word, Value x, uint32_t mask) {
     return s.op<arith::OrIOp>(word, s.op<arith::AndIOp>(x, s.i(mask)));
   }
-  /// Bytes of two words, by PTX's `prmt`.
+  /// Picks bytes of two words with PTX's `prmt`.
   Value permute(Value low, Value high, uint32_t selector) {
     return buildPermute(s.b, s.loc, low, high, s.i(selector));
   }
@@ -205,7 +203,7 @@ private:
 };
 } // namespace
 
-/// The sums, each times 16 to the power of its place.
+/// The sum of the elements, each multiplied by 16 to the power of its position.
 Value WordBuilder::addSums(int64_t first, int64_t count) {
   if (count == 1)
     return get(sums, first);
@@ -214,8 +212,7 @@ Value WordBuilder::addSums(int64_t first, int64_t count) {
   return s.op<arith::AddIOp>(s.op<arith::ShLIOp>(high, s.i(2 * count)), low);
 }
 
-/// Bytes that are 0 or 0xff, by the signs of `count` elements: of `first`,
-/// `first + 2` and so on.
+/// Bytes 0 or 0xff for the signs of `count` elements `first`, `first + 2`, ….
 Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
   constexpr uint32_t kSignOfLow = 0xb, kSignOfHigh = 0xf;
   if (count == 4)
@@ -225,14 +222,14 @@ Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
   return permute(low, high, kSignOfLow | kSignOfHigh << 4);
 }
 
-/// The same in the fewest instructions of a GPU; the number of elements is 2, 4
-/// or a multiple of 8. `asBits`: positive floats are compared as integers.
+/// As narrowFp4(), with the fewest GPU instructions. The number of elements is
+/// 2, 4 or a multiple of 8. `asBits`: compares positive floats as integers.
 static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
   Value unbounded = getUnbounded(x);
   Value magnitudes, signs = x;
   if (unbounded && hasPositiveNaN(unbounded))
     signs = unbounded;
-  else if (unbounded) // NaN is 6
+  else if (unbounded) // NaN becomes 6
     signs = s.op<arith::MinNumFOp>(unbounded, s.f(kLargest));
   magnitudes = math::AbsFOp::create(s.b, s.loc, signs);
   if (unbounded)
@@ -260,46 +257,46 @@ static Value narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
 // fp8
 //===----------------------------------------------------------------------===//
 
-/// True if it has powers of two alone.
+/// True if the type holds only powers of two.
 static bool isPower(Type type) {
   return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));
 }
 
 namespace {
-/// An fp8 type, by which its codes without the sign, 0 to 0x7f, are made.
+/// The format of an fp8 type. Codes without the sign are 0 to 0x7f.
 struct Format {
   Type type;
-  int64_t fraction; ///< bits
-  int64_t bias;     ///< of the exponent
-  int64_t largest;  ///< code of the largest number: beyond are inf and NaN
+  int64_t fraction; ///< number of fraction bits
+  int64_t bias;     ///< exponent bias
+  int64_t largest;  ///< code of the largest number; inf and NaN follow
 
   static Format of(Type fp8) {
     Type type = getElementTypeOrSelf(fp8);
     return isa<Float8E4M3FNType>(type) ? Format{type, 3, 7, 0x7e}
                                        : Format{type, 2, 15, 0x7b};
   }
-  /// How far a fraction moves between this format and f32.
+  /// The shift of a fraction between this format and f32.
   int64_t shift() const { return 23 - fraction; }
-  /// Between the exponents of f32 and this format's, as bits of f32.
+  /// The difference of the exponent biases, as bits of f32.
   int64_t exponents() const { return (127 - bias) << 23; }
   /// The least normal number, as bits of f32.
   int64_t minNormal() const { return (127 + 1 - bias) << 23; }
-  /// The power of two whose unit in f32 is that of this format's subnormals, as
-  /// bits of f32.
+  /// The power of two whose unit in f32 equals the subnormals' unit, as bits of
+  /// f32.
   int64_t magic() const { return (127 + 1 - bias - fraction + 23) << 23; }
 };
 } // namespace
 
 static constexpr int64_t kMagnitude = 0x7f;
-static constexpr int64_t kInf = 0x7f800000; // of f32
+static constexpr int64_t kInf = 0x7f800000; // as f32 bits
 static constexpr int64_t kNaN = 0x7f;       // the NaN that is stored
 
 //===----------------------------------------------------------------------===//
 // By integer arithmetic
 //===----------------------------------------------------------------------===//
 
-/// The bits of fp8 nearest to x, i8, saturating: of NaN the one that NVIDIA's
-/// instruction makes.
+/// The nearest fp8 code of x (i8), saturating. NaN becomes the code that
+/// NVIDIA's instruction yields.
 static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   using I = arith::CmpIPredicate;
   Value bits = s.bits(x);
@@ -328,7 +325,7 @@ static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
   return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
 }
 
-/// The f32 of which `byte`, i8, has the bits.
+/// The f32 value of the fp8 code `byte`, i8.
 static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
   using I = arith::CmpIPredicate;
   Value code = arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
@@ -337,7 +334,7 @@ static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
   Value magnitude = s.op<arith::AndIOp>(code, s.i(kMagnitude));
   Value moved = s.op<arith::ShLIOp>(magnitude, s.i(format.shift()));
   Value normal = s.op<arith::AddIOp>(moved, s.i(format.exponents()));
-  // A subnormal number is a number of units beyond the power of two.
+  // A subnormal is the power of two plus a number of units, less the power.
   Value magic = s.i(format.magic());
   Value subnormal = s.bits(s.op<arith::SubFOp>(
       s.floatOf(s.op<arith::AddIOp>(magnitude, magic)), s.floatOf(magic)));
@@ -356,8 +353,8 @@ static constexpr int64_t kLeastPower = 0x00400000; // 2^-127, as bits of f32
 static constexpr int64_t kLargestPowerCode = 0xfe; // 2^127
 static constexpr int64_t kPowerNaN = 0xff;
 
-/// The least power of two that is not below x, saturating: i8. What is negative
-/// or 0 becomes 2^-127.
+/// The code (i8) of the least power of two >= x, saturating. Numbers <= 0
+/// become 2^-127.
 static Value narrowPower(ShapedBuilder s, Value x) {
   using I = arith::CmpIPredicate;
   APFloat least(0.0f);
@@ -366,7 +363,7 @@ static Value narrowPower(ShapedBuilder s, Value x) {
                   matchPattern(bound.getRhs(), m_ConstantFloat(&least)) &&
                   least >= APFloat(0x1p-126f);
   Value bits = s.bits(x);
-  // A fraction carries into the exponent.
+  // A nonzero fraction carries into the exponent.
   Value code =
       s.op<arith::ShRUIOp>(s.op<arith::AddIOp>(bits, s.i(0x7fffff)), s.i(23));
   code = s.op<arith::MinUIOp>(code, s.i(kLargestPowerCode));
@@ -377,8 +374,8 @@ static Value narrowPower(ShapedBuilder s, Value x) {
   return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
 }
 
-/// `byte`, i8, as i32, without the way through bytes of what was an i32 before:
-/// no GPU computes with those.
+/// Extends `byte` (i8) to i32. If it was truncated from an i32, skips the byte,
+/// since GPUs have no byte arithmetic.
 static Value extendByte(ShapedBuilder s, Value byte) {
   while (auto cast = byte.getDefiningOp<UnrealizedConversionCastOp>()) {
     auto inner = cast.getOperand(0).getDefiningOp<UnrealizedConversionCastOp>();
@@ -398,7 +395,7 @@ static Value extendByte(ShapedBuilder s, Value byte) {
       s.i(0xff));
 }
 
-/// The f32 of which `byte`, i8, is the exponent.
+/// The f32 with `byte` (i8) as its exponent.
 static Value widenPower(ShapedBuilder s, Value byte) {
   using I = arith::CmpIPredicate;
   Value code = extendByte(s, byte);
@@ -412,10 +409,9 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
-/// `cvt.rn.satfinite.e4m3x2.f32` or that of e5m2. Its pairs stay whole: taken
-/// apart, they are put together again from words of which one half was never
-/// written, and ptxas 13.0 ends with a segmentation fault on those for sm_90
-/// and sm_100.
+/// `cvt.rn.satfinite.e4m3x2.f32` or its e5m2 form. Pairs stay whole: otherwise
+/// they are reassembled from words that are half undefined, on which ptxas 13.0
+/// crashes for sm_90 and sm_100.
 static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
                                  Value x) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type();
@@ -446,8 +442,8 @@ static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
   return vector::BitCastOp::create(b, loc, VectorType::get({count}, i8), words);
 }
 
-/// The pair, i16, of which `byte` is the lower one, as narrowByInstruction has
-/// left it; else `byte` with zeros.
+/// The pair (i16) that has `byte` as its low byte: narrowByInstruction's result
+/// if `byte` was taken from one, else `byte` extended by zeros.
 static Value getPair(OpBuilder &b, Location loc, Value byte) {
   if (auto truncation = byte.getDefiningOp<arith::TruncIOp>())
     if (truncation.getIn().getType().isInteger(16))
@@ -455,7 +451,7 @@ static Value getPair(OpBuilder &b, Location loc, Value byte) {
   return arith::ExtUIOp::create(b, loc, b.getI16Type(), byte);
 }
 
-/// `cvt.rn.f16x2.e4m3x2` or that of e5m2: f16 holds every number of both.
+/// `cvt.rn.f16x2.e4m3x2` or its e5m2 form; f16 represents every number of both.
 static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
                                 Value bytes) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type(), f32 = b.getF32Type();
@@ -495,9 +491,9 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// `x` without the bounds that saturate it to the finite numbers of `type`: the
-/// conversion does that by itself. They are there for what upstream folds, or
-/// are the kernel's own.
+/// `x` without a clamp to the finite range of `type`, since the conversion
+/// saturates anyway. Such clamps exist because upstream's folds do not
+/// saturate, or come from the kernel.
 static Value dropBounds(Value x, Type type) {
   bool isE4M3 = isa<Float8E4M3FNType>(getElementTypeOrSelf(type));
   float largest = isPower(type) ? 0x1p127f : isE4M3 ? 448.0f : 57344.0f;
@@ -515,15 +511,15 @@ static Value dropBounds(Value x, Type type) {
 }
 
 namespace {
-/// How a target converts.
+/// How the target converts.
 struct Conversions {
   bool isOnGPU;
-  bool byInstruction; ///< of fp8
-  bool asBits;        ///< compares positive floats
+  bool byInstruction; ///< fp8 conversion instructions exist
+  bool asBits;        ///< compares positive floats as integers
 };
 } // namespace
 
-/// Erases the bounds that end in `x` if nothing uses them any more.
+/// Erases the ops of a clamp that ends in `x` if they are unused.
 static void eraseDeadBounds(Value x) {
   while (Operation *op = x.getDefiningOp()) {
     if (!op->use_empty() || !isa<arith::MaximumFOp, arith::MinimumFOp,
@@ -534,8 +530,8 @@ static void eraseDeadBounds(Value x) {
   }
 }
 
-/// The bits of `type`, i8 or i4, that are nearest to x; a power of two may not
-/// be below it.
+/// The nearest code of `type` (i8 or i4) for x; for powers of two, the nearest
+/// that is not below x.
 static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                           Conversions has) {
   if (!sharesByte(type))
@@ -549,7 +545,7 @@ static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                            : narrowByIntegers(s, Format::of(type), x);
 }
 
-/// Powers of two that are narrowed to what they were widened from are that.
+/// Folds narrowing of a widened power of two to the original.
 static void foldPower(arith::TruncFOp op) {
   if (!isPower(op.getType()))
     return;
@@ -568,7 +564,7 @@ static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
       .getResult(0);
 }
 
-/// The bits of `narrow`, which may have been made of bits of that type.
+/// The bits of `narrow`; looks through a bitcast from bits.
 static Value castToBits(OpBuilder &b, Value narrow, Type type) {
   auto cast = narrow.getDefiningOp<UnrealizedConversionCastOp>();
   if (cast && cast.getOperand(0).getType() == type)
@@ -595,8 +591,8 @@ namespace {
 class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
-    // sm_90 has the least of three integers in one instruction; what computes
-    // with two f32 at once has that of three floats.
+    // sm_90 has a three-operand integer minimum; targets with packed f32
+    // arithmetic have it for floats.
     MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
                     machine.fp8Conversion != 0, machine.pairArithmetic == 0};

@@ -24,7 +24,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `op` leaves the bits of all its values as they are.
+/// True if `op` only copies its values.
 static bool isMove(Operation *op) {
   return isa<arith::ConstantOp, arith::SelectOp, arith::BitcastOp, scf::ForOp,
              scf::IfOp, scf::WhileOp, scf::ConditionOp, scf::YieldOp,
@@ -36,7 +36,7 @@ static bool isMove(Operation *op) {
              UnrealizedConversionCastOp>(op);
 }
 
-/// The integer that holds the bits of a float, in the shape of `type`.
+/// The integer type for the bits of a float, in the shape of `type`.
 static Type getBits(Type type) {
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
   Type bits = IntegerType::get(type.getContext(), element.getWidth());
@@ -51,7 +51,7 @@ static TypedAttr getBits(TypedAttr value) {
   return cast<DenseElementsAttr>(value).bitcast(type);
 }
 
-/// A cast of bits to the same bits is none.
+/// Erases bitcasts between equal types.
 static void eraseIdentityCasts(LLVM::LLVMFuncOp function) {
   function.walk([](Operation *op) {
     if (!isa<arith::BitcastOp, vector::BitCastOp, UnrealizedConversionCastOp>(
@@ -86,13 +86,12 @@ private:
 
   LLVM::LLVMFuncOp function;
   unsigned width;
-  /// Ops that keep working on floats: conversions, and casts to and from their
-  /// bits.
+  /// Ops that keep operating on floats: conversions, and bitcasts around them.
   llvm::SmallPtrSet<Operation *, 16> kept;
 };
 } // namespace
 
-/// Puts casts from and to bits around a conversion, which alone sees the float.
+/// Inserts bitcasts around a conversion, so that only it sees the float type.
 void BitReplacement::isolate(Operation *conversion) {
   Location loc = conversion->getLoc();
   OpBuilder b(conversion);
@@ -137,7 +136,7 @@ LogicalResult BitReplacement::run() {
   WalkResult walk = function.getBody().walk([&](Operation *op) {
     if (!touches(op))
       return WalkResult::advance();
-    // LLVM has f16 for all targets, if not always instructions for it.
+    // LLVM supports f16 on all targets, if only by emulation.
     auto isHalf = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         (isHalf(op->getOperand(0).getType()) ||

@@ -29,7 +29,7 @@ using namespace mlafix;
 // Offsets
 //===----------------------------------------------------------------------===//
 
-/// x, where the indices are x / size and x % size; else null.
+/// If the indices are x / size and x % size, returns x, else null.
 static Value joinIndices(Value quotient, Value remainder, int64_t size) {
   auto strip = [](Value index) {
     auto cast = index.getDefiningOp<arith::IndexCastUIOp>();
@@ -48,7 +48,7 @@ static Value joinIndices(Value quotient, Value remainder, int64_t size) {
              : Value();
 }
 
-/// Of an index, or of the number that indices were made of.
+/// Extends an index, or the integer that it was made from, to i64.
 static Value toI64(OpBuilder &b, Location loc, Value index) {
   Type i64 = b.getI64Type();
   if (index.getType().isIndex())
@@ -58,12 +58,12 @@ static Value toI64(OpBuilder &b, Location loc, Value index) {
              : Value(arith::ExtUIOp::create(b, loc, i64, index));
 }
 
-/// The sum of the products of indices and strides, in elements, i64; null for
-/// no index. Asks `dynamicStride` for the strides that `strides` does not tell.
+/// The sum of index * stride in elements, i64; null without indices. Dynamic
+/// strides come from `dynamicStride`.
 ///
-/// Constant strides that divide each other are factored out, (i * 128 + j) * 64
-/// rather than i * 8192 + j * 64: where i and j were made of the number of a
-/// row, that number is what is in the brackets.
+/// Factors constant strides: (i * 128 + j) * 64 instead of i * 8192 + j * 64.
+/// If i and j were computed from one row number, the bracket simplifies to that
+/// number.
 static Value
 buildOffset(OpBuilder &b, Location loc, ValueRange indices,
             ArrayRef<int64_t> strides,
@@ -77,8 +77,8 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
                              b, loc, x,
                              arith::ConstantIntOp::create(b, loc, factor, 64)));
   };
-  Value offset, factored; // the latter in units of `unit` elements
-  Value joined;           // the index that is all of `factored`, if one is
+  Value offset, factored; // `factored` is in units of `unit` elements
+  Value joined;           // set while `factored` is a single index
   int64_t unit = 1;
   for (auto [dim, index, stride] : llvm::enumerate(indices, strides)) {
     if (ShapedType::isDynamic(stride)) {
@@ -102,11 +102,10 @@ buildOffset(OpBuilder &b, Location loc, ValueRange indices,
   return factored ? add(offset, scale(factored, unit)) : offset;
 }
 
-/// The element at `row` and `column`, i64, of rows `pitch` apart that lie in
-/// tiles of 128 x 4 or 8 x 4 (mlafix.swizzle), i64. In a tile of 128 rows those
-/// 32 apart are next to each other; in one of 8, rows follow each other.
-/// `columns` is how many there are, or kDynamic: what few columns add is
-/// computed in 32 bits.
+/// The element offset (i64) of `row` and `column` in tiled storage
+/// (mlafix.swizzle) with rows `pitch` apart. In a tile of 128 rows, rows 32
+/// apart are adjacent; in one of 8, rows are in order. `columns` is their
+/// number or kDynamic: offsets of few columns are computed in 32 bits.
 static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
                                  Value row, Value column, int64_t columns,
                                  Value pitch) {
@@ -135,9 +134,9 @@ static Value buildSwizzledOffset(OpBuilder &b, Location loc, int64_t tileRows,
   row = toI64(b, loc, row);
   Value tiles =
       arith::MulIOp::create(b, loc, above(row, llvm::Log2_64(tileRows)), pitch);
-  Value inRow = shorten(column); // where it is in a row
+  Value inRow = shorten(column); // offset within a row
   Value inColumn = shorten(row);
-  // Parts that have no bits in common.
+  // Combine parts that share no bits.
   Value inTile;
   if (tileRows == 8) {
     inTile = bits(times(inColumn, 4), 7 * 4);
@@ -209,13 +208,14 @@ private:
   unsigned addressSpace;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
-  int64_t commonBytes = 0; // of memory for all exchanges; 0: each has its own
-  LLVM::GlobalOp commonScratch; // null until it is used
+  int64_t commonBytes = 0; // memory shared by all exchanges; 0: each has its
+                           // own
+  LLVM::GlobalOp commonScratch; // null until used
 };
 } // namespace
 
-/// Elements in memory are what LLVM can address: a byte for a boolean, or for
-/// two elements that share one, no signs.
+/// The type in memory: LLVM addresses bytes, so a boolean, or two elements that
+/// share a byte, become i8. Signs are dropped.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   bool isShared = sharesByte(element);
@@ -228,9 +228,8 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
-/// Where one of the tensors of an argument that is several begins: a rank's, or
-/// one of a list. The table is the launch's own: what is loaded from it never
-/// changes.
+/// The base address of one tensor of an argument with several (peers or a
+/// list). Tables belong to the launch, so loads from them are invariant.
 Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                                    Value which) {
   Value table = find(ParamKind::Peers, argument.getArgNumber());
@@ -243,9 +242,9 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                               /*isInvariant=*/true);
 }
 
-/// The number, i64, of what `index` and `next` lead to in dim `dim` of an
-/// argument and in the one behind it, which lie without gaps. A grid of less
-/// than 2^31 rows has such a size, so that one wide product is enough.
+/// Joins the indices of dim `dim` and the next one, which are packed, to one
+/// index (i64). With fewer than 2^31 rows the size fits 32 bits, so one
+/// widening multiplication suffices.
 Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
                                Value index, Value next) {
   auto [of, position] = getSizeOwner(kernel, arg, dim + 1);
@@ -258,8 +257,8 @@ Value BodyLowering::joinPacked(Location loc, unsigned arg, unsigned dim,
   return arith::AddIOp::create(b, loc, before, toI64(b, loc, next));
 }
 
-/// In elements, or in bytes that two share; null for none. `first`: of the dims
-/// that have strides.
+/// The offset in elements, or in bytes if two share one; null for none.
+/// `first`: the first dim with a stride.
 Value BodyLowering::buildElementOffset(Location loc,
                                        const LoweredAccess &access,
                                        unsigned first) {
@@ -292,7 +291,7 @@ Value BodyLowering::buildElementOffset(Location loc,
     for (unsigned dim = first; dim + 1 < strides.size(); ++dim)
       if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
                           dim)) {
-        // One index serves both dims.
+        // One index replaces both dims.
         indices[dim - first] =
             joinPacked(loc, argument.getArgNumber(), dim, indices[dim - first],
                        indices[dim + 1 - first]);
@@ -307,10 +306,10 @@ Value BodyLowering::buildElementOffset(Location loc,
   return build(indices, first);
 }
 
-/// Where the access begins.
+/// The address of the access.
 Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
-  unsigned first = 0; // of the dims that have strides
+  unsigned first = 0; // first dim with a stride
   Value base;
   if (argument && kernel.isArgMany(argument.getArgNumber()))
     base = buildTableBase(loc, argument, access.indices[first++]);
@@ -324,8 +323,8 @@ Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   return LLVM::GEPOp::create(b, loc, base.getType(), element, base, offset);
 }
 
-/// The same bits as another type: an integer's of any sign, a float's, or those
-/// of two elements in a byte.
+/// Bitcasts between types of equal size: integers of any signedness, floats, or
+/// two elements in a byte.
 Value BodyLowering::castBits(Location loc, Value value, Type type) {
   auto cast = [&](Value from, Type to) {
     return UnrealizedConversionCastOp::create(b, loc, to, from).getResult(0);
@@ -360,7 +359,7 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     else if (memory != access.type)
       none = castBits(loc, none, memory);
     Value mask = access.mask;
-    if (sharesByte(access.type)) // of one value, as all masks are
+    if (sharesByte(access.type)) // masks are uniform
       mask = vector::ExtractStridedSliceOp::create(
           b, loc, mask, /*offsets=*/{0}, cast<VectorType>(memory).getShape(),
           /*strides=*/{1});
@@ -377,7 +376,7 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     value =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
   }
-  // Unsigned and signless bytes are the same value to the body.
+  // Bodies do not distinguish unsigned from signless bytes.
   Type type = op->getResult(0).getType();
   return castBits(loc, value, type);
 }
@@ -394,7 +393,7 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
                         /*isVolatile=*/false, access.isStreamed);
 }
 
-/// The larger integer, for the threads of a block; barriers order it with other
+/// An atomic maximum of integers within the block; barriers order it with other
 /// accesses.
 Value BodyLowering::buildAtomic(memref::AtomicRMWOp op, Value pointer) {
   assert(op.getKind() == arith::AtomicRMWKind::maxs &&
@@ -421,9 +420,9 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
-/// Decides if exchanges have memory in common: where there is not enough for
-/// all of them, or where blocks that take it would keep others from a
-/// multiprocessor. An error if the rest does not fit.
+/// Decides if exchanges share memory: if there is not enough for each, or if
+/// separate memory would reduce the number of resident blocks. Reports an error
+/// if the rest does not fit.
 LogicalResult BodyLowering::planSharedMemory() {
   constexpr int64_t kMostThreads = 1024;
   int64_t own = 0, scratch = 0, most = 0;
@@ -481,8 +480,8 @@ Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
   return LLVM::AddressOfOp::create(b, op.getLoc(), global);
 }
 
-/// Shared memory of a GPU's block becomes a global of the module, a buffer of a
-/// CPU's row a part of the stack.
+/// Lowers GPU shared memory to a global of the module, and a row buffer on a
+/// CPU to the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   MemRefType type = op.getType();
   if (!type.getMemorySpace()) {
@@ -566,7 +565,7 @@ LogicalResult BodyLowering::lower(Operation *op) {
   return success();
 }
 
-/// Of the addresses of arguments, or of one with null.
+/// Lowers a comparison of argument addresses, or of one with null.
 void BodyLowering::lowerComparison(Operation *op,
                                    ArrayRef<BlockArgument> addressed) {
   Location loc = op->getLoc();

@@ -13,10 +13,10 @@
 
 namespace mlafix {
 
-/// Builds the function's body from the kernel's, given a value of type
-/// getParamType for every parameter: sizes, strides and scalars take the place
-/// of what they stand for, accesses become pointer arithmetic, loads and
-/// stores. The kernel's own body is consumed.
+/// Builds the function's body from the kernel's. `params` has a value of type
+/// getParamType for every parameter. Sizes, strides and scalars are replaced by
+/// parameters; accesses become pointer arithmetic, loads and stores. Consumes
+/// the kernel's body.
 mlir::LogicalResult lowerBody(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
                               llvm::ArrayRef<ParamAttr> params,
                               mlir::ValueRange values, unsigned addressSpace);

@@ -72,7 +72,7 @@ int64_t mlafix::countColumns(Value memref, unsigned first) {
 }
 
 SmallVector<int64_t> mlafix::getStrides(Value memref) {
-  // The kernel's verifier has seen to it that it has some.
+  // The verifier guarantees that it has strides.
   SmallVector<int64_t> strides =
       cast<MemRefType>(memref.getType()).getStridesAndOffset().first;
   for (unsigned dim = 1; isSwizzled(memref) && dim < strides.size(); ++dim)

@@ -14,28 +14,28 @@
 
 namespace mlafix {
 
-/// Name of the unit attribute on a masked load of what the caches need not keep
-/// (vector.load has one of its own).
+/// Unit attribute of masked loads that caches need not keep (vector.load has
+/// its own attribute).
 inline constexpr llvm::StringLiteral kStreamedAttr = "mlafix.streamed";
 
-/// A load, a store, a prefetch or an atomic operation of one element or one
-/// pack, whatever op it is.
+/// A load, store, prefetch or atomic operation on an element or pack, in a form
+/// common to all ops.
 struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
-  mlir::Type type;           ///< of what is moved
+  mlir::Type type;           ///< type of the value
   unsigned alignment;        ///< in bytes
-  mlir::Value stored = {};   ///< of a store
-  mlir::Value mask = {};     ///< of a masked load
-  mlir::Value passThru = {}; ///< where its mask is false
-  bool isStreamed = false;   ///< the caches need not keep it
+  mlir::Value stored = {};   ///< stores only
+  mlir::Value mask = {};     ///< masked loads only
+  mlir::Value passThru = {}; ///< result where masked off
+  bool isStreamed = false;   ///< caches need not keep it
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());
   }
 };
 
-/// None for an op that moves nothing.
+/// Nullopt if the op is no access.
 std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 
 /// The arguments of which `op` needs the addresses and nothing else:
@@ -47,8 +47,8 @@ llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 /// known as far as the sizes are.
 llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 
-/// The elements of the dims from `first` on, by their sizes; kDynamic where one
-/// of these is not known, or their product has more than 64 bits.
+/// The number of elements of the dims from `first` on; kDynamic if a size is
+/// dynamic or the product overflows 64 bits.
 int64_t countColumns(mlir::Value memref, unsigned first);
 
 } // namespace mlafix

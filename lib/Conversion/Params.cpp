@@ -20,11 +20,11 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The properties of one of a kernel's tensors that its body uses.
+/// The properties of a tensor argument that the body uses.
 struct TensorUses {
   bool pointer = false;
   bool lines = false;
-  SmallVector<bool> size, stride, reciprocal; ///< of each dim
+  SmallVector<bool> size, stride, reciprocal; ///< per dim
 };
 } // namespace
 
@@ -95,7 +95,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     uses[argument.getArgNumber()].pointer = true;
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
-    // Several tensors have addresses, and no stride between them.
+    // The addresses of several tensors have no stride in between.
     bool isMany = kernel.isArgMany(argument.getArgNumber());
     for (auto [dim, stride] : llvm::enumerate(getStrides(access->memref)))
       if (isGuardedPacked(kernel.getGuardsAttr(), argument.getArgNumber(),
@@ -110,14 +110,15 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
   return uses;
 }
 
-/// True if argument `arg` is the one that a launch of lane groups chooses
+/// True if `arg` is the number of lane groups, which the launch chooses
 /// (GridToGroups.cpp).
 static bool isGroupThreads(KernelOp kernel, unsigned arg) {
   return kernel.getLayoutAttr().isGrouped() &&
          arg + 1 == kernel.getNumArguments();
 }
 
-/// Appends what the ranks of a collective kernel need to wait for each other.
+/// Appends the parameters that ranks of a collective kernel need to
+/// synchronise.
 static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
   Region &body = kernel.getBody();
   if (body.getOps<WaitPeersOp>().empty() &&

@@ -12,36 +12,35 @@
 
 namespace mlafix {
 
-/// The parameters that a distributed kernel needs: addresses, sizes and strides
-/// that are dynamic and used, scalars that are used. `last` arguments at the
-/// end, the range of a CPU kernel, are not among them.
+/// The parameters of a distributed kernel: addresses, dynamic sizes and
+/// strides, and scalars, as far as they are used. Excludes the `last` arguments
+/// at the end (the range of a CPU kernel).
 llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
 
-/// The type a parameter has in LLVM; pointers are in `addressSpace`. What is
-/// for ranks is passed in memory, as `getTableType` says.
+/// The LLVM type of a parameter; pointers are in `addressSpace`. Values per
+/// rank are passed in memory (getTableType).
 mlir::Type getParamType(KernelOp kernel, ParamAttr param,
                         unsigned addressSpace);
 
-/// The memory that a parameter of kind Peers points to: an address for each
-/// rank; of kind Group: this rank, their number (i32), the time-out in ns
-/// (i64), the address for a failure, and the addresses of the ranks'
-/// workspaces. Null for other kinds.
+/// The type of the memory behind a parameter. Kind Peers: an address per rank.
+/// Kind Group: this rank and the number of ranks (i32), the timeout in ns
+/// (i64), the failure address, and the addresses of all workspaces. Null for
+/// other kinds.
 mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 
-/// The argument of the kernel that a parameter other than a size or a stride
-/// stands for.
+/// The kernel argument of a parameter other than a size or stride.
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 
-/// The argument whose lines are passed for those of a tensor: one of the same
-/// dims and, by a guard, the same strides, or its own.
+/// The argument whose lines are passed for this tensor: one with the same dims
+/// and, by a guard, the same strides, else the tensor itself.
 unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
-/// The argument and its dim whose size is passed for that of dim `dim` of
-/// argument `arg`: the first of that name, or its own.
+/// The argument and dim whose size is passed for dim `dim` of `arg`: the first
+/// dim with that name, else the dim itself.
 std::pair<unsigned, unsigned> getSizeOwner(KernelOp kernel, unsigned arg,
                                            unsigned dim);
 
-/// The description of the kernel, a code version, in a unit.
+/// Describes the kernel, a code version, for a unit.
 VariantAttr describeCodeVersion(KernelOp kernel,
                                 llvm::ArrayRef<ParamAttr> params);
 

@@ -22,9 +22,9 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Keeps the ops that patterns erase as long as it lives. The patterns are
-/// written for the driver of conversions, which does so too: they read operands
-/// of ops that they have replaced.
+/// Defers the erasure of ops until its destruction. The patterns are written
+/// for the conversion driver, which does the same: they read operands of ops
+/// that were already replaced.
 class KeepingRewriter final : public PatternRewriter {
 public:
   using PatternRewriter::PatternRewriter;
@@ -65,9 +65,9 @@ public:
     PatternApplicator applicator(patterns);
     applicator.applyDefaultCostModel();
     KeepingRewriter rewriter(&getContext());
-    // The last one first, outer ones before inner ones: each moves the rest of
-    // its block, which then ends at the branch of the one behind it. The
-    // pattern of `scf.while` takes a region of one block.
+    // Convert the last op first, and outer before inner ones: each moves the
+    // rest of its block, which then ends at the branch of the op behind it. The
+    // pattern for `scf.while` requires a region of one block.
     for (Operation *op : llvm::reverse(ops)) {
       rewriter.setInsertionPoint(op);
       if (succeeded(applicator.matchAndRewrite(op, rewriter)))

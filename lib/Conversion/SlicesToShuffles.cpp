@@ -32,7 +32,7 @@ public:
   }
 
   void runOnOperation() override {
-    // A slice that is left is refused when the function becomes LLVM IR.
+    // Remaining slices fail in the translation to LLVM IR.
     (void)applyPatternsGreedily(getOperation(), patterns);
   }
 

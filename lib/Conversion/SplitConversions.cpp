@@ -31,7 +31,8 @@ static Type getWide(Type type) {
   return shaped ? Type(shaped.clone(f32)) : f32;
 }
 
-/// Puts conversions from and to f32 around `op`, where its own are others.
+/// Routes a conversion of a narrow float through f32, except on the side where
+/// `op` is the extension from it or the truncation to it.
 static void splitConversion(Operation *op) {
   Value from = op->getOperand(0), to = op->getResult(0);
   bool ends = isa<arith::TruncFOp>(op), begins = isa<arith::ExtFOp>(op);

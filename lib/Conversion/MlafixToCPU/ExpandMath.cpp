@@ -29,14 +29,15 @@ namespace {
 
 using P = arith::CmpFPredicate;
 
-/// 2^x. With n the integer nearest to x and f = x - n in [-1/2, 1/2], 2^f is
-/// its Taylor polynomial of degree 7 (relative error 6e-9 before rounding) and
-/// 2^n two factors, so that results below 2^-126 round once. 2^0 is exactly 1.
+/// 2^x. With n the nearest integer to x and f = x - n in [-1/2, 1/2], 2^f is a
+/// Taylor polynomial of degree 7 (relative error 6e-9 before rounding). 2^n is
+/// applied as two factors, so that results below 2^-126 are rounded once. 2^0
+/// is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
-  // Beyond these, 2^x is inf or rounds to 0; NaN passes both comparisons.
+  // Outside this range 2^x is inf or rounds to 0; NaN passes both comparisons.
   x = s.select(s.cmp(P::OGT, x, s.f(129.0f)), s.f(129.0f), x);
   x = s.select(s.cmp(P::OLT, x, s.f(-151.0f)), s.f(-151.0f), x);
-  // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
+  // Adding 1.5 * 2^23 puts the nearest integer into the low bits of the sum.
   constexpr float kMagic = 12582912.0f;
   Value shifted = s.op<arith::AddFOp>(x, s.f(kMagic));
   Value n = s.op<arith::SubIOp>(s.bits(shifted),
@@ -67,8 +68,8 @@ Value truncateBF16(ShapedBuilder s, Value x, Type type) {
   return arith::BitcastOp::create(s.b, s.loc, type, upper);
 }
 
-/// The exponent moves by a multiplication by 2^112, which is exact for
-/// subnormals too.
+/// A multiplication by 2^112 adjusts the exponent; it is exact for subnormals
+/// too.
 Value extendF16(ShapedBuilder s, Value x) {
   Value half = arith::ExtUIOp::create(
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
@@ -84,8 +85,8 @@ Value extendF16(ShapedBuilder s, Value x) {
       s.op<arith::OrIOp>(sign, s.select(isSpecial, special, finite)));
 }
 
-/// Round to nearest even. Below 2^-14 the result's unit is 2^-24, which is what
-/// adding 1/2 rounds to.
+/// Rounds to nearest even. Results below 2^-14 have a unit of 2^-24, and adding
+/// 1/2 rounds to that.
 Value truncateF16(ShapedBuilder s, Value x, Type type) {
   using I = arith::CmpIPredicate;
   Value bits = s.bits(x);
@@ -124,8 +125,8 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// floor, ceil, trunc or roundeven below 2^23, where a fraction is possible:
-/// through the integers, but for the last, for which adding 2^23 rounds.
+/// floor, ceil, trunc or roundeven. Below 2^23 a number may have a fraction:
+/// converts to integer and back, or for roundeven adds 2^23.
 Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
   Value rounded;
@@ -148,7 +149,7 @@ Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   return s.select(s.cmp(P::OLT, magnitude, s.f(8388608.0f)), rounded, x);
 }
 
-/// The replacement of `op`, or null where it stays.
+/// The expansion of `op`, or null if it stays.
 Value expand(OpBuilder &b, Operation *op, bool writesOut) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0)
     return {};
@@ -194,8 +195,8 @@ static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool writesOut) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
-    // LLVM estimates a vector's reciprocals where it may use them, but not a
-    // scalar's: the same row would differ by its neighbours (N9).
+    // LLVM would use a reciprocal estimate for vectors, but not for scalars: a
+    // row's result would depend on its neighbours (N9).
     if (auto division = dyn_cast<arith::DivFOp>(op))
       division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);

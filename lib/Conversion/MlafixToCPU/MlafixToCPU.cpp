@@ -23,7 +23,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// A parameter's value from its first 8-byte slot; of a table, the slot's
+/// Loads a parameter from its first 8-byte slot; for tables, returns the slot's
 /// address.
 static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
                        ParamAttr param, Type type) {
@@ -36,7 +36,7 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
 }
 
 /// Streaming stores are not ordered with other stores: a fence completes them
-/// before the caller reports its rows as done.
+/// before the rows count as done.
 static void finishStreamedStores(LLVM::LLVMFuncOp function) {
   bool isStreamed = function
                         .walk([](LLVM::StoreOp store) {

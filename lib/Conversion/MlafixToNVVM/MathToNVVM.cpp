@@ -25,7 +25,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// A function of one f32, built of the hardware's approximate instructions.
+/// A function of one f32 built from approximate hardware instructions.
 using ScalarFn = function_ref<Value(OpBuilder &, Location, Value)>;
 
 static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
@@ -35,8 +35,8 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
       .getResults();
 }
 
-/// Applies a scalar function to a scalar or to each element of a vector. The
-/// results are of type `element`, by default that of the operands.
+/// Applies a scalar function to a scalar or to each element of a vector.
+/// Results have type `element`, by default the operands' type.
 static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
                              Type element = Type()) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -51,7 +51,8 @@ static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
   return result;
 }
 
-/// An instruction of one f32, for a scalar or each element of a vector.
+/// Applies an instruction on one f32 to a scalar or to each element of a
+/// vector.
 static Value callOnElements(OpBuilder &b, Location loc, StringRef name,
                             Value x) {
   return applyToElements(b, loc, x, [&](OpBuilder &b, Location loc, Value v) {
@@ -59,7 +60,8 @@ static Value callOnElements(OpBuilder &b, Location loc, StringRef name,
   });
 }
 
-/// Subnormals, which it flushes, are no divisors here.
+/// 1 / x by an instruction that flushes subnormals; divisors are never
+/// subnormal here.
 static Value reciprocal(OpBuilder &b, Location loc, Value x) {
   return callOnElements(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
 }
@@ -70,9 +72,8 @@ static bool hasFlags(Operation *op, arith::FastMathFlags flags) {
                      math.getFastMathFlagsAttr().getValue(), flags);
 }
 
-/// log2, or where an approximation will do (`afn`) the instruction: its error
-/// is an absolute one, so that near 1 no digit may be left, and it takes
-/// subnormals for 0.
+/// log2. With `afn` uses the instruction, whose error is absolute (no digit may
+/// be correct near 1) and which treats subnormals as 0.
 static Value lowerLog2(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
@@ -84,11 +85,11 @@ static Value lowerLog2(OpBuilder &b, Operation *op) {
   });
 }
 
-/// e^x of what the elements of a row are below its maximum, which are summed
-/// (`afn`). What the exponent loses to rounding is 1.3 * 2^-24 |x| of each e^x,
-/// so of the sum as much of the mean of |x| that e^x weighs. That mean is at
-/// most the logarithm of the number of elements, as an entropy is: the error is
-/// within the log2(n) * 2^-24 that the additions may lose.
+/// e^x for differences to a row's maximum whose exponentials are summed
+/// (`afn`). Rounding the exponent causes a relative error of 1.3 * 2^-24 |x| in
+/// each e^x, and in the sum that times the mean of |x| weighted by e^x. This
+/// mean, an entropy, is at most log(n) for n elements, so the error stays
+/// within the log2(n) * 2^-24 that the additions may lose anyway.
 static Value lowerSummedExp(ShapedBuilder s, Value x) {
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
   return callOnElements(s.b, s.loc, "llvm.nvvm.ex2.approx.ftz.f32", exponent);
@@ -120,7 +121,7 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   return {};
 }
 
-/// x / y where a reciprocal is allowed: x * rcp(y).
+/// x / y as x * rcp(y), if reciprocals are allowed.
 static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
   Value inverse = reciprocal(b, op.getLoc(), op.getRhs());
   return matchPattern(op.getLhs(), m_OneFloat())
@@ -128,9 +129,9 @@ static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
              : arith::MulFOp::create(b, op.getLoc(), op.getLhs(), inverse);
 }
 
-/// The operand that is compared (at least, or more than) with a constant of 0
-/// or below. An assembler could decide that without regard to NaN. Null for
-/// other comparisons.
+/// If the comparison is (x >= c) or (x > c) with a constant c <= 0, returns x,
+/// else null. An assembler might decide such a comparison without regard to
+/// NaN.
 static Value getComparedWithNonPositive(arith::CmpFOp op) {
   auto isNonPositive = [](Value x) {
     APFloat value(0.0f);
@@ -149,10 +150,10 @@ static Value getComparedWithNonPositive(arith::CmpFOp op) {
   }
 }
 
-/// ptxas (seen in 13.0) takes `setp.ge.f32` of a value that it knows not to be
-/// negative (an absolute value, a square, a power, a sum of such) and a
-/// constant of 0 or below for true, and NaN makes it false. So assembly,
-/// which LLVM leaves alone, tests beside it whether the value is a number.
+/// ptxas 13.0 folds `setp.ge.f32` of a value known not to be negative (an
+/// absolute value, a square, a power, a sum of these) and a constant <= 0 to
+/// true, which is wrong for NaN. An additional NaN test in assembly, opaque to
+/// LLVM, corrects the result.
 static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
   Value x = getComparedWithNonPositive(op);
   if (!x || !getElementTypeOrSelf(x).isF32())
@@ -175,16 +176,16 @@ static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A byte that saturates: of the integer nearest to an f32, NaN being 0, or of
-/// an i32.
+/// A saturated byte: the source is an f32 (rounded to nearest, NaN becomes 0)
+/// or an i32.
 struct SaturatedByte {
   Value source;
   bool isUnsigned;
 };
 } // namespace
 
-/// `value` before it was bounded by a byte's least and largest number; null if
-/// it was not.
+/// If `value` is clamped to the range of a byte, the value before the clamp,
+/// else null.
 template <typename LeastOp, typename MostOp>
 static SaturatedByte dropByteBounds(Value value) {
   auto upper = value.getDefiningOp<LeastOp>();
@@ -207,7 +208,8 @@ static SaturatedByte dropByteBounds(Value value) {
              : SaturatedByte();
 }
 
-/// What `narrow` (RowAccess.cpp) makes a byte of f32 of; null for others.
+/// Matches the conversion from f32 to bytes that `narrow` (RowAccess.cpp)
+/// makes. Null for others.
 static SaturatedByte getRounded(arith::FPToSIOp op) {
   auto isUnit = [](Value value) {
     APFloat number(0.0f);
@@ -233,7 +235,7 @@ static SaturatedByte getRounded(arith::FPToSIOp op) {
   return {x, byte.isUnsigned};
 }
 
-/// Two i32, each saturated to a byte, below the lower half of `above`.
+/// Packs two i32, saturated to bytes, below the lower half of `above`.
 static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
                        Value above, bool isUnsigned) {
   std::string text = std::string("cvt.pack.sat.") + (isUnsigned ? "u8" : "s8") +
@@ -246,8 +248,8 @@ static Value packBytes(OpBuilder &b, Location loc, Value low, Value high,
       .getResult(0);
 }
 
-/// The bytes at the beginning of `words` that `op` has: less than a word, or
-/// words and a half.
+/// The leading bytes of `words` that `op` needs: less than a word, or words
+/// plus a half.
 static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
   Location loc = op.getLoc();
   auto type = dyn_cast<VectorType>(op.getType());
@@ -261,8 +263,8 @@ static Value lowerFew(OpBuilder &b, arith::TruncIOp op, ValueRange words) {
       b, loc, all, /*offsets=*/{0}, type.getShape(), /*strides=*/{1});
 }
 
-/// Bytes that saturate, packed by an instruction for two of them. ptxas makes
-/// one of it and the two roundings before it.
+/// Packs saturated bytes, two per instruction. ptxas merges it with the two
+/// preceding roundings.
 static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
   if (!getElementTypeOrSelf(op.getType()).isInteger(8) ||
       !getElementTypeOrSelf(op.getIn()).isInteger(32))
@@ -297,7 +299,7 @@ static Value lowerTruncation(OpBuilder &b, arith::TruncIOp op) {
     words.push_back(
         packBytes(b, loc, get(i), get(i + 1), upper, byte.isUnsigned));
   }
-  if (count % 4 != 0) // 1 or 2 in a word of their own
+  if (count % 4 != 0) // 1 or 2 bytes in the last word
     return lowerFew(b, op, words);
   Value whole = vector::FromElementsOp::create(
       b, loc, VectorType::get({count / 4}, b.getI32Type()), words);

@@ -31,9 +31,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// 32-bit registers that the rows take which a thread has in flight at once:
-/// those that one block loads, and those that a loop carries. Assemblers
-/// convert fp8 to f16 as soon as it arrives.
+/// The number of 32-bit registers for rows that a thread has in flight: the
+/// loads of one block, and the values that a loop carries. fp8 counts as f16,
+/// since assemblers convert it on arrival.
 static int64_t countRowRegisters(KernelOp kernel) {
   constexpr int64_t kNarrowestFloat = 16;
   auto registers = [](Type type) -> int64_t {
@@ -58,7 +58,7 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
-/// True if `value` is computed from what was loaded.
+/// True if `value` depends on a load.
 static bool comesFromMemory(Value value) {
   SetVector<Operation *> slice;
   BackwardSliceOptions options;
@@ -74,8 +74,7 @@ static bool comesFromMemory(Value value) {
          });
 }
 
-/// True if a loop loads rows from its first iteration on, which is known before
-/// anything is loaded.
+/// True if a loop loads rows and its lower bound does not depend on a load.
 static bool loadsInLoop(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
@@ -89,8 +88,8 @@ static bool loadsInLoop(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// Marks the loads of rows in f32 that the caches need not keep: those of which
-/// memory says which ones a loop merges, as far as they are short.
+/// Marks loads of f32 rows that caches need not keep: short rows that a loop
+/// merges whose bounds come from memory.
 static void streamListedRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -111,7 +110,7 @@ static void streamListedRows(KernelOp kernel) {
     if (loop && comesFromMemory(loop.getLowerBound()))
       listed.insert(op->getOperand(0));
   });
-  // The iterations that unrolling leaves are loaded after the loop.
+  // Includes the remainder of an unrolled loop, which follows it.
   kernel.walk([&](Operation *op) {
     if (!isRow(op) || !listed.contains(op->getOperand(0)))
       return;
@@ -122,7 +121,7 @@ static void streamListedRows(KernelOp kernel) {
   });
 }
 
-/// True if a launch says how far rows lie apart.
+/// True if the distance of rows is known only at launch.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
       .walk([&](Operation *op) {
@@ -136,12 +135,12 @@ static bool hasStridedRows(KernelOp kernel) {
       .wasInterrupted();
 }
 
-/// How many blocks a multiprocessor is to hold at once; 0: as many as there
-/// happen to fit. A kernel that holds one pack of each row is all latency: as
-/// many warps as there are registers for hide it, and assemblers differ in how
-/// few registers they find by themselves. Where lanes that reduce rows are
-/// counted with more than residentRegisters, that many warps leave too few.
-/// Rows that are read of other ranks come over a link, which fewer warps fill.
+/// The number of blocks that should be resident per multiprocessor; 0: no
+/// requirement. A kernel with one pack per row is limited by latency, which is
+/// hidden by as many warps as registers allow; assemblers differ in how few
+/// registers they use unless told. If lanes that reduce rows need more than
+/// residentRegisters, the bound is relaxed to crowdedRegisters. Rows of other
+/// ranks arrive over a link, which fewer warps saturate.
 static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -149,8 +148,8 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   if (isRagged || layout.getPack() == 1 ||
       !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
-  // Blocks of half a block's most threads, and of clusters those of few rows,
-  // have half of a multiprocessor's registers together.
+  // Two blocks of half the maximal threads share a multiprocessor's registers,
+  // as do clustered blocks with few rows.
   int64_t half = machine.threadsPerBlock / 2;
   if (layout.isClustered()) {
     if (layout.getThreads() > half)
@@ -159,20 +158,20 @@ static int64_t getResidentBlocks(KernelOp kernel) {
                ? machine.threadsPerBlock / layout.getThreads()
                : 2;
   }
-  // Two rows share a multiprocessor: chooseLayout gives such lanes more than
-  // two packs for nothing else.
+  // chooseLayout() uses more than two packs only for lanes that share a
+  // multiprocessor between two rows.
   if (layout.getPacks() > 2)
     return layout.getLanes() == half ? 2 : 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
                                                       : machine.tightRegisters;
-  // A loop's addresses are kept beside those of its first iteration, which is
-  // prefetched (ScheduleGridWait.cpp).
+  // A loop's addresses are live together with those of its first iteration,
+  // which is prefetched (ScheduleGridWait.cpp).
   if (machine.dependentLaunch && loadsInLoop(kernel))
     others += machine.loopRegisters;
-  // A row in f32, of which a kernel that reduces it holds all packs. What is
-  // sent is reduced before what comes is loaded.
+  // A row in f32; kernels that reduce rows hold all packs. In an exchange, the
+  // row sent is reduced before the received one is loaded.
   bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
   bool reduces = !isSent && kernel
                                 .walk([](Operation *op) {
@@ -189,9 +188,9 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   return threads / layout.getThreads();
 }
 
-/// Has no thread store to the memory of a block of its cluster that has not
-/// begun: a thread says at once that it has, and waits for the others where
-/// they first meet.
+/// Ensures that threads only store to the memory of cluster blocks that have
+/// started: each thread arrives at a cluster barrier at its start, and waits
+/// before the first such store or barrier.
 static void beginCluster(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   for (Operation &op : body) {
@@ -210,7 +209,8 @@ static void beginCluster(KernelOp kernel) {
   }
 }
 
-/// The parameters themselves hold what is for ranks, with any index.
+/// Passes tables (per-rank values) by value in the parameters, which may be
+/// indexed.
 static void passTablesByValue(LLVM::LLVMFuncOp function,
                               ArrayRef<ParamAttr> params,
                               unsigned addressSpace) {

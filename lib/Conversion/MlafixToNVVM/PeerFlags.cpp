@@ -23,11 +23,10 @@ using namespace mlafix;
 using LLVM::AtomicOrdering;
 
 namespace {
-/// NVPTX's name of the scope of all threads of the device.
+/// NVPTX's name for the device-wide scope.
 inline constexpr llvm::StringLiteral kDevice = "device";
 
-/// Builds what the ops need by which ranks wait for each other, at the place of
-/// one of them.
+/// Builds the synchronisation of ranks at the position of one op.
 class PeerFlags {
 public:
   PeerFlags(mlir::Operation *op, mlir::Value group, mlir::Type layout,
@@ -45,7 +44,7 @@ public:
   mlir::Value release(mlir::Value arrived);
   /// The result of `mlafix.begin_exchange`.
   struct Begin {
-    mlir::Value last; ///< the number of the last collective, i64
+    mlir::Value last; ///< number of the last collective, i64
     mlir::Value turn; ///< index
     mlir::Value sends;
   };
@@ -53,7 +52,7 @@ public:
   mlir::Value endExchange(mlir::Value last, mlir::Value sends);
 
 private:
-  /// The fields of what a launch says of the group.
+  /// Fields of the launch's group parameter.
   enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
 
   mlir::Value i32(int64_t value) {
@@ -142,8 +141,9 @@ PeerFlags::Begin PeerFlags::beginExchange() {
           sends};
 }
 
-/// Once all threads of all blocks have loaded the epoch: the next launch's.
-/// Nothing of this launch waits for it, since the next one begins behind it.
+/// Counts the blocks whose threads have all loaded the epoch; the last one
+/// increments the epoch for the next launch. Nothing in this launch waits for
+/// it, since the next one starts later.
 void PeerFlags::countLaunch(Value epoch) {
   LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
   Value before = LLVM::AtomicRMWOp::create(b, loc, LLVM::AtomicBinOp::add,
@@ -163,14 +163,14 @@ Value PeerFlags::endExchange(Value last, Value sends) {
   Type i32Type = b.getI32Type();
   Value step = buildBlockSize(b, loc);
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
-  // The stores of all threads come before the flags.
+  // The barrier orders the stores of all threads before the flags.
   Value sent =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, sends));
   sent = compare(arith::CmpIPredicate::ne, sent, i32(0));
   branch(sent, [&] {
     tell(group::slots, epoch, thread, step, AtomicOrdering::release);
   });
-  // A thread that waits for no rank, where there is one.
+  // Use a thread that waits for no rank, if there is one.
   Value counts = compare(arith::CmpIPredicate::eq,
                          arith::AddIOp::create(b, loc, thread, i32(1)), step);
   branch(counts, [&] { countLaunch(epoch); });
@@ -204,7 +204,7 @@ Value PeerFlags::workspace(Value ofRank) {
                               /*isInvariant=*/true);
 }
 
-/// Where the flags of this block are among those of all blocks.
+/// The index of this block's first flag among those of all blocks.
 Value PeerFlags::buildFirstSlot() {
   Type i64Type = b.getI64Type();
   Value block = arith::ExtUIOp::create(b, loc, i64Type, buildBlockId(b, loc));
@@ -212,7 +212,8 @@ Value PeerFlags::buildFirstSlot() {
   return arith::MulIOp::create(b, loc, block, count);
 }
 
-/// The u64 at `offset`, or that of a rank in the flags that begin there.
+/// The address of the u64 at `offset`, or of rank `ofRank`'s entry in the flags
+/// that begin there.
 Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
   Value index = i64(offset / 8);
   if (offset == group::slots)
@@ -265,9 +266,9 @@ void PeerFlags::forEachRank(Value first, Value step,
 // Flags
 //===----------------------------------------------------------------------===//
 
-/// Has each rank know that this one is at `epoch`; the threads from `first` on
-/// share out the ranks. What this rank's memory held before is visible to who
-/// sees the flag, if `ordering` is release or a fence comes before.
+/// Announces to every rank that this one is at `epoch`. The threads from
+/// `first` on share the ranks. With release ordering, or after a fence, earlier
+/// stores of this rank are visible to whoever reads the flag.
 void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
                      AtomicOrdering ordering) {
   forEachRank(first, step, [&](Value other) {
@@ -275,9 +276,9 @@ void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
   });
 }
 
-/// Tells all ranks and the host which rank did not come, whoever found that. A
-/// rank that knows does not wait for the others any more: those that may still
-/// read its memory have to know, too, before it overwrites that.
+/// Reports the rank that did not arrive to all ranks and to the host. A rank
+/// that knows of the failure stops waiting. Ranks that may still read its
+/// memory must know as well before it overwrites that memory.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
   forEachRank(i32(0), i32(1), [&](Value other) {
@@ -289,10 +290,9 @@ void PeerFlags::reportFailure() {
   branch(isGiven, [&] { store(code, address, AtomicOrdering::release); });
 }
 
-/// Looks at `flag` until it is at `epoch`, but only so many times; answers
-/// whether it is.
+/// Polls `flag` a limited number of times; returns true if it reached `epoch`.
 Value PeerFlags::poll(Value flag, Value epoch) {
-  // Some tens of microseconds, which a time-out may be late.
+  // Some tens of microseconds: the most by which a timeout is late.
   constexpr int64_t kTimes = 64;
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   auto loop =
@@ -310,9 +310,9 @@ Value PeerFlags::poll(Value flag, Value epoch) {
   return loop.getResult(0);
 }
 
-/// Waits until `flag` is at `epoch`, for no longer than the time-out or until
-/// some rank has failed; answers whether it is. The clock, which takes longer
-/// to read than a flag, is not read for one that is there soon.
+/// Waits until `flag` reaches `epoch`, the timeout expires, or some rank has
+/// failed. Returns true in the first case. Reading the clock takes longer than
+/// reading a flag, so it is read only if the flag is not there soon.
 Value PeerFlags::waitFor(Value flag, Value epoch) {
   Type i1 = b.getI1Type(), i64Type = b.getI64Type();
   Value isSoon = poll(flag, epoch);
@@ -338,9 +338,9 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
   return op.getResult(0);
 }
 
-/// Waits until each rank from `first` on is at `epoch`, i1: whether they are,
-/// and no rank had failed when `failed` was loaded. That is compared last, so
-/// that nothing waits for the load.
+/// Waits for each rank from `first` on to reach `epoch`. Returns an i1: all
+/// have arrived, and no rank had failed when `failed` was loaded. `failed` is
+/// tested last, so that nothing waits for its load.
 Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first, Value step,
                             Value failed) {
   auto loop =
@@ -373,8 +373,8 @@ Value PeerFlags::wait() {
   Value block = buildBlockId(b, loc);
   Value waits = compare(arith::CmpIPredicate::ult, thread, ranks);
   Value mine = arith::SelectOp::create(b, loc, waits, thread, i32(0));
-  // Three loads in flight together. Ranks that have come by then, as most have
-  // for the later blocks of a large grid, cost no more.
+  // The three loads are in flight together. Ranks that have already arrived, as
+  // most have for later blocks of a large grid, cost nothing more.
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
   Value seen = load(at(own, group::arrived, mine), AtomicOrdering::acquire);
@@ -391,8 +391,8 @@ Value PeerFlags::wait() {
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
-/// A block's first warp does it once all warps have read what they need.
-/// Answers whether no rank has failed until then.
+/// Executed by the block's first warp once all warps have read what they need.
+/// Returns true if no rank has failed so far.
 Value PeerFlags::release(Value arrived) {
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   buildBarrier(b, loc);
@@ -418,8 +418,8 @@ Value PeerFlags::release(Value arrived) {
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
-/// Counts the block among those that are done, i1 in all threads of a warp:
-/// whether it is the last one.
+/// Counts this block as done. Returns an i1, the same in all threads of the
+/// warp: this was the last block.
 Value PeerFlags::countBlock() {
   Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
   Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
@@ -428,7 +428,7 @@ Value PeerFlags::countBlock() {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(count.thenBlock());
-    // NVPTX drops the ordering of the addition itself.
+    // NVPTX ignores the ordering of the atomic itself.
     LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
     Value before = LLVM::AtomicRMWOp::create(
         b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
@@ -444,14 +444,15 @@ Value PeerFlags::countBlock() {
                  arith::AddIOp::create(b, loc, before, i32(1)), blocks);
 }
 
-/// The last block: tells all ranks that this one has read, waits for them, and
-/// makes the workspace ready for the next collective.
+/// In the last block: announces to all ranks that this one has finished
+/// reading, waits for theirs, and prepares the workspace for the next
+/// collective.
 void PeerFlags::finish(Value epoch, Value arrived) {
   Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
   branch(arrived, [&] {
     branch(isFirst, [&] {
-      // The thread that counted: what other blocks read comes before its count,
-      // and before these stores. One fence does for both.
+      // Only the thread that counted: the reads of other blocks precede its
+      // count, which precedes these stores. One fence orders both.
       LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
       tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
     });
@@ -466,7 +467,7 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   });
 }
 
-/// Lowers `op`; `last` is what `mlafix.begin_exchange` has loaded.
+/// Lowers `op`; `last` is what `mlafix.begin_exchange` loaded.
 static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
                     Value &last) {
   if (auto wait = dyn_cast<WaitPeersOp>(op)) {

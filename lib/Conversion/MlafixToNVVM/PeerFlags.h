@@ -17,8 +17,8 @@ namespace mlafix {
 /// arguments are `params`, by stores to the ranks' workspaces
 /// (mlafix/GroupLayout.h) and loads from this rank's.
 ///
-/// Flags are counts of collectives, which only grow: a launch reads its number
-/// from the workspace, so that the same code may be replayed.
+/// Flags count collectives and only grow. A launch reads its number from the
+/// workspace, so that a graph may replay it.
 void lowerPeerFlags(mlir::LLVM::LLVMFuncOp function,
                     llvm::ArrayRef<ParamAttr> params, unsigned addressSpace);
 
