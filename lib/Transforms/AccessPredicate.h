@@ -12,38 +12,39 @@
 
 namespace mlafix {
 
-/// True (i1) if the launch passes `memref`; null where that is no optional
-/// argument, and so passed always.
+/// An i1 that is true if the launch passes `memref`; null for arguments that
+/// are always passed.
 mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value memref);
 
-/// Conjunction of predicates that may be absent.
+/// The conjunction of two predicates; null means true.
 mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
                  mlir::Value q);
 
-/// An access's predicate, and the presence of the argument if that is optional;
-/// null for always.
+/// The predicate of an access, combined with the presence of an optional
+/// argument; null means true.
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
-/// A tensor that is always given and has dim `dim`, which has a bound, and
-/// where among its dims.
+/// Finds a tensor that is always passed and has the bounded dim `dim`; returns
+/// it with the dim's position.
 std::pair<mlir::BlockArgument, int64_t> findSizeOf(KernelOp kernel,
                                                    DimAttr dim);
 
-/// The number of elements that rows along `dim`, which has a bound, have in
-/// this launch, index: the size of that dim of a tensor that is always given.
+/// The length of rows along `dim`, a bounded dim, in this launch (index), taken
+/// from a tensor that is always passed.
 mlir::Value buildRowSize(mlir::OpBuilder &b, mlir::Location loc,
                          KernelOp kernel, DimAttr dim);
 
-/// True (i1) if both tensors of a state were given and its predicate holds;
-/// null for always.
+/// An i1: both tensors of a state are passed and its predicate holds; null
+/// means true.
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
-/// True if the store, called in place, writes the elements that the load read.
+/// True if an in-place call stores to the elements that `load` reads.
 bool isSameRow(StoreStateOp store, LoadStateOp load);
 
-/// True if two arguments are the same tensor, i1 (mlafix.same_tensor).
+/// An i1 that is true if two arguments are the same tensor
+/// (mlafix.same_tensor).
 mlir::Value buildSameTensor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value x, mlir::Value y);
 

@@ -16,14 +16,15 @@ using namespace mlafix;
 
 using CmpF = arith::CmpFPredicate;
 
-/// e^x = 2^t * e^(x - t * ln(2)) for any t; with t the rounded product of x and
-/// log2(e), the second factor is 1 plus a small number, which one fused
-/// operation gives (Cody and Waite).
+/// e^x = 2^t * e^(x - t * ln(2)) for any t. With t = x * log2(e) rounded, the
+/// second factor is 1 plus a small number, computed by one fma (Cody and
+/// Waite).
 Value mlafix::buildExp(ShapedBuilder s, Value x, UnaryFn exp2) {
-  // Below, e^x rounds to 0. NaN passes both comparisons.
+  // Below this e^x rounds to 0. NaN passes both comparisons.
   x = s.select(s.cmp(CmpF::OLT, x, s.f(-105.0f)), s.f(-105.0f), x);
   Value exponent = s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef));
-  // The largest below 128: the second factor is what overflows.
+  // The largest number below 128: the product overflows only through the second
+  // factor.
   constexpr float kLargest = 0x1.fffffep+6f;
   exponent = s.select(s.cmp(CmpF::OGT, exponent, s.f(kLargest)), s.f(kLargest),
                       exponent);
@@ -37,8 +38,7 @@ Value mlafix::buildReciprocal(ShapedBuilder s, Value x, Value near) {
   return s.fma(near, arith::NegFOp::create(s.b, s.loc, rest), near);
 }
 
-/// The signs of the rest and of the reciprocal are such that a quotient of 0
-/// keeps its own.
+/// The signs of remainder and reciprocal preserve the sign of a zero quotient.
 Value mlafix::buildQuotient(ShapedBuilder s, Value x, Value divisor,
                             Value reciprocal) {
   Value near = s.op<arith::MulFOp>(x, reciprocal);
@@ -80,7 +80,7 @@ Value mlafix::buildLog2(ShapedBuilder s, Value x, BinaryFn divide) {
                   s.f(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
-/// A polynomial, its highest coefficient first.
+/// Evaluates a polynomial; the highest coefficient comes first.
 static Value buildPolynomial(ShapedBuilder s, Value x,
                              llvm::ArrayRef<float> coefficients) {
   Value sum = s.f(coefficients.front());
@@ -89,15 +89,14 @@ static Value buildPolynomial(ShapedBuilder s, Value x,
   return sum;
 }
 
-/// With n the integer nearest to |x| / (pi / 2), or the next one to it where
-/// that is large, r = |x| - n * pi / 2 with two parts of pi / 2 (Cody and
-/// Waite) lies within 1.2; sin(r) and cos(r) are their Taylor polynomials
-/// (absolute error 2e-9 before rounding), and n chooses one of them, and a
-/// sign.
+/// With n the integer nearest to |x| / (pi / 2) (or a neighbour, if x is large)
+/// and pi / 2 split into two parts (Cody and Waite), r = |x| - n * pi / 2 is
+/// within 1.2. sin(r) and cos(r) are Taylor polynomials (absolute error 2e-9
+/// before rounding); n selects one of them and the sign.
 Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
-  // Adding 2^23 leaves the nearest integer in the low bits of the sum.
+  // Adding 2^23 puts the nearest integer into the low bits of the sum.
   constexpr float kMagic = 8388608.0f;
   Value shifted = s.fma(magnitude, s.f(0.636619747f /* 2 / pi */), s.f(kMagic));
   Value quarters = s.op<arith::AddIOp>(s.bits(shifted), s.i(isCosine ? 1 : 0));
@@ -124,9 +123,9 @@ Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   return s.floatOf(isCosine ? result : s.op<arith::XOrIOp>(result, sign));
 }
 
-/// Below 1, x times a polynomial in x^2; from 1 on, 1 - 2^-p with p a
-/// polynomial for -log2(erfc(x)) up to 4, where erf rounds to 1. Coefficients
-/// are those of least relative error of erf (Lawson's algorithm; 2e-9 before
+/// Below 1: x times a polynomial in x^2. From 1 on: 1 - 2^-p, with a polynomial
+/// p for -log2(erfc(x)) up to 4, where erf rounds to 1. The coefficients
+/// minimise the relative error of erf (Lawson's algorithm; 2e-9 before
 /// rounding).
 Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));

@@ -21,7 +21,7 @@ LogicalResult mlafix::verifyPlanned(KernelOp kernel) {
   if (getTarget(kernel).empty() || !kernel.getLayout())
     return kernel.emitError() << "expected a kernel with a layout, got one "
                                  "that mlafix-plan-layout has not seen";
-  // States are three values each by now (mlafix-lower-states).
+  // mlafix-lower-states has replaced each state by three values.
   auto isState = [](Type type) { return isa<StateType>(type); };
   WalkResult walk = kernel.getBody().walk([&](Operation *op) {
     if (llvm::none_of(op->getOperandTypes(), isState) &&
@@ -56,7 +56,7 @@ Value mlafix::loadBoundary(OpBuilder &b, RaggedForallOp grid, Value segment) {
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
 }
 
-// Unsigned, a negative boundary is larger than any number of rows.
+// As an unsigned number a negative boundary exceeds any row count.
 Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
                                Value selected, Value start, Value end) {
   IndexBuilder x(b, grid.getLoc());
@@ -69,7 +69,7 @@ Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
 // Arguments of the launch
 //===----------------------------------------------------------------------===//
 
-/// The verifier has made sure that it is one.
+/// The verifier guarantees one of these forms.
 ExtentAttr mlafix::describeExtent(Value extent) {
   MLIRContext *context = extent.getContext();
   APInt value;

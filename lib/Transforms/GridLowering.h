@@ -13,34 +13,34 @@
 
 namespace mlafix {
 
-/// Checks what every pass that replaces a grid needs: a layout and a target,
-/// which mlafix-plan-layout writes, and a body without states.
+/// Checks the preconditions of passes that replace the grid: a layout and a
+/// target (from mlafix-plan-layout), and no states in the body.
 llvm::LogicalResult verifyPlanned(KernelOp kernel);
 
-/// Moves the ops of a grid's region, but for its terminator, to the insertion
-/// point, with `indices` for its arguments.
+/// Moves the ops of a grid's region, except the terminator, to the insertion
+/// point, with `indices` as its arguments.
 void inlineRow(mlir::OpBuilder &b, mlir::Block &row, mlir::ValueRange indices);
 
-/// A loop over first, first + step, … below `extent`.
+/// Builds a loop over first, first + step, … < `extent`.
 void buildLoop(mlir::OpBuilder &b, mlir::Location loc, mlir::Value first,
                mlir::Value extent, mlir::Value step,
                llvm::function_ref<void(mlir::Value)> body);
 
-/// Where segment `segment` of a ragged grid begins, and the one before it ends:
-/// an element of cu_seqlens, as an index.
+/// The start of segment `segment` of a ragged grid, which is the end of the
+/// previous one: an entry of cu_seqlens as an index.
 mlir::Value loadBoundary(mlir::OpBuilder &b, RaggedForallOp grid,
                          mlir::Value segment);
-/// `selected`, unless a segment is malformed: 0 <= start <= end <= the grid's
-/// rows.
+/// `selected`, or false if the segment is malformed: 0 <= start <= end <= rows
+/// must hold.
 mlir::Value selectWellFormed(mlir::OpBuilder &b, RaggedForallOp grid,
                              mlir::Value selected, mlir::Value start,
                              mlir::Value end);
 
-/// An extent, or a list of them, as units spell it (docs/UnitFormat.md).
+/// An extent, or a list of extents, in the form of units (docs/UnitFormat.md).
 ExtentAttr describeExtent(mlir::Value extent);
 llvm::SmallVector<ExtentAttr> describeExtents(mlir::ValueRange extents);
 
-/// Appends an argument of the launch's own, which a call does not have.
+/// Appends an argument that the launch supplies, not the caller.
 mlir::Value addArgument(KernelOp kernel, llvm::StringRef name, mlir::Type type);
 
 } // namespace mlafix

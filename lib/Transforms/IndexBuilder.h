@@ -48,7 +48,7 @@ public:
   mlir::Value shl(mlir::Value x, mlir::Value bits) {
     return mlir::arith::ShLIOp::create(b, loc, x, bits);
   }
-  /// Of an unsigned number.
+  /// Logical shift right.
   mlir::Value shr(mlir::Value x, mlir::Value bits) {
     return mlir::arith::ShRUIOp::create(b, loc, x, bits);
   }
@@ -62,7 +62,7 @@ public:
                       mlir::Value y) {
     return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  /// Unsigned widening or narrowing between i32 and index.
+  /// Converts between i32 and index, unsigned.
   mlir::Value toIndex(mlir::Value x) {
     return mlir::arith::IndexCastUIOp::create(b, loc, b.getIndexType(), x);
   }
@@ -71,7 +71,7 @@ public:
   }
 
   /// The indices of linear position `linear` in a row-major space of `extents`;
-  /// all of one integer type.
+  /// all have the same integer type.
   llvm::SmallVector<mlir::Value>
   delinearize(mlir::Value linear, llvm::ArrayRef<mlir::Value> extents);
 

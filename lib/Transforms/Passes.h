@@ -41,8 +41,8 @@ class VectorDialect;
 
 namespace mlafix {
 
-/// In the metadata of the error about a dim that nothing binds: a dictionary
-/// with this name, whose value is the dim's.
+/// Key in the metadata of the error about an unbound dim; its value is the
+/// dim's name.
 inline constexpr llvm::StringLiteral kUnboundDimKey = "mlafix.unbound_dim";
 
 #define GEN_PASS_DECL

@@ -19,8 +19,8 @@
 
 namespace mlafix {
 
-/// A remark called `name` by pass `pass` (its DEBUG_TYPE) on `function`: a
-/// KernelOp, or what it was lowered to.
+/// A remark called `name` by pass `pass` (its DEBUG_TYPE) on `function`, a
+/// KernelOp or what it was lowered to.
 inline mlir::remark::RemarkOpts nameRemark(llvm::StringRef name,
                                            llvm::StringRef pass,
                                            mlir::Operation *function) {

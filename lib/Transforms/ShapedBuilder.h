@@ -15,8 +15,8 @@
 
 namespace mlafix {
 
-/// Arithmetic on scalars or vectors of one shape: constants take the shape of
-/// what they meet.
+/// Builds arithmetic on scalars or vectors of one shape; constants adopt the
+/// shape.
 class ShapedBuilder {
 public:
   ShapedBuilder(mlir::OpBuilder &b, mlir::Location loc, mlir::Type like)

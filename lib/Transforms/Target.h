@@ -15,24 +15,23 @@
 
 namespace mlafix {
 
-/// Name of the module's attribute that holds the target, a string: written by
-/// mlafix-plan-layout, read by the passes after it.
+/// Module attribute with the target's name, written by mlafix-plan-layout and
+/// read by later passes.
 inline constexpr llvm::StringLiteral kTargetAttr = "mlafix.target";
-/// Name of the module's attribute that lists the numbers of the target's model
-/// that are replaced, "NAME=VALUE" each: written and read like kTargetAttr.
+/// Module attribute with overrides of the target's model, "NAME=VALUE" each;
+/// written and read like kTargetAttr.
 inline constexpr llvm::StringLiteral kMachineAttr = "mlafix.machine";
-/// Name of the module's attribute that holds the kernel's signature (see
-/// getSignature).
+/// Module attribute with the kernel's signature (getSignature).
 inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
-/// Name of the attribute that describes a code version on its function
+/// Attribute of a code version's function that describes it
 /// (docs/UnitFormat.md, `variants`).
 inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
-/// Name of the unit attribute on a kernel, and on its function, whose rows are
-/// neither reduced nor stored in another width than they are loaded in.
+/// Unit attribute of a kernel and its function: rows are neither reduced nor
+/// stored in another width than they are loaded in.
 inline constexpr llvm::StringLiteral kPlainRowsAttr = "mlafix.plain_rows";
-/// Name of the unit attribute of what prefetches for a later block: it need not
-/// come before the loads of this one.
+/// Unit attribute of prefetches for a later block: they need not precede the
+/// loads of this one.
 inline constexpr llvm::StringLiteral kAheadAttr = "mlafix.ahead";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
@@ -40,13 +39,13 @@ llvm::StringRef getTarget(mlir::Operation *op);
 /// True if `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
-/// The model of the target of the module that `op` is in, with the numbers that
-/// mlafix-plan-layout was told to replace. The table's first values before
-/// mlafix-plan-layout, and for a target that it does not have.
+/// The model of the module's target, with the overrides given to
+/// mlafix-plan-layout. The table's defaults before that pass, and for unknown
+/// targets.
 MachineModel getMachine(mlir::Operation *op);
 
-/// The model of a pass's options `target` and `machine`; what is wrong with
-/// them is an error at `op`.
+/// The model for a pass's options `target` and `machine`; reports an invalid
+/// option as an error at `op`.
 llvm::FailureOr<MachineModel> getMachine(mlir::Operation *op,
                                          llvm::StringRef target,
                                          llvm::ArrayRef<std::string> overrides);

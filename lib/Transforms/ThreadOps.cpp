@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h" // before ThreadOps.h
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h" // must precede ThreadOps.h
 
 #include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/IndexBuilder.h"
@@ -45,7 +45,7 @@ Value mlafix::allocShared(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
       b, loc, MemRefType::get(shape, element, AffineMap(), space));
 }
 
-/// Name of the unit attribute of memory for an exchange.
+/// Unit attribute of memory used for an exchange.
 static constexpr llvm::StringLiteral kScratchAttr = "mlafix.scratch";
 
 Value mlafix::allocScratch(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
@@ -63,7 +63,7 @@ void mlafix::buildBarrier(OpBuilder &b, Location loc) {
   NVVM::BarrierOp::create(b, loc);
 }
 
-/// A barrier that reduces the `bits` of all threads.
+/// A barrier that also reduces `bits` over all threads.
 static Value buildBarrier(OpBuilder &b, Location loc,
                           NVVM::BarrierReduction reduction, Value bits) {
   auto kind = NVVM::BarrierReductionAttr::get(b.getContext(), reduction);
@@ -113,7 +113,7 @@ void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value mask) {
 Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
                               Value value, int64_t distance) {
   IndexBuilder x(b, loc);
-  if (value.getType().isInteger(64)) { // in its halves
+  if (value.getType().isInteger(64)) { // as two halves
     Type i32 = b.getI32Type();
     Value width = arith::ConstantIntOp::create(b, loc, 32, 64);
     Value low = arith::TruncIOp::create(b, loc, i32, value);

@@ -26,7 +26,7 @@
 
 namespace mlafix {
 
-// Numbers along x, i32.
+// Indices along x, as i32.
 mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
@@ -34,64 +34,64 @@ mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
 bool isThreadId(mlir::Operation *op);
 bool isBlockId(mlir::Operation *op);
 
-/// The most bytes of shared memory that a launch permits a block without asking
-/// for more (CUDA programming guide, shared memory).
+/// Bytes of shared memory per block that a launch allows without opting in to
+/// more (CUDA programming guide, shared memory).
 inline constexpr int64_t kSharedBytes = 48 << 10;
-/// Memory of a block, of this shape.
+/// Allocates shared memory of this shape.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// The same for an exchange of the block's threads: they all meet between its
-/// last load and whatever they store to shared memory next. So exchanges may
-/// have the same memory.
+/// Allocates shared memory for an exchange between the block's threads. They
+/// must meet at a barrier between its last load and their next store to shared
+/// memory, so that exchanges may share memory.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
 /// True if `allocScratch` made `alloca`.
 bool isScratch(mlir::Operation *alloca);
 
-/// The threads of a block wait for each other.
+/// A block-wide barrier.
 void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);
-/// A barrier; the bitwise or of the i32 `bits` of all threads of the block.
+/// A barrier that returns the bitwise or of the i32 `bits` of all threads.
 mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value bits);
-/// The same with the bitwise and.
+/// A barrier that returns the bitwise and.
 mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value bits);
-/// The threads of all blocks of a cluster wait for each other.
+/// A barrier of all threads of a cluster.
 void buildClusterBarrier(mlir::OpBuilder &b, mlir::Location loc);
-/// Says that this thread has begun.
+/// Arrives at the cluster barrier without waiting.
 void buildClusterArrive(mlir::OpBuilder &b, mlir::Location loc);
-/// Waits until all threads of the cluster have said so.
+/// Waits until all threads of the cluster have arrived.
 void buildClusterWait(mlir::OpBuilder &b, mlir::Location loc);
-/// True if `op` is a part of a barrier of a cluster.
+/// True if `op` is part of a cluster barrier.
 bool isClusterBarrier(mlir::Operation *op);
-/// `pointer`, to shared memory, as one to the same place in that of block
-/// `block`, i32, of the cluster.
+/// Maps `pointer` to shared memory to the same position in block `block` (i32)
+/// of the cluster.
 mlir::Value buildClusterPointer(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value pointer, mlir::Value block);
-/// The threads of a warp in the mask `mask`, i32, wait for each other.
+/// A barrier of the threads of a warp in `mask`, i32.
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc, mlir::Value mask);
 
-/// `value` of the thread whose number in the warp differs from this one's by
-/// exclusive or with `distance`; `mask` take part, i32.
+/// `value` of the thread whose lane number is this one's xor `distance`; the
+/// threads in `mask` (i32) take part.
 mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value mask, mlir::Value value,
                             int64_t distance);
-/// `value` of the thread `distance` before this one in the warp, its own where
-/// there is none; the whole warp takes part.
+/// `value` of the thread `distance` lanes below, or the thread's own if there
+/// is none; the whole warp takes part.
 mlir::Value buildShuffleUp(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value value, int64_t distance);
-/// `value` of the warp's thread number `lane`, i32; the whole warp takes part.
+/// `value` of lane `lane` (i32); the whole warp takes part.
 mlir::Value buildShuffleFrom(mlir::OpBuilder &b, mlir::Location loc,
                              mlir::Value value, mlir::Value lane);
-/// `value` of the warp's first thread; the whole warp takes part.
+/// `value` of the warp's first lane; the whole warp takes part.
 mlir::Value buildShuffleFirst(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value value);
 bool isShuffle(mlir::Operation *op);
-/// A bit for each thread of the warp: whether its `predicate` (i1) holds, i32.
+/// An i32 with a bit per thread of the warp: its `predicate` (i1).
 mlir::Value buildBallot(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value predicate);
 
-/// The time in nanoseconds, the same for all of the device, i64.
+/// The device-wide time in nanoseconds, i64.
 mlir::Value buildGlobalTimer(mlir::OpBuilder &b, mlir::Location loc);
 
 /// Waits for the preceding grid: `griddepcontrol.wait`.
@@ -99,27 +99,25 @@ void buildGridWait(mlir::OpBuilder &b, mlir::Location loc);
 bool isGridWait(mlir::Operation *op);
 /// Lets the next grid begin: `griddepcontrol.launch_dependents`.
 void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
-/// True if `op` is one of these two.
+/// True if `op` is one of the above two.
 bool isGridControl(mlir::Operation *op);
 
-/// Four bytes of those of `low` and `high`, i32, which are numbered 0 to 7:
-/// the four lowest digits of `selector` say which; 8 more take the byte's
-/// highest bit eight times (PTX, `prmt`).
+/// Selects four of the eight bytes of `low` and `high` (i32) by the four lowest
+/// hex digits of `selector`; adding 8 to a digit replicates the byte's sign bit
+/// (PTX, `prmt`).
 mlir::Value buildPermute(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value low, mlir::Value high,
                          mlir::Value selector);
-/// About 1 / x, f32, off by 1 unit in the last place at most; of subnormals and
-/// to them 0 (PTX, `rcp.approx.ftz.f32`).
+/// 1 / x in f32 within 1 ulp; flushes subnormals (PTX, `rcp.approx.ftz.f32`).
 mlir::Value buildNearReciprocal(mlir::OpBuilder &b, mlir::Location loc,
                                 mlir::Value x);
 
-/// Two f32 as `type`, f8E4M3FN or f8E5M2, to the nearest, saturating:
-/// vector<2xi8>.
+/// Converts two f32 to `type` (f8E4M3FN or f8E5M2), to nearest, saturating;
+/// returns vector<2xi8>.
 mlir::Value buildNarrowFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
                                mlir::Value low, mlir::Value high,
                                mlir::Type type);
-/// The two f16 that `bytes`, vector<2xi8>, are as elements of `type`:
-/// vector<2xf16>.
+/// Converts two elements of `type`, given as vector<2xi8>, to vector<2xf16>.
 mlir::Value buildWidenFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value bytes, mlir::Type type);
 

@@ -26,16 +26,16 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// LLVM assumes that what upstream's ops leave undefined does not happen: a
-// store of such a value is removed, a branch on it may go either way. A
-// kernel's numbers come from memory, so here every operand has a result, the
-// same on every target. This runs before anything that folds.
+// Upstream's ops are undefined for some operands. LLVM then removes stores of
+// the result and may take either side of a branch on it. Kernels compute on
+// numbers from memory, so this pass defines a result for every operand, equal
+// on all targets. It runs before anything that folds.
 
 namespace {
 
 using P = arith::CmpIPredicate;
 
-/// Builds arithmetic on scalars or row tiles of one type at one location.
+/// Builds arithmetic on scalars or row tiles of one type.
 class TotalBuilder {
 public:
   TotalBuilder(OpBuilder &b, Location loc, Type type)
@@ -81,7 +81,8 @@ private:
 
 } // namespace
 
-/// The integer that `value`, or each element of it, is known to be.
+/// The constant value of an integer, or of all elements of a row; nullopt if
+/// unknown.
 static std::optional<APInt> constantOf(Value value) {
   if (auto splat = value.getDefiningOp<SplatOp>())
     value = splat.getScalar();
@@ -98,8 +99,8 @@ static std::optional<APInt> constantOf(Value value) {
 // Shifts
 //===----------------------------------------------------------------------===//
 
-/// By the width or more, as an unsigned number, everything is shifted out:
-/// what is left is the sign's copies, or zero.
+/// A shift by the width or more (unsigned) shifts out everything: the result is
+/// copies of the sign, or zero.
 template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
   TotalBuilder t(b, op.getLoc(), op.getType());
   Value amount = op.getRhs();
@@ -119,13 +120,13 @@ template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
 // Division
 //===----------------------------------------------------------------------===//
 
-/// True if the divisor may be one that upstream's ops do not take.
+/// True if the divisor may be one for which upstream's ops are undefined.
 static bool isOddDivisor(Value divisor, bool isSigned) {
   std::optional<APInt> constant = constantOf(divisor);
   return !constant || constant->isZero() || (isSigned && constant->isAllOnes());
 }
 
-/// 0 and -1 become 1.
+/// Replaces divisors 0 and -1 by 1.
 static Value signedDivisor(TotalBuilder t, Value b) {
   if (!isOddDivisor(b, /*isSigned=*/true))
     return b;
@@ -141,7 +142,7 @@ static Value unsignedDivisor(TotalBuilder t, Value b) {
   return t.select(isZero, t.i(1), b);
 }
 
-/// a / 0 is a, and the smallest integer over -1 wraps around.
+/// a / 0 = a; the smallest integer divided by -1 wraps around.
 static Value divideSigned(TotalBuilder t, Value a, Value b) {
   Value quotient = t.op<arith::DivSIOp>(a, signedDivisor(t, b));
   if (!isOddDivisor(b, /*isSigned=*/true))
@@ -150,7 +151,7 @@ static Value divideSigned(TotalBuilder t, Value a, Value b) {
   return t.select(t.compare(P::eq, b, t.i(-1)), negated, quotient);
 }
 
-/// a % 0 is 0, and so is a % -1.
+/// a % 0 = 0 and a % -1 = 0.
 static Value remainderSigned(TotalBuilder t, Value a, Value b) {
   return t.op<arith::RemSIOp>(a, signedDivisor(t, b));
 }
@@ -168,8 +169,8 @@ template <typename OpTy> static Value buildDivision(OpBuilder &b, OpTy op) {
   return t.op<OpTy>(lhs, unsignedDivisor(t, rhs));
 }
 
-/// The quotient rounded down or up: off by one where a remainder is left, and
-/// the exact quotient is negative or positive.
+/// The quotient rounded down or up: adjusts the truncated one by one if there
+/// is a remainder and the exact quotient is negative (down) or positive (up).
 static Value divideRounded(TotalBuilder t, Value a, Value b, bool isUp) {
   Value quotient = divideSigned(t, a, b);
   Value remainder = remainderSigned(t, a, b);
@@ -197,7 +198,7 @@ static Value buildRoundedDivision(OpBuilder &b, Operation *op) {
 // Floats to integers
 //===----------------------------------------------------------------------===//
 
-/// Rounds towards zero and saturates; NaN becomes 0.
+/// Rounds toward zero and saturates; NaN becomes 0.
 template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
   constexpr bool isSigned = std::is_same_v<OpTy, arith::FPToSIOp>;
@@ -207,12 +208,12 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
   unsigned width = to.width();
   const llvm::fltSemantics &semantics =
       cast<FloatType>(getElementTypeOrSelf(x.getType())).getFloatSemantics();
-  // The first float beyond either end; infinity, if the format ends before.
+  // The first floats beyond the range, or infinity if the format ends earlier.
   APFloat end(semantics), start(semantics, "-1");
   end.convertFromAPInt(APInt::getOneBitSet(width + 1, width - isSigned),
                        /*IsSigned=*/false, APFloat::rmTowardPositive);
   if (isSigned)
-    start = neg(end); // the smallest integer itself, which saturation gives
+    start = neg(end); // the smallest integer, which saturation yields
   APInt largest = isSigned ? APInt::getSignedMaxValue(width)
                            : APInt::getMaxValue(width),
         smallest = isSigned ? APInt::getSignedMinValue(width) : APInt(width, 0);
@@ -232,8 +233,8 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
 // Angles
 //===----------------------------------------------------------------------===//
 
-/// Beyond 2^23 neighbouring numbers are a radian and more apart, and what the
-/// targets compute is none of the functions' values: NaN.
+/// Returns NaN beyond 2^23: neighbouring floats are a radian or more apart
+/// there, and targets would compute meaningless values.
 template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
   Value x = op.getOperand();
@@ -249,8 +250,8 @@ template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
 // Minima and maxima
 //===----------------------------------------------------------------------===//
 
-/// The number of a number and a NaN; of zeros of both signs upstream leaves
-/// open which one, here -0.0 is less.
+/// The minimum or maximum of a number and NaN is the number. Upstream leaves
+/// the order of zeros open; here -0.0 < 0.0.
 template <typename ExactOpTy, typename OpTy>
 static Value buildExtremum(OpBuilder &b, OpTy op) {
   using F = arith::CmpFPredicate;
@@ -265,8 +266,9 @@ static Value buildExtremum(OpBuilder &b, OpTy op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Nothing checks flags that promise something about operands, and only passes
-/// may permit other arithmetic: N9 and N10 hold for every op of a kernel.
+/// Drops flags that promise something about operands, since nothing checks
+/// them. Only passes may permit other arithmetic: N9 and N10 apply to every op
+/// of a kernel.
 static void dropPromises(Operation *op) {
   if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
       integer &&
@@ -278,7 +280,7 @@ static void dropPromises(Operation *op) {
       .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [](auto exact) { exact.setIsExact(false); });
   auto real = dyn_cast<arith::ArithFastMathInterface>(op);
-  arith::FastMathFlagsAttr flags; // conversions may have none
+  arith::FastMathFlagsAttr flags; // conversions may lack them
   if (real)
     flags = real.getFastMathFlagsAttr();
   if (flags && flags.getValue() != arith::FastMathFlags::none)
@@ -287,8 +289,7 @@ static void dropPromises(Operation *op) {
                                               arith::FastMathFlags::none));
 }
 
-/// An index narrows by way of i64: upstream takes a cast back for the index
-/// that it was.
+/// Narrow an index via i64: upstream folds a cast back to the original index.
 static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
   Type to = cast.getType();
   if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
@@ -302,8 +303,8 @@ static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
 // Rows of no elements
 //===----------------------------------------------------------------------===//
 
-/// The neutral element of a sum is -0: of a row along a dim with a bound that
-/// has no elements the sum is 0.
+/// The neutral element of a sum is -0, but the sum of an empty row (of a
+/// bounded dim) must be 0.
 static Value buildSum(OpBuilder &b, ReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
   if (!dim.isBounded() || op.getKind() != ReduceKind::add ||
@@ -319,7 +320,7 @@ static Value buildSum(OpBuilder &b, ReduceOp op) {
   return t.select(isEmpty, t.f(APFloat(0.0f)), sum);
 }
 
-/// The op's result, defined for all operands; null where it is already.
+/// The op's result, defined for all operands; null if it already is.
 static Value buildTotal(OpBuilder &b, Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
@@ -346,8 +347,8 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// A loop whose index may step over the largest number would never end, and
-/// one of more iterations than its type has positive numbers folds to none.
+/// A loop whose index overflows would not end, and one with more iterations
+/// than its type has positive numbers folds to none. Counts iterations instead.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())

@@ -53,12 +53,13 @@ public:
         stores.push_back(access);
   }
 
-  /// True if each row of the grid stores at most one element or row of the
-  /// output, another one in each row, and all of these have a row.
+  /// Checks that each row of the grid stores at most one element or row of the
+  /// output, distinct rows store distinct ones, and every element or row of the
+  /// output belongs to a row of the grid.
   LogicalResult verify();
-  /// True (i1) if `block`, of a row's program, has stored; null: never.
+  /// An i1: the row has stored in `block`; null: never.
   FailureOr<Value> buildWritten(Block &block);
-  /// The fill as `mlafix.store` takes it.
+  /// The fill in the form of `mlafix.store`.
   Value buildFill(OpBuilder &b, Attribute fill);
 
   ArrayRef<MemoryAccess> getStores() const { return stores; }
@@ -84,7 +85,7 @@ private:
 };
 } // namespace
 
-/// True if the grid's index runs over just the dim.
+/// True if the grid's index runs over exactly this dim.
 static bool runsOver(ForallOp grid, BlockArgument index, Value memref,
                      unsigned dim) {
   Value extent = grid.getExtents()[index.getArgNumber()];
@@ -202,7 +203,7 @@ Value Output::buildFill(OpBuilder &b, Attribute fill) {
   TypedAttr number = dyn_cast<FloatAttr>(fill);
   auto integer = dyn_cast<IntegerAttr>(fill);
   if (integer && isa<FloatType>(element))
-    number = b.getF32FloatAttr(0.0f); // as the verifier has seen to
+    number = b.getF32FloatAttr(0.0f); // checked by the verifier
   else if (integer)
     number = b.getIntegerAttr(element, integer.getValue().sextOrTrunc(
                                            element.getIntOrFloatBitWidth()));

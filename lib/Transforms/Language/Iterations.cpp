@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Folding arithmetic on the type of a loop's bounds.
+/// Builds and folds arithmetic in the type of a loop's bounds.
 class BoundBuilder {
 public:
   BoundBuilder(OpBuilder &b, Location loc, Type type)
@@ -41,7 +41,7 @@ private:
 };
 } // namespace
 
-/// How often the loop's body runs, index.
+/// The trip count of the loop, as an index.
 static Value buildCount(OpBuilder &b, scf::ForOp loop) {
   using P = arith::CmpIPredicate;
   Location loc = loop.getLoc();
@@ -54,8 +54,8 @@ static Value buildCount(OpBuilder &b, scf::ForOp loop) {
   Value hasOne =
       x.compare(loop.getUnsignedCmp() ? P::ult : P::slt, lower, upper);
   hasOne = b.createOrFold<arith::AndIOp>(loc, hasOne, isForward);
-  // How far the last iteration may lie from the first: as an unsigned number
-  // it fits the type whatever the bounds are.
+  // The distance from the first to the last iteration, which fits the type as
+  // an unsigned number for all bounds.
   Value distance = x.op<arith::SubIOp>(x.op<arith::SubIOp>(upper, lower), one);
   Value further = x.op<arith::DivUIOp>(distance, step);
   Value most = wide.constant(std::numeric_limits<int64_t>::max() - 1);

@@ -12,10 +12,10 @@
 
 namespace mlafix {
 
-/// Replaces a loop by one that counts its iterations, from 0 in steps of 1, in
-/// an index that cannot wrap. The count is exact for all bounds: 0 where the
-/// range is empty or the step is below 1. (2^63 iterations and more, which no
-/// run reaches, count as 2^63 - 1.)
+/// Replaces a loop by one that counts its iterations from 0 in steps of 1, in
+/// an index that cannot overflow. The count is exact for all bounds: 0 if the
+/// range is empty or the step is below 1. (Counts from 2^63 on, which no run
+/// reaches, become 2^63 - 1.)
 mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 
 } // namespace mlafix

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Follows values that are elements of the variable, both ways.
+/// Traces values that are elements of the dtype variable, forward and backward.
 class OpaqueElements {
 public:
   OpaqueElements(KernelOp kernel, StringRef variable)
@@ -44,7 +44,7 @@ private:
 };
 } // namespace
 
-/// True if the fill of an output is a number other than 0.
+/// True if an output is filled with a number other than 0.
 bool OpaqueElements::isFilledWithNumber() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     Attribute fill = kernel.getArgAttr(argument.getArgNumber(), kFillAttr);
@@ -57,7 +57,8 @@ bool OpaqueElements::isFilledWithNumber() {
   return false;
 }
 
-/// Notes what is loaded and stored; gives what accesses elements otherwise.
+/// Records loads and stores of elements; returns an op that accesses them
+/// otherwise, or null.
 Operation *OpaqueElements::collect() {
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     if (!isa<MemRefType>(argument.getType()) || !isHere(argument))
@@ -73,7 +74,8 @@ Operation *OpaqueElements::collect() {
   return isFilledWithNumber() ? kernel.getOperation() : nullptr;
 }
 
-/// True if what makes `value` moves elements; those it moves are next.
+/// True if the op that defines `value` only moves elements; its operands are
+/// traced next.
 bool OpaqueElements::followDefinition(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto load = dyn_cast_if_present<LoadOp>(op)) {
@@ -102,7 +104,7 @@ bool OpaqueElements::followDefinition(Value value) {
   return matchPattern(value, m_Zero()) || matchPattern(value, m_PosZeroFloat());
 }
 
-/// True if `use` moves an element; where to is next.
+/// True if `use` only moves an element; its destination is traced next.
 bool OpaqueElements::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto store = dyn_cast<StoreOp>(op))
@@ -141,7 +143,7 @@ Operation *OpaqueElements::findOther() {
   return nullptr;
 }
 
-/// Gives `value`, which is f32 or a row of them, the type that bits have.
+/// Changes the type of `value` (f32 or a row) to that of its bits.
 void OpaqueElements::makeBits(Value value) {
   Type bits = IntegerType::get(kernel.getContext(), 64);
   Type type = value.getType();
@@ -149,7 +151,7 @@ void OpaqueElements::makeBits(Value value) {
     bits = getRowTileType(getTileDim(type), bits);
   if (!matchPattern(value, m_Constant()))
     return value.setType(bits);
-  // Others may use the same zero.
+  // Clone it: others may use the same zero.
   OpBuilder b(value.getDefiningOp());
   TypedAttr zero = b.getZeroAttr(bits);
   Value made = arith::ConstantOp::create(b, value.getLoc(), zero);
@@ -166,7 +168,7 @@ void OpaqueElements::makeBits(Value value) {
   });
 }
 
-/// After findOther has found none.
+/// Called after findOther() found none.
 void OpaqueElements::retype() {
   for (Value value : values)
     makeBits(value);

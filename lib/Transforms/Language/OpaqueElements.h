@@ -12,15 +12,15 @@
 
 namespace mlafix {
 
-/// An op of `kernel` that does more to elements of the dtype variable than to
-/// move them: null if they are loaded, chosen from, and stored to elements of
-/// the same variable alone, and 0 is the one number stored beside them. Then
-/// their bits may be those of any dtype.
+/// Returns an op of `kernel` that does more than move elements of the dtype
+/// variable, or null if they are only loaded, selected and stored to elements
+/// of the same variable, and 0 is the only constant stored among them. In the
+/// latter case their bits may be those of any dtype.
 mlir::Operation *findUseAsNumber(KernelOp kernel, llvm::StringRef variable);
 
-/// Makes integers (i64) of the elements of a variable of floats that are only
-/// moved, so that a dtype it is bound to keeps its bits: conversions of fp8
-/// saturate, and have one NaN.
+/// Turns float elements that are only moved into integers (i64), so that every
+/// dtype bound to the variable keeps its bits: fp8 conversions saturate, and
+/// have a single NaN.
 void moveAsBits(KernelOp kernel, llvm::StringRef variable);
 
 } // namespace mlafix

@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Two omitted tensors are the same.
+/// Two omitted tensors count as the same.
 static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   Location loc = same.getLoc();
   Value other = same.getLhs() == argument ? same.getRhs() : same.getLhs();
@@ -47,7 +47,7 @@ void mlafix::bindAsPresent(KernelOp kernel, unsigned index) {
   kernel.removeArgAttr(index, kOptionalAttr);
 }
 
-/// Zero where the predicate holds, the `else` value elsewhere.
+/// Replaces a load: zero where the predicate holds, else the `else` value.
 static void replaceLoad(OpBuilder &b, LoadOp load) {
   Location loc = load.getLoc();
   Type element = getElementTypeOrSelf(load.getType());
@@ -59,7 +59,8 @@ static void replaceLoad(OpBuilder &b, LoadOp load) {
   load.replaceAllUsesWith(value);
 }
 
-/// Omits `argument`. Whether the store has anything left to do.
+/// Drops `argument` from the store. Returns true if the store still has an
+/// effect.
 static bool dropFromStore(StoreStateOp store, Value argument) {
   if (store.getOut() == argument) {
     store.getOutMutable().clear();
@@ -96,7 +97,7 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
     } else if (auto same = dyn_cast<SameTensorOp>(user)) {
       replaceSame(b, same, argument);
     } else if (auto dim = dyn_cast<memref::DimOp>(user)) {
-      // The value that a launch passes if it omits the tensor.
+      // A launch passes this value for an omitted tensor.
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
       dim.replaceAllUsesWith(none);
     } else if (!isa<StoreOp, DistinctOp>(user)) {

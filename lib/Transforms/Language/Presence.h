@@ -18,15 +18,15 @@
 
 namespace mlafix {
 
-/// The argument is passed at every launch: it is not optional any more.
+/// Makes the argument mandatory: every launch passes it.
 void bindAsPresent(KernelOp kernel, unsigned index);
 
-/// The argument is omitted at every launch: its loads give what they give then,
-/// its stores are erased, and nothing uses it. Any other use is an error with a
-/// location.
+/// Removes uses of an argument that every launch omits: loads get the values
+/// that they have in that case, stores are erased. Any other use is an error at
+/// its location.
 mlir::LogicalResult bindAsAbsent(KernelOp kernel, unsigned index);
 
-/// Erases what is no longer needed, so that names that only it had are gone.
+/// Erases dead ops, so that names used only by them disappear.
 void eraseDead(KernelOp kernel);
 
 } // namespace mlafix

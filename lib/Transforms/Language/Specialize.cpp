@@ -27,17 +27,17 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The names of a kernel, and what those of each kind are bound to.
+/// A kernel's names, and the bindings of each kind.
 struct Names {
   SmallVector<BindableName> all;
   llvm::MapVector<StringRef, int64_t> dims;
   llvm::MapVector<StringRef, Type> dtypes;
   llvm::MapVector<StringRef, BaseAttr> bases;
   llvm::MapVector<StringRef, StringRef> presence;
-  /// Dims of rows whose length nothing reads: any size serves, and neither the
-  /// kernel nor its arguments are bound to it.
+  /// Dims whose length nothing reads: any size is right, and nothing is bound
+  /// to it.
   llvm::StringSet<> lengthless;
-  /// Dims that are left to the launch.
+  /// Dims bound to "any": the launch decides.
   llvm::StringSet<> open;
 
   const BindableName *find(StringRef name) const {
@@ -71,7 +71,7 @@ private:
 };
 } // namespace
 
-/// Why `name` is none of an optional argument that could be bound.
+/// The reason why `name` is no optional argument that can be bound.
 static StringRef describeArgument(KernelOp kernel, StringRef name) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (kernel.getArgName(index) == name)
@@ -80,10 +80,10 @@ static StringRef describeArgument(KernelOp kernel, StringRef name) {
   return "no argument";
 }
 
-/// In place of a size: one that is known when the kernel is launched.
+/// A binding in place of a size: the launch decides.
 static constexpr StringLiteral kAny = "any";
 
-/// True if rows have the length `dim`: their layout depends on it.
+/// True if `dim` is the length of rows, which their layout depends on.
 static bool isRowLength(KernelOp kernel, StringRef dim) {
   return kernel
       .walk([&](Operation *op) {
@@ -169,10 +169,10 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
   return success();
 }
 
-/// True if the size of `dim` is visible outside of the kernel: an argument has
-/// it, or a sum along it, a running one too, or an iota counts its elements.
-/// Elsewhere it is the length of rows that no tensor holds, as those of a state
-/// of which only the lse is stored.
+/// True if the size of `dim` is observable: an argument has it, a sum or scan
+/// runs along it, or an iota counts along it. Otherwise it is only the length
+/// of rows that no tensor holds, such as those of states of which only the lse
+/// is stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
   auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
@@ -198,9 +198,9 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
       .wasInterrupted();
 }
 
-/// Binds what `bindings` left out. Names that only arguments bound as absent
-/// had are gone by now, and need no value, nor do those of rows whose length
-/// nothing reads; one with a default is bound all the same, so that a kernel's
+/// Binds names missing from `bindings`. Names that occurred only in absent
+/// arguments are gone by now and need no value, nor do lengths that nothing
+/// reads. A name with a default is bound in any case, so that a kernel's
 /// bindings do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
   llvm::StringSet<> left;
@@ -252,9 +252,9 @@ static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
   return success();
 }
 
-/// Checks that the dtype variable, of which the source has elements of type
-/// `element`, may stand for `bound`. A body may read integers of any width as
-/// wide ones; whether this one does, the verifier of its ops says.
+/// Checks that the dtype variable, whose elements have type `element` in the
+/// source, may be bound to `bound`. A body may read integers of any width as
+/// wider ones; the verifiers of its ops check whether it does.
 static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
                                  Type element, Type bound) {
   auto isWhole = [](Type type) {
@@ -286,8 +286,8 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
   return error;
 }
 
-/// Of variables of floats whose elements the body only moves, the bits are
-/// moved; f32 keeps them as it is.
+/// For float variables whose elements are only moved, moves bits instead. f32
+/// needs no change: it keeps its bits.
 static void moveBits(KernelOp kernel, const Names &names) {
   llvm::StringSet<> seen;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -366,7 +366,7 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
     return it == names.bases.end() ? base : it->second;
   });
   replacer.addReplacement([](StateType type) -> std::optional<Type> {
-    return type.withSink(false); // verified by now
+    return type.withSink(false); // already verified
   });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))
