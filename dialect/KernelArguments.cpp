@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Bases.h"
 #include "dialect/KernelVerifier.h"
 #include "mlafix/UnitLimits.h"
 
@@ -502,14 +503,38 @@ SmallVector<StringRef, 2> mlafix::getLengthNames(Type type) {
                          : SmallVector<StringRef, 2>();
 }
 
-static std::string spellDefault(KernelOp kernel, StringRef name) {
+static Attribute getDefault(KernelOp kernel, StringRef name) {
   DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr());
-  Attribute value = defaults ? defaults.get(name) : Attribute();
-  if (auto number = dyn_cast_if_present<IntegerAttr>(value))
+  return defaults ? defaults.get(name) : Attribute();
+}
+
+/// The default of `name` if that is a text, else "".
+static StringRef getDefaultText(KernelOp kernel, StringRef name) {
+  auto text = dyn_cast_if_present<StringAttr>(getDefault(kernel, name));
+  return text ? text.getValue() : StringRef();
+}
+
+static std::string spellDefault(KernelOp kernel, StringRef name) {
+  if (auto number = dyn_cast_if_present<IntegerAttr>(getDefault(kernel, name)))
     return std::to_string(number.getInt());
-  if (auto text = dyn_cast_if_present<StringAttr>(value))
-    return text.str();
-  return "";
+  return getDefaultText(kernel, name).str();
+}
+
+static bool isBase(StringRef text) { return text == "e" || text == "2"; }
+
+static bool isBaseName(StringRef text) {
+  return !text.empty() && llvm::isUpper(text.front());
+}
+
+StringRef
+mlafix::resolveBase(KernelOp kernel, StringRef name,
+                    llvm::function_ref<StringRef(StringRef)> getBound) {
+  // The verifier refuses cycles.
+  while (isBaseName(name)) {
+    StringRef bound = getBound(name);
+    name = bound.empty() ? getDefaultText(kernel, name) : bound;
+  }
+  return name;
 }
 
 SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
@@ -551,11 +576,32 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
     }
   });
 
+  // A base that is a default of another one may be the base of no state.
+  SmallVector<StringRef> pending =
+      llvm::to_vector(llvm::make_first_range(bases));
+  while (!pending.empty()) {
+    StringRef other = getDefaultText(kernel, pending.pop_back_val());
+    if (isBaseName(other) && !(bound && bound.contains(other)) &&
+        bases.insert({other, BindableName::Base}).second)
+      pending.push_back(other);
+  }
+
   SmallVector<BindableName> names;
   for (const auto *kind : {&dims, &dtypes, &bases, &dynamic, &presence})
     for (auto [name, kind] : *kind)
       names.push_back({name, kind, spellDefault(kernel, name)});
   return names;
+}
+
+/// True if the default of the base `name` is "e", "2", or a base that does not
+/// take its own from `name`.
+static bool isSoundBase(KernelOp kernel, StringRef name) {
+  llvm::StringSet<> seen;
+  StringRef text = getDefaultText(kernel, name);
+  while (isBaseName(text) && text != name && seen.insert(text).second)
+    text = getDefaultText(kernel, text);
+  // The last of the chain may have none; one that is seen again is a cycle.
+  return isBase(text) || (text.empty() && !seen.empty());
 }
 
 LogicalResult mlafix::verifyNames(KernelOp kernel) {
@@ -595,8 +641,8 @@ LogicalResult mlafix::verifyNames(KernelOp kernel) {
         return fail("the name of a dtype");
       break;
     case BindableName::Base:
-      if (!text || (text.getValue() != "e" && text.getValue() != "2"))
-        return fail("\"e\" or \"2\"");
+      if (!isSoundBase(kernel, name))
+        return fail("\"e\", \"2\" or another base");
       break;
     case BindableName::DynamicDim:
       return fail("no default, the dim being dynamic,");

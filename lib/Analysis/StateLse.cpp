@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/StateLse.h"
+#include "dialect/Bases.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -31,11 +32,8 @@ int64_t mlafix::lseOfLoaded(int64_t bits) {
 static bool isBaseE(StateType type, Operation *op) {
   if (std::optional<LogBase> base = type.getBase().getBase())
     return *base == LogBase::E;
-  DictionaryAttr defaults =
-      op->getParentOfType<KernelOp>().getDefaults().value_or(DictionaryAttr());
-  auto text = defaults ? defaults.getAs<StringAttr>(type.getBase().getName())
-                       : StringAttr();
-  return !text || text.getValue() != "2";
+  return resolveBase(op->getParentOfType<KernelOp>(), type.getBase().getName(),
+                     [](StringRef) { return StringRef(); }) != "2";
 }
 
 static std::optional<int64_t> computeMerge(MergeOp merge, GetNumber get) {

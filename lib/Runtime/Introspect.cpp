@@ -81,8 +81,15 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
         if (named(wanted) != wanted.end())
           return true;
         auto preset = named(kernel.defaults);
-        if (preset != kernel.defaults.end())
-          return preset->second == binding.second;
+        if (preset != kernel.defaults.end()) {
+          // The default of a base may be another one.
+          auto other = std::find_if(
+              kernel.bindings.begin(), kernel.bindings.end(),
+              [&](const auto &base) { return base.first == preset->second; });
+          return binding.second == (other == kernel.bindings.end()
+                                        ? preset->second
+                                        : other->second);
+        }
         bool isLower =
             binding.first.front() >= 'a' && binding.first.front() <= 'z';
         return !isLower && std::none_of(kernel.args.begin(), kernel.args.end(),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Bases.h"
 #include "lib/Transforms/Language/OpaqueElements.h"
 #include "lib/Transforms/Language/Presence.h"
 #include "lib/Transforms/Passes.h"
@@ -231,7 +232,15 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
                 b.getNamedAttr(kUnboundDimKey, b.getStringAttr(name.name)))));
       return error;
     }
-    if (failed(bindOne(kernel, names, name.name, name.defaultValue)))
+    StringRef value = name.defaultValue;
+    if (name.kind == BindableName::Base)
+      value = resolveBase(kernel, name.name, [&](StringRef other) {
+        BaseAttr bound = names.bases.lookup(other);
+        return bound ? bound.getValue().getValue() : StringRef();
+      });
+    if (value.empty())
+      continue; // the base that it is by default has none, which is an error
+    if (failed(bindOne(kernel, names, name.name, value)))
       return failure();
   }
   return success();

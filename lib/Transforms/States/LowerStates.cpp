@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/Bases.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
@@ -363,8 +363,13 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   LogicalResult
   matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
-                     op.getState().getType());
+    Parts parts(adaptor.getState());
+    // A state of values has one weight, of 1.
+    if (op.getState().getDefiningOp<MakeStateOp>()) {
+      rewriter.replaceOp(op, parts.max);
+      return success();
+    }
+    Normalized state({rewriter, op.getLoc()}, parts, op.getState().getType());
     rewriter.replaceOp(op, state.buildLse(rewriter, op.getLoc()));
     return success();
   }
@@ -393,14 +398,19 @@ LogicalResult bindBases(KernelOp kernel) {
   AttrTypeReplacer replacer;
   NamedAttrList bindings(
       kernel.getBindings().value_or(DictionaryAttr::get(kernel.getContext())));
+  auto boundBase = [&](StringRef name) {
+    auto text = dyn_cast_if_present<StringAttr>(bindings.get(name));
+    return text ? text.getValue() : StringRef();
+  };
   for (const BindableName &name : getBindableNames(kernel)) {
     if (name.kind != BindableName::Base)
       continue;
-    if (name.defaultValue.empty())
+    StringRef value = resolveBase(kernel, name.name, boundBase);
+    if (value.empty())
       return kernel.emitError()
              << "expected base \"" << name.name
              << "\" to be bound before states are lowered, got a name";
-    auto bound = BaseAttr::get(kernel.getContext(), name.defaultValue);
+    auto bound = BaseAttr::get(kernel.getContext(), value);
     bindings.set(name.name, bound.getValue());
     replacer.addReplacement(
         [name = name.name, bound](BaseAttr base) -> std::optional<Attribute> {

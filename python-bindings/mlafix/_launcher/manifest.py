@@ -60,9 +60,14 @@ def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mappin
     """True if a kernel bound to `bindings` runs what is requested.
 
     A name that is requested may be open in the kernel, or folded away; a name of the kernel that is not requested must have
-    its default.
+    its default, which may be what another base is bound to.
     """
-    return all(is_same(value, str(asked.get(name, defaults.get(name)))) for name, value in bindings.items())
+
+    def default(name: str) -> object:
+        found = defaults.get(name)
+        return bindings.get(found, found) if isinstance(found, str) else found
+
+    return all(is_same(value, str(asked[name] if name in asked else default(name))) for name, value in bindings.items())
 
 
 def is_same(bound: str, asked: str) -> bool:

@@ -69,6 +69,8 @@ class Context:
 
     def note_base(self, base: Base) -> str:
         self.bases.add(base.name)
+        if isinstance(base.default, Base):
+            self.note_base(base.default)
         return self.note_default(base.name, base.default)
 
     @property

@@ -117,7 +117,8 @@ class Base:
 
     Args:
         name: upper case.
-        default: "e" or 2, if nobody chooses.
+        default: "e", 2 or another base, if nobody chooses. With another one, a kernel has a base for each lse, and they are
+            one where a call gives only that: `Base("PrefixBase", default=Base("B"))`.
     """
 
     name: str = "B"
@@ -126,8 +127,16 @@ class Base:
     def __post_init__(self) -> None:
         if not _is_name(self.name) or not self.name[0].isupper():
             raise ArgumentError(f'Base: expected a name that begins with an upper-case letter, got "{self.name}"')
-        if self.default not in ("e", 2, "2", None):
-            raise ArgumentError(f'Base {self.name}: expected a default of "e" or 2, got {self.default!r}')
+        if isinstance(self.default, Base):
+            if self.name in self.default._names:
+                raise ArgumentError(f"Base {self.name}: expected a default other than the base itself, got {self.default!r}")
+        elif self.default not in ("e", 2, "2", None):
+            raise ArgumentError(f'Base {self.name}: expected a default of "e", 2 or another Base, got {self.default!r}')
+
+    @property
+    def _names(self) -> list[str]:
+        """The names of this base and of those that it is by default."""
+        return [self.name, *(self.default._names if isinstance(self.default, Base) else ())]
 
     def __repr__(self) -> str:
         return self.name

@@ -302,7 +302,7 @@ def tidy(case: Case) -> None:
     kernel.tensors = [t for t in kernel.tensors if t in kept]
     used = {t.dtype for t in kernel.tensors}
     kernel.variables = {v: d for v, d in kernel.variables.items() if v in used}
-    if not any(n.type.base == "B" for n in kernel.nodes(read=True)):
+    if not any(n.type.base in kernel.bases for n in kernel.nodes(read=True)):
         kernel.bases = {}
     _tidy_calls(case)
 

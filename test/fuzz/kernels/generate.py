@@ -14,6 +14,7 @@ from syntax import (
     I32,
     I64,
     INDEX,
+    OF_B,
     Assign,
     Assume,
     Call,
@@ -251,8 +252,11 @@ class Generator(Reach):
         for variable, default in (("T", self.pick(["", "", "f32", "bf16"])), ("O", self.pick(["", "f16"])), ("I", "i32"), ("M", "i32")):
             if variable in used:
                 kernel.variables[variable] = default
-        if any(node.type.base == "B" for node in kernel.nodes(read=True)):
+        bases = {node.type.base for node in kernel.nodes(read=True)}
+        if bases & {"B", OF_B}:
             kernel.bases["B"] = "e"
+        if OF_B in bases:
+            kernel.bases[OF_B] = "B"
         self.order(kernel)
 
     def give(self, kernel: Kernel, dim: str) -> None:

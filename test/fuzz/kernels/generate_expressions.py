@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from generate_loads import Loads, may_be_constant
-from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, is_bounded, lit, name, parse_dim, row
+from syntax import BOOL, F32, I32, I64, INDEX, OF_B, Inline, Node, Scalar, Type, factors, is_bounded, lit, name, parse_dim, row
 
 from mlafix.dsl.functions import NAMES
 
@@ -212,7 +212,7 @@ class Expressions(Loads):
         if how == "swap":
             return self.swap(type, depth)
         if how in ("payload", "lse_of"):
-            of = Type("state", "", type.dim or self.pick(self.state_dims), self.pick(["B", "e", "2"]))
+            of = Type("state", "", type.dim or self.pick(self.state_dims), self.pick(["B", OF_B, "e", "2"]))
             return Node(how, type, [self.state(of, min(depth, 1))])
         if how == "splat":
             return self.splat(type)
@@ -386,7 +386,7 @@ class Expressions(Loads):
     # -- States ------------------------------------------------------------------------------------------------------
 
     def state_type(self, dim: str) -> Type:
-        return Type("state", "", dim, self.pick(["B", "B", "e", "2"]), self.chance(0.15))
+        return Type("state", "", dim, self.pick(["B", "B", OF_B, "e", "2"]), self.chance(0.15))
 
     def state(self, type: Type, depth: int) -> Node:
         known = self.leaf_name(type)
@@ -444,5 +444,5 @@ class Expressions(Loads):
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:
-        other = self.pick([base for base in ("e", "2", "B") if base != type.base] + [type.base])
+        other = self.pick([base for base in ("e", "2", "B", OF_B) if base != type.base] + [type.base])
         return Node("rebase", type, [self.state(dataclasses.replace(type, base=other), depth - 1)])

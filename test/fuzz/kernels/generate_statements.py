@@ -15,6 +15,7 @@ from syntax import (
     I32,
     I64,
     INDEX,
+    OF_B,
     TILED,
     Assign,
     Assume,
@@ -473,7 +474,7 @@ class Statements(Expressions):
             value = Node("binary", type, [name(target, type), name(names[0], types[0])], {"name": self.pick(["add", "mul", "max"])})
             return [*setup, Each(names, items, [Assign([target], [value])])]
         dim = self.pick(self.state_dims)
-        type = Type("state", "", dim, self.pick(["B", "e", "2"]))
+        type = Type("state", "", dim, self.pick(["B", OF_B, "e", "2"]))
         target = self.fresh("v")
         setup = [Assign([target], [self.state(type, 1)])]
         self.variables[target] = type

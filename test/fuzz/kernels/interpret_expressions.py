@@ -240,7 +240,7 @@ class Expressions:
         return states.mask(states.mask(states.make(payload, value, base), where), Bools(inside))
 
     def base(self, name: str) -> str:
-        return self.bases.get(name, name)
+        return self.base(self.bases[name]) if name in self.bases else name
 
     def eval_make_state(self, node: Node) -> States:
         payload, lse = (self.eval(argument) for argument in node.args)

@@ -403,7 +403,7 @@ def _inline(inline: Inline) -> list[str]:
 def source(kernel: Kernel, name: str = "k") -> str:
     """The text of a module that defines the kernel."""
     lines = [f'{v} = DType("{v}"{f", default={d}" if d else ""})' for v, d in kernel.variables.items()]
-    lines += [f'{b} = Base("{b}", default={d if d == "2" else repr(d)})' for b, d in kernel.bases.items()]
+    lines += [f'{b} = Base("{b}", default={d if d == "2" or d in kernel.bases else repr(d)})' for b, d in kernel.bases.items()]
     lines += ["", ""]
     for inline in kernel.inlines:
         lines += _inline(inline)

@@ -16,6 +16,7 @@ FP4 = "f4e2m1"  # of rows alone, and no dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
+OF_B = "BaseOfB"  # the Base whose default is the base B
 MOST_LISTED = 5  # tensors of a list, or of ranks
 
 

@@ -11,7 +11,7 @@ WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values assume assume-in-grid distinct print aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
-    "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
+    "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B base-BaseOfB state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle-128x4 swizzle-8x4 "
     "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-any reduce-all reduce-along top top-along scan-add scan-max scan-min scan-along swap load-into load-slice load-group load-member load-part store-group store-member store-part store-slice payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim bounded-dim row-in-memory dtype-variable bound-dim dim-zero In Out InOut List Peers "

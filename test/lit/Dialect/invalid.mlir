@@ -955,10 +955,24 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected "e" or "2" as the default of 'B', got "10"}}
+// expected-error @below {{expected "e", "2" or another base as the default of 'B', got "10"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "10"}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "B">
+  }
+}
+
+// -----
+
+// The base of none that takes its own from it.
+// expected-error @below {{expected "e", "2" or another base as the default of 'B', got "P"}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "P", P = "B"}} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {

@@ -48,6 +48,23 @@ TEST(Lookup, omitted_names_mean_their_defaults) {
   EXPECT_STREQ(unit.kernel("add_bias", "k=8").bindings(), "B=e,D=4,k=8");
 }
 
+TEST(Lookup, the_default_of_a_base_may_be_another) {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["bindings"] = {{"D", 4}, {"B", "2"}, {"P", "2"}};
+  writer.kernel()["defaults"] = {{"B", "e"}, {"P", "B"}};
+  for (const json &bindings : {json{{"D", 4}, {"B", "e"}, {"P", "e"}},
+                               json{{"D", 4}, {"B", "e"}, {"P", "2"}}}) {
+    json kernel = writer.kernel();
+    kernel["bindings"] = bindings;
+    writer.manifest["kernels"].push_back(kernel);
+  }
+  Unit unit = load(writer);
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4").bindings(), "B=e,D=4,P=e");
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4,B=2").bindings(), "B=2,D=4,P=2");
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4,P=2,B=e").bindings(),
+               "B=e,D=4,P=2");
+}
+
 /// add_bias with its optional argument, of an upper-case name, open, absent and
 /// present.
 UnitWriter threePresences() {
