@@ -7,7 +7,8 @@
 //   partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
 //   partial_lse [s, b, l, H]    f32
 //
-// The lse is in base e, or in base 2 where B = 2. s may be 0, which gives 0, -inf; binding it (s = 4) makes code for that s alone.
+// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
+// gives 0, -inf; binding it (s = 4) makes code for that s alone.
 
 !bf16_4d = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
 !f32_3d = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
@@ -18,7 +19,7 @@ mlafix.kernel @combine_split_kv(
     %out: !bf16_4d {mlafix.access = "write", mlafix.dims = ["b", "l", "H", "D"], mlafix.dtype = "O"},
     %out_lse: !f32_3d {mlafix.access = "write", mlafix.dims = ["b", "l", "H"], mlafix.optional},
     %partial: !f32_5d {mlafix.access = "read", mlafix.dims = ["s", "b", "l", "H", "D"], mlafix.dtype = "T"},
-    %partial_lse: !f32_4d {mlafix.access = "read", mlafix.dims = ["s", "b", "l", "H"]}) attributes {defaults = {B = "e", T = "f32"}} {
+    %partial_lse: !f32_4d {mlafix.access = "read", mlafix.dims = ["s", "b", "l", "H"]}) attributes {defaults = {B = "e", ResultBase = "B", T = "f32"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -33,6 +34,7 @@ mlafix.kernel @combine_split_kv(
       %merged_4 = mlafix.merge %merged_3, %0 : <"D", "B">
       scf.yield %merged_4 : !mlafix.state<"D", "B">
     }
-    mlafix.store_state %merged_2 to %out[%i, %j, %h] lse %out_lse[%i, %j, %h] : <"D", "B">, !bf16_4d, !f32_3d
+    %1 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "ResultBase">
+    mlafix.store_state %1 to %out[%i, %j, %h] lse %out_lse[%i, %j, %h] : <"D", "ResultBase">, !bf16_4d, !f32_3d
   }
 }

@@ -10,7 +10,8 @@
 //   suffix_lse [H, n]    f32
 //   context_rows         index, 0 … n: rows at or past it copy the suffix
 //
-// The lse is in base e, or in base 2 where B = 2. Its layout is whatever its strides say: an [n, H] tensor is passed as its
+// The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in which
+// the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an [n, H] tensor is passed as its
 // transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
 // nothing becomes 0, -inf.
 
@@ -24,16 +25,19 @@ mlafix.kernel @merge_attn_states(
     %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
     %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
-    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
+    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e", MeetingBase = "B", PrefixBase = "B", ResultBase = "B", SuffixBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !bf16_3d
   %H = memref.dim %out, %c1 : !bf16_3d
   mlafix.forall (%t, %h) in (%n, %H) {
     %0 = arith.cmpi slt, %t, %context_rows : index
-    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %0 : !bf16_3d, !f32_2d -> <"D", "B">
-    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
-    %1 = mlafix.merge %p, %s : <"D", "B">
-    mlafix.store_state %1 to %out[%t, %h] lse %out_lse[%h, %t] : <"D", "B">, !bf16_3d, !f32_2d
+    %1 = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %0 : !bf16_3d, !f32_2d -> <"D", "PrefixBase">
+    %p = mlafix.rebase %1 : <"D", "PrefixBase"> -> <"D", "MeetingBase">
+    %2 = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "SuffixBase">
+    %s = mlafix.rebase %2 : <"D", "SuffixBase"> -> <"D", "MeetingBase">
+    %3 = mlafix.merge %p, %s : <"D", "MeetingBase">
+    %4 = mlafix.rebase %3 : <"D", "MeetingBase"> -> <"D", "ResultBase">
+    mlafix.store_state %4 to %out[%t, %h] lse %out_lse[%h, %t] : <"D", "ResultBase">, !bf16_3d, !f32_2d
   }
 }

@@ -27,9 +27,11 @@ mlafix.kernel @merge_attn_states_copy_fp8(
     %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
     %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
-    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
+    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e", MeetingBase = "B", PrefixBase = "B", ResultBase = "B", SuffixBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %inf = arith.constant 0x7F800000 : f32
+  %true = arith.constant true
   %f1 = arith.constant 1.000000e+00 : f32
   %n = memref.dim %out, %c0 : !f8E4M3FN_3d
   %H = memref.dim %out, %c1 : !f8E4M3FN_3d
@@ -37,18 +39,28 @@ mlafix.kernel @merge_attn_states_copy_fp8(
     %scale = mlafix.load %out_scale[%c0] : !f32_1d -> f32
     %0 = arith.cmpi slt, %t, %context_rows : index
     scf.if %0 {
-      %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
-      %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
-      %1 = mlafix.merge %p, %s : <"D", "B">
-      mlafix.store_state %1 to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : <"D", "B">, !f8E4M3FN_3d, !f32_2d
+      %1 = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "PrefixBase">
+      %p = mlafix.rebase %1 : <"D", "PrefixBase"> -> <"D", "MeetingBase">
+      %2 = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "SuffixBase">
+      %s = mlafix.rebase %2 : <"D", "SuffixBase"> -> <"D", "MeetingBase">
+      %3 = mlafix.merge %p, %s : <"D", "MeetingBase">
+      %4 = mlafix.rebase %3 : <"D", "MeetingBase"> -> <"D", "ResultBase">
+      mlafix.store_state %4 to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : <"D", "ResultBase">, !f8E4M3FN_3d, !f32_2d
     } else {
       %row = mlafix.load %suffix[%t, %h] : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
       %lse = mlafix.load %suffix_lse[%h, %t] : !f32_2d -> f32
-      %2 = arith.divf %f1, %scale : f32
-      %3 = mlafix.splat %2 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
-      %row_2 = arith.mulf %row, %3 : tensor<?xf32, #mlafix.dim<"D">>
+      %5 = arith.cmpf oeq, %lse, %inf : f32
+      %6 = arith.xori %5, %true : i1
+      %7 = mlafix.load %suffix[%t, %h] if %6 : !bf16_3d -> tensor<?xf32, #mlafix.dim<"D">>
+      %8 = mlafix.make_state %7 lse %lse : tensor<?xf32, #mlafix.dim<"D">> -> <"D", "SuffixBase">
+      %9 = mlafix.rebase %8 : <"D", "SuffixBase"> -> <"D", "ResultBase">
+      %10 = mlafix.lse_of %9 : <"D", "ResultBase">
+      %11 = arith.select %5, %lse, %10 : f32
+      %12 = arith.divf %f1, %scale : f32
+      %13 = mlafix.splat %12 : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+      %row_2 = arith.mulf %row, %13 : tensor<?xf32, #mlafix.dim<"D">>
       mlafix.store %row_2, %out[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, !f8E4M3FN_3d
-      mlafix.store %lse, %out_lse[%h, %t] : f32, !f32_2d
+      mlafix.store %11, %out_lse[%h, %t] : f32, !f32_2d
     }
   }
 }

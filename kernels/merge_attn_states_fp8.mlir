@@ -27,7 +27,7 @@ mlafix.kernel @merge_attn_states_fp8(
     %prefix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
     %suffix: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
     %suffix_lse: !f32_2d {mlafix.access = "read", mlafix.dims = ["H", "n"]},
-    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
+    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e", MeetingBase = "B", PrefixBase = "B", ResultBase = "B", SuffixBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !f8E4M3FN_3d
@@ -35,9 +35,12 @@ mlafix.kernel @merge_attn_states_fp8(
   mlafix.forall (%t, %h) in (%n, %H) {
     %scale = mlafix.load %out_scale[%c0] : !f32_1d -> f32
     %0 = arith.cmpi slt, %t, %context_rows : index
-    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %0 : !bf16_3d, !f32_2d -> <"D", "B">
-    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "B">
-    %1 = mlafix.merge %p, %s : <"D", "B">
-    mlafix.store_state %1 to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : <"D", "B">, !f8E4M3FN_3d, !f32_2d
+    %1 = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %0 : !bf16_3d, !f32_2d -> <"D", "PrefixBase">
+    %p = mlafix.rebase %1 : <"D", "PrefixBase"> -> <"D", "MeetingBase">
+    %2 = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !bf16_3d, !f32_2d -> <"D", "SuffixBase">
+    %s = mlafix.rebase %2 : <"D", "SuffixBase"> -> <"D", "MeetingBase">
+    %3 = mlafix.merge %p, %s : <"D", "MeetingBase">
+    %4 = mlafix.rebase %3 : <"D", "MeetingBase"> -> <"D", "ResultBase">
+    mlafix.store_state %4 to %out[%t, %h] scale %scale lse %out_lse[%h, %t] : <"D", "ResultBase">, !f8E4M3FN_3d, !f32_2d
   }
 }

@@ -8,7 +8,8 @@
 //   s_other [n, H]    f32
 //   mask    [n]       u8   optional: the rows of a token whose mask is 0 are neither read nor written
 //
-// The lse is in base e, or in base 2 where B = 2. A boolean mask is passed as its bytes.
+// The lse is in base e, or in base 2 where B = 2; that of the second state in SuffixBase, which is B by default. A boolean
+// mask is passed as its bytes.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -19,7 +20,7 @@ mlafix.kernel @merge_state_in_place(
     %s: !f32_2d {mlafix.access = "update", mlafix.dims = ["n", "H"]},
     %v_other: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
     %s_other: !f32_2d {mlafix.access = "read", mlafix.dims = ["n", "H"]},
-    %mask: !ui8_1d {mlafix.access = "read", mlafix.dims = ["n"], mlafix.optional}) attributes {defaults = {B = "e"}} {
+    %mask: !ui8_1d {mlafix.access = "read", mlafix.dims = ["n"], mlafix.optional}) attributes {defaults = {B = "e", SuffixBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c1_i8 = arith.constant 1 : i8
@@ -32,9 +33,10 @@ mlafix.kernel @merge_state_in_place(
     %1 = arith.cmpi ne, %byte, %c0_i8 : i8
     scf.if %1 {
       %a = mlafix.load_state %v[%t, %h] lse %s[%t, %h] : !bf16_3d, !f32_2d -> <"D", "B">
-      %b = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] : !bf16_3d, !f32_2d -> <"D", "B">
-      %2 = mlafix.merge %a, %b : <"D", "B">
-      mlafix.store_state %2 to %v[%t, %h] lse %s[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
+      %2 = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] : !bf16_3d, !f32_2d -> <"D", "SuffixBase">
+      %b = mlafix.rebase %2 : <"D", "SuffixBase"> -> <"D", "B">
+      %3 = mlafix.merge %a, %b : <"D", "B">
+      mlafix.store_state %3 to %v[%t, %h] lse %s[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
     }
   }
 }

@@ -7,7 +7,8 @@
 //   v       [n, k, H, D] T    each row is read once
 //   s       [n, k, H]    f32
 //
-// The lse is in base e, or in base 2 where B = 2. k may be 0, which gives 0, -inf; binding it (k = 4) makes code for that k alone.
+// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
+// gives 0, -inf; binding it (k = 4) makes code for that k alone.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -18,7 +19,7 @@ mlafix.kernel @merge_states(
     %out: !bf16_3d {mlafix.access = "write", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T"},
     %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["n", "H"], mlafix.optional},
     %v: !bf16_4d {mlafix.access = "read", mlafix.dims = ["n", "k", "H", "D"], mlafix.dtype = "T"},
-    %s: !f32_3d {mlafix.access = "read", mlafix.dims = ["n", "k", "H"]}) attributes {defaults = {B = "e"}} {
+    %s: !f32_3d {mlafix.access = "read", mlafix.dims = ["n", "k", "H"]}) attributes {defaults = {B = "e", ResultBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !bf16_3d
@@ -31,6 +32,7 @@ mlafix.kernel @merge_states(
       %merged_4 = mlafix.merge %merged_3, %0 : <"D", "B">
       scf.yield %merged_4 : !mlafix.state<"D", "B">
     }
-    mlafix.store_state %merged_2 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
+    %1 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "ResultBase">
+    mlafix.store_state %1 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "ResultBase">, !bf16_3d, !f32_2d
   }
 }

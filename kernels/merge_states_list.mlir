@@ -7,7 +7,7 @@
 //   v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
 //   s0 … s7 [n, H]    f32  likewise
 //
-// The lse is in base e, or in base 2 where B = 2.
+// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -30,7 +30,7 @@ mlafix.kernel @merge_states_list(
     %v6: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.optional},
     %s6: !f32_2d {mlafix.access = "read", mlafix.dims = ["n", "H"], mlafix.optional},
     %v7: !bf16_3d {mlafix.access = "read", mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.optional},
-    %s7: !f32_2d {mlafix.access = "read", mlafix.dims = ["n", "H"], mlafix.optional}) attributes {defaults = {B = "e"}} {
+    %s7: !f32_2d {mlafix.access = "read", mlafix.dims = ["n", "H"], mlafix.optional}) attributes {defaults = {B = "e", ResultBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !bf16_3d
@@ -51,6 +51,7 @@ mlafix.kernel @merge_states_list(
     %merged_7 = mlafix.merge %merged_6, %5 : <"D", "B">
     %6 = mlafix.load_state %v7[%t, %h] lse %s7[%t, %h] : !bf16_3d, !f32_2d -> <"D", "B">
     %merged_8 = mlafix.merge %merged_7, %6 : <"D", "B">
-    mlafix.store_state %merged_8 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
+    %7 = mlafix.rebase %merged_8 : <"D", "B"> -> <"D", "ResultBase">
+    mlafix.store_state %7 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "ResultBase">, !bf16_3d, !f32_2d
   }
 }

@@ -16,8 +16,8 @@
 //                            has written
 //   empty_lse           f32  stored for -inf, which is where nothing was merged
 //
-// The lses are in base e, or in base 2 where B = 2, and out_lse in base e, or in base 2 where C = 2. A group of a row that is none is
-// left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
+// The lses are in base e, or in base 2 where B = 2, and out_lse in ResultBase, which is B by default. A group of a row that is none
+// is left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -35,7 +35,7 @@ mlafix.kernel @merge_states_mapped(
     %row_map: !i32_1d {mlafix.access = "read", mlafix.dims = ["g"], mlafix.optional},
     %sinks: !f32_1d {mlafix.access = "read", mlafix.dims = ["H"], mlafix.optional},
     %min_parts: i32,
-    %empty_lse: f32) attributes {defaults = {B = "e", C = "e", T = "f32"}} {
+    %empty_lse: f32) attributes {defaults = {B = "e", ResultBase = "B", T = "f32"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c-1_i32 = arith.constant -1 : i32
@@ -107,8 +107,8 @@ mlafix.kernel @merge_states_mapped(
       %32 = mlafix.rebase %31 : <"D", e, sink> -> <"D", "B", sink>
       %whole = mlafix.merge %merged_2, %32 : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
       mlafix.store_state %whole to %out[%3, %h] : <"D", "B", sink>, !bf16_3d
-      %33 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "C">
-      %lse = mlafix.lse_of %33 : <"D", "C">
+      %33 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "ResultBase">
+      %lse = mlafix.lse_of %33 : <"D", "ResultBase">
       %34 = arith.cmpf une, %lse, %minus_inf : f32
       %35 = arith.select %34, %lse, %empty_lse : f32
       mlafix.store %35, %out_lse[%3, %h] : f32, !f32_2d

@@ -8,7 +8,8 @@
 //   s       [nnz, H]    f32
 //   indptr  [n1]        i32  n + 1 entries
 //
-// The lse is in base e, or in base 2 where B = 2. An empty run gives 0, -inf, and so does one that is no part of [0, nnz].
+// The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
+// 0, -inf, and so does one that is no part of [0, nnz].
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -19,7 +20,7 @@ mlafix.kernel @merge_states_ragged(
     %out_lse: !f32_2d {mlafix.access = "write", mlafix.dims = ["n", "H"], mlafix.optional},
     %v: !bf16_3d {mlafix.access = "read", mlafix.dims = ["nnz", "H", "D"], mlafix.dtype = "T"},
     %s: !f32_2d {mlafix.access = "read", mlafix.dims = ["nnz", "H"]},
-    %indptr: !i32_1d {mlafix.access = "read", mlafix.dims = ["n1"]}) attributes {defaults = {B = "e"}} {
+    %indptr: !i32_1d {mlafix.access = "read", mlafix.dims = ["n1"]}) attributes {defaults = {B = "e", ResultBase = "B"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %nnz = memref.dim %v, %c0 : !bf16_3d
@@ -45,6 +46,7 @@ mlafix.kernel @merge_states_ragged(
       %merged_4 = mlafix.merge %merged_3, %5 : <"D", "B">
       scf.yield %merged_4 : !mlafix.state<"D", "B">
     }
-    mlafix.store_state %merged_2 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "B">, !bf16_3d, !f32_2d
+    %6 = mlafix.rebase %merged_2 : <"D", "B"> -> <"D", "ResultBase">
+    mlafix.store_state %6 to %out[%t, %h] lse %out_lse[%t, %h] : <"D", "ResultBase">, !bf16_3d, !f32_2d
   }
 }

@@ -30,7 +30,7 @@ struct MappedCase {
   std::string bindings() const {
     return "H=" + std::to_string(Shape.H) + ",D=" + std::to_string(Shape.D) +
            ",O=" + spelling(Out) + ",T=" + spelling(Parts) +
-           (BaseTwo ? ",B=2,C=2" : "");
+           (BaseTwo ? ",B=2" : "");
   }
 };
 

@@ -39,8 +39,9 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# Of two sides and of their merge, where these are not all one, and the one in which they meet.
-PREFIX, SUFFIX, RESULT, MEETING = Base("PrefixBase"), Base("SuffixBase"), Base("ResultBase"), Base("MeetingBase")
+# The bases of two sides and of their merge, and the one in which they meet: B, unless a call says others.
+PREFIX, SUFFIX = Base("PrefixBase", default=B), Base("SuffixBase", default=B)
+RESULT, MEETING = Base("ResultBase", default=B), Base("MeetingBase", default=B)
 # Of the logits of sinks.
 C = DType("C", default=f32)
 
@@ -77,39 +78,31 @@ FP8 = Stored(Out[f8e4m3fn, "n H D"], out_scale=In[f32, "one=1"])
 
 
 @inline
-def merged_pair(t, h, of, in_context, in_one_base):
-    """The merge of a row; `in_one_base`: both lses and the result's have base B, else each has one of its own."""
-    if in_one_base:
-        p = load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=B)
-        s = load_state(of.suffix[t, h], of.suffix_lse[h, t], base=B)
-    else:
-        p = rebase(load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=PREFIX), MEETING)
-        s = rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), MEETING)
-    return merge(p, s) if in_one_base else rebase(merge(p, s), RESULT)
+def merged_pair(t, h, of, in_context):
+    p = rebase(load_state(of.prefix[t, h], of.prefix_lse[h, t], where=in_context, base=PREFIX), MEETING)
+    s = rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), MEETING)
+    return rebase(merge(p, s), RESULT)
 
 
 @inline
-def copied_lse(t, h, of, in_one_base):
+def copied_lse(t, h, of):
     """The suffix's lse as it is, an infinity and NaN included, in the base of the result."""
     lse = of.suffix_lse[h, t]
-    if not in_one_base:
-        converted = lse_of(rebase(load_state(of.suffix[t, h], of.suffix_lse[h, t], base=SUFFIX), RESULT))
-        lse = lse if abs(lse) == math.inf else converted
-    return lse
+    return lse if lse == math.inf else lse_of(rebase(make_state(of.suffix[t, h], lse, base=SUFFIX), RESULT))
 
 
 @inline
-def store_merged(t, h, of, in_context, to, scale, in_one_base):
+def store_merged(t, h, of, in_context, to, scale):
     if to.out_scale is not None:
-        store_state(merged_pair(t, h, of, in_context, in_one_base), to.out[t, h], to.out_lse[h, t], scale=scale)
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t], scale=scale)
     else:
-        store_state(merged_pair(t, h, of, in_context, in_one_base), to.out[t, h], to.out_lse[h, t])
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t])
 
 
 @inline
-def store_copy(t, h, of, to, scale, in_one_base):
+def store_copy(t, h, of, to, scale):
     row = of.suffix[t, h]
-    lse = copied_lse(t, h, of, in_one_base)
+    lse = copied_lse(t, h, of)
     if to.out_scale is not None:
         row = row * (1.0 / scale)
     to.out[t, h] = row
@@ -117,18 +110,18 @@ def store_copy(t, h, of, to, scale, in_one_base):
 
 
 @inline
-def store_pair(t, h, of, to, copies, in_one_base=True):
+def store_pair(t, h, of, to, copies):
     """Stores the merge of a row; `copies`: past the context a copy of the suffix, whatever its lse is."""
     scale = None
     if to.out_scale is not None:
         scale = to.out_scale[0]
     if copies:
         if t < of.context_rows:
-            store_merged(t, h, of, True, to, scale, in_one_base)
+            store_merged(t, h, of, True, to, scale)
         else:
-            store_copy(t, h, of, to, scale, in_one_base)
+            store_copy(t, h, of, to, scale)
     else:
-        store_merged(t, h, of, t < of.context_rows, to, scale, in_one_base)
+        store_merged(t, h, of, t < of.context_rows, to, scale)
 
 
 @kernel
@@ -143,7 +136,8 @@ def merge_attn_states(to: Stored(), of: pair()):
       suffix_lse [H, n]    f32
       context_rows         index, 0 … n: rows at or past it copy the suffix
 
-    The lse is in base e, or in base 2 where B = 2. Its layout is whatever its strides say: an [n, H] tensor is passed as its
+    The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in which
+    the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an [n, H] tensor is passed as its
     transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
     nothing becomes 0, -inf.
     """
@@ -211,34 +205,19 @@ def merge_attn_states_copy_fp8(to: FP8, of: pair()):
         store_pair(t, h, of, to, copies=True)
 
 
-@kernel
-def merge_attn_states_bases(to: Stored(), of: pair()):
-    """merge_attn_states with a base for each lse: PrefixBase, SuffixBase and ResultBase. An lse of another
-    base than the result's is multiplied once, and rounded."""
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=False, in_one_base=False)
-
-
-@kernel
-def merge_attn_states_copy_bases(to: Stored(), of: pair()):
-    """merge_attn_states_copy with a base for each lse; an lse that is copied is in the base of the result, too."""
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=True, in_one_base=False)
-
-
 @inline
-def row_of_pair(t, h, of, in_context, copies, in_one_base):
+def row_of_pair(t, h, of, in_context, copies):
     """The merged row and its lse; `copies`: past the context those of the suffix, as they are."""
-    merged = merged_pair(t, h, of, in_context, in_one_base)
+    merged = merged_pair(t, h, of, in_context)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
-            row, lse = f32(of.suffix[t, h]), copied_lse(t, h, of, in_one_base)
+            row, lse = f32(of.suffix[t, h]), copied_lse(t, h, of)
     return row, lse
 
 
 @scaled
-def merge_two_states(scaling: Scaling, in_one_base: bool = True, copies: bool = False) -> Any:
+def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     groups = scaling.dim
 
@@ -251,24 +230,12 @@ def merge_two_states(scaling: Scaling, in_one_base: bool = True, copies: bool = 
         for t, p in grid("n", groups):
             in_context = t < of.context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            results = [row_of_pair(t, h, of, in_context, copies, in_one_base) for h in heads]
+            results = [row_of_pair(t, h, of, in_context, copies) for h in heads]
             store_rows([result[0] for result in results], t, p, to)
             for j in range(scaling.joined):
                 out_lse[heads[j], t] = results[j][1]
 
     return merge_two_states
-
-
-@inline
-def merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base):
-    byte = mask[t] if mask is not None else 1
-    if byte != 0:
-        a = load_state(v[t, h], s[t, h])
-        if in_one_base:
-            b = load_state(v_other[t, h], s_other[t, h])
-        else:
-            b = rebase(load_state(v_other[t, h], s_other[t, h], base=SUFFIX), B)
-        store_state(merge(a, b), v[t, h], s[t, h])
 
 
 @kernel
@@ -287,23 +254,15 @@ def merge_state_in_place(
       s_other [n, H]    f32
       mask    [n]       u8   optional: the rows of a token whose mask is 0 are neither read nor written
 
-    The lse is in base e, or in base 2 where B = 2. A boolean mask is passed as its bytes.
+    The lse is in base e, or in base 2 where B = 2; that of the second state in SuffixBase, which is B by default. A boolean
+    mask is passed as its bytes.
     """
     for t, h in grid("n", "H"):
-        merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base=True)
-
-
-@kernel
-def merge_state_in_place_bases(
-    v: InOut[T, "n H D"],
-    s: InOut[f32, "n H"],
-    v_other: In[T, "n H D"],
-    s_other: In[f32, "n H"],
-    mask: In[u8, "n"] | None,
-):
-    """merge_state_in_place with the other state's lse in a base of its own, SuffixBase; that of s is B."""
-    for t, h in grid("n", "H"):
-        merge_in_place(t, h, v, s, v_other, s_other, mask, in_one_base=False)
+        byte = mask[t] if mask is not None else 1
+        if byte != 0:
+            a = load_state(v[t, h], s[t, h])
+            b = rebase(load_state(v_other[t, h], s_other[t, h], base=SUFFIX), B)
+            store_state(merge(a, b), v[t, h], s[t, h])
 
 
 @inline
@@ -374,30 +333,23 @@ def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
 
 
 @inline
-def prefix_where(condition, prefix, prefix_lse, t, h, in_one_base):
-    if in_one_base:
-        state = load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=B)
-    else:
-        state = rebase(load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=PREFIX), MEETING)
-    return state
+def prefix_where(condition, prefix, prefix_lse, t, h):
+    return rebase(load_state(prefix[t, h], prefix_lse[t, h], where=condition, base=PREFIX), MEETING)
 
 
 @inline
-def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h, in_one_base):
+def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
     """The prefix where it is live, merged with the suffix. `early` is the prefix of few tokens, read before it was known."""
     first = early
     if shape("n") > FEW:
-        first = prefix_where(live, prefix, prefix_lse, t, h, in_one_base)
+        first = prefix_where(live, prefix, prefix_lse, t, h)
     masked = mask(first, live)
-    if in_one_base:
-        second = load_state(suffix[t, h], suffix_lse[t, h], base=B)
-    else:
-        second = rebase(load_state(suffix[t, h], suffix_lse[t, h], base=SUFFIX), MEETING)
-    return merge(masked, second) if in_one_base else rebase(merge(masked, second), RESULT)
+    second = rebase(load_state(suffix[t, h], suffix_lse[t, h], base=SUFFIX), MEETING)
+    return rebase(merge(masked, second), RESULT)
 
 
 @scaled
-def merge_masked_states(scaling: Scaling, in_one_base: bool = True) -> Any:
+def merge_masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
@@ -416,10 +368,10 @@ def merge_masked_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     ):
         for t, p in grid("n", of):
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            early = [prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h, in_one_base) for h in heads]
+            early = [prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h) for h in heads]
             inside = is_of_a_sequence(t, cu_seqlens)
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
-            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j], in_one_base)
+            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j])
                       for j in range(scaling.joined)]  # fmt: skip
             if scaling.is_static and scaling.turned == 0:
                 store_state(merged[0], to.out[t, p], out_lse[t, p], scale=to.out_scales[0], where=inside)

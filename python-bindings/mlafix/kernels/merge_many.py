@@ -39,8 +39,8 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# Of the result, where a kernel has it.
-RESULT = Base("ResultBase")
+# The base of the result: B, unless a call says another.
+RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
 
@@ -62,15 +62,9 @@ def merge_states(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T,
       v       [n, k, H, D] T    each row is read once
       s       [n, k, H]    f32
 
-    The lse is in base e, or in base 2 where B = 2. k may be 0, which gives 0, -inf; binding it (k = 4) makes code for that k alone.
+    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
+    gives 0, -inf; binding it (k = 4) makes code for that k alone.
     """
-    for t, h in grid("n", "H"):
-        store_state(merged_dense(v, s, t, h), out[t, h], out_lse[t, h])
-
-
-@kernel
-def merge_states_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n k H D"], s: In[f32, "n k H"]):
-    """merge_states with the result's lse in a base of its own, ResultBase."""
     for t, h in grid("n", "H"):
         store_state(rebase(merged_dense(v, s, t, h), RESULT), out[t, h], out_lse[t, h])
 
@@ -104,22 +98,9 @@ def merge_states_ragged(
       s       [nnz, H]    f32
       indptr  [n1]        i32  n + 1 entries
 
-    The lse is in base e, or in base 2 where B = 2. An empty run gives 0, -inf, and so does one that is no part of [0, nnz].
+    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
+    0, -inf, and so does one that is no part of [0, nnz].
     """
-    nnz, n1 = shape("nnz"), shape("n1")
-    for t, h in grid("n", "H"):
-        store_state(merged_run(v, s, indptr, t, h, nnz, n1), out[t, h], out_lse[t, h])
-
-
-@kernel
-def merge_states_ragged_bases(
-    out: Out[T, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    v: In[T, "nnz H D"],
-    s: In[f32, "nnz H"],
-    indptr: In[i32, "n1"],
-):
-    """merge_states_ragged with the result's lse in a base of its own, ResultBase."""
     nnz, n1 = shape("nnz"), shape("n1")
     for t, h in grid("n", "H"):
         store_state(rebase(merged_run(v, s, indptr, t, h, nnz, n1), RESULT), out[t, h], out_lse[t, h])
@@ -171,15 +152,8 @@ def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of:
       v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
       s0 … s7 [n, H]    f32  likewise
 
-    The lse is in base e, or in base 2 where B = 2.
+    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
     """
-    for t, h in grid("n", "H"):
-        store_state(merged_list(of, t, h), out[t, h], out_lse[t, h])
-
-
-@kernel
-def merge_states_list_bases(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: listed()):
-    """merge_states_list with the result's lse in a base of its own, ResultBase."""
     for t, h in grid("n", "H"):
         store_state(rebase(merged_list(of, t, h), RESULT), out[t, h], out_lse[t, h])
 
@@ -206,42 +180,23 @@ def combine_split_kv(
       partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
       partial_lse [s, b, l, H]    f32
 
-    The lse is in base e, or in base 2 where B = 2. s may be 0, which gives 0, -inf; binding it (s = 4) makes code for that s alone.
+    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
+    gives 0, -inf; binding it (s = 4) makes code for that s alone.
     """
-    for i, j, h in grid("b", "l", "H"):
-        store_state(merged_splits(partial, partial_lse, i, j, h), out[i, j, h], out_lse[i, j, h])
-
-
-@kernel
-def combine_split_kv_bases(
-    out: Out[O, "b l H D"],
-    out_lse: Out[f32, "b l H"] | None,
-    partial: In[P, "s b l H D"],
-    partial_lse: In[f32, "s b l H"],
-):
-    """combine_split_kv with the result's lse in a base of its own, ResultBase."""
     for i, j, h in grid("b", "l", "H"):
         store_state(rebase(merged_splits(partial, partial_lse, i, j, h), RESULT), out[i, j, h], out_lse[i, j, h])
 
 
 @inline
-def in_result_base(merged, in_one_base):
-    whole = merged
-    if not in_one_base:
-        whole = rebase(merged, RESULT)
-    return whole
-
-
-@inline
-def dense(v, s, t, h, in_one_base):
+def dense(v, s, t, h):
     merged = identity("(G K)", base=B)
     for i in range(shape("k")):
         merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-    return in_result_base(merged, in_one_base)
+    return rebase(merged, RESULT)
 
 
 @scaled
-def merge_dense_states(scaling: Scaling, in_one_base: bool = True) -> Any:
+def merge_dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
     of = scaling.dim
 
@@ -253,36 +208,36 @@ def merge_dense_states(scaling: Scaling, in_one_base: bool = True) -> Any:
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
-            merged = [dense(v, s, t, p * scaling.joined + j, in_one_base) for j in range(scaling.joined)]
+            merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
             store_states(merged, t, p, to, out_lse)
 
     return merge_dense_states
 
 
 @scaled
-def merge_listed_states(scaling: Scaling, in_one_base: bool = True) -> Any:
+def merge_listed_states(scaling: Scaling) -> Any:
     """Up to eight states, each of arrays of its own."""
     over = scaling.dim
 
     @kernel
     def merge_listed_states(to: result(scaling), out_lse: Out[f32, "n H"] | None, of: listed("(G K)")):
         for t, p in grid("n", over):
-            merged = [in_result_base(merged_list(of, t, p * scaling.joined + j), in_one_base) for j in range(scaling.joined)]
+            merged = [rebase(merged_list(of, t, p * scaling.joined + j), RESULT) for j in range(scaling.joined)]
             store_states(merged, t, p, to, out_lse)
 
     return merge_listed_states
 
 
 @inline
-def run(v, s, start, end, h, in_one_base):
+def run(v, s, start, end, h):
     merged = identity("(G K)", base=B)
     for i in range(start, end):
         merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
-    return in_result_base(merged, in_one_base)
+    return rebase(merged, RESULT)
 
 
 @scaled
-def merge_ragged_states(scaling: Scaling, in_one_base: bool = True) -> Any:
+def merge_ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
     of = scaling.dim
 
@@ -298,7 +253,7 @@ def merge_ragged_states(scaling: Scaling, in_one_base: bool = True) -> Any:
             known = t + 1 < shape("n1")
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
-            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j, in_one_base)
+            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j)
                       for j in range(scaling.joined)]  # fmt: skip
             store_states(merged, t, p, to, out_lse)
 
@@ -421,15 +376,15 @@ def combine_split_kv_counted(out: Out[O, "b l H D"], out_lse: Out[f32, "b l H"] 
 
 
 @inline
-def splits(partial, partial_lse, i, j, h, in_one_base):
+def splits(partial, partial_lse, i, j, h):
     merged = identity("(G K)", base=B)
     for part in range(shape("s")):
         merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-    return in_result_base(merged, in_one_base)
+    return rebase(merged, RESULT)
 
 
 @scaled
-def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
+def merge_split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention."""
     of = scaling.dim
 
@@ -443,7 +398,7 @@ def merge_split_states(scaling: Scaling, in_one_base: bool = True) -> Any:
     ):
         for i, j, p in grid("b", "l", of):
             heads = [p * scaling.joined + k for k in range(scaling.joined)]
-            merged = [splits(partial, partial_lse, i, j, h, in_one_base) for h in heads]
+            merged = [splits(partial, partial_lse, i, j, h) for h in heads]
             store_split(merged, i, j, p, heads, to, out_lse, sinks)
 
     return merge_split_states

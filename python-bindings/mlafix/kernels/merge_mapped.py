@@ -38,7 +38,8 @@ from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
 
 T = DType("T")
 B = Base("B", default="e")
-C = Base("C", default="e")
+# The base of the result: B, unless a call says another.
+RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
 
@@ -169,7 +170,7 @@ def with_sink(merged, of, h):
 
 @inline
 def store_lse(merged, t, h, out_lse, of):
-    lse = lse_of(rebase(merged, C))
+    lse = lse_of(rebase(merged, RESULT))
     out_lse[t, h] = lse if lse != -math.inf else of.empty_lse
 
 
@@ -191,8 +192,8 @@ def merge_states_mapped(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | Non
                                has written
       empty_lse           f32  stored for -inf, which is where nothing was merged
 
-    The lses are in base e, or in base 2 where B = 2, and out_lse in base e, or in base 2 where C = 2. A group of a row that is none is
-    left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
+    The lses are in base e, or in base 2 where B = 2, and out_lse in ResultBase, which is B by default. A group of a row that is none
+    is left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
     """
     distinct(of.row_map)
     for g, h in grid("g1", "H"):

@@ -46,16 +46,18 @@ class Bases(NamedTuple):
         """The base in which two sides are merged: e, to which every lse converts within the range of f32, unless one of base 2 stays in it."""
         return "2" if self.result == "2" and "2" in (self.prefix, self.suffix) else "e"
 
-    def bindings(self, sides: bool) -> Dict[str, str]:
-        """What binds a kernel to these. `sides`: it merges a prefix and a suffix, else states of one base."""
-        if self.are_one:
-            return {"B": self.prefix}
-        inputs = {"PrefixBase": self.prefix, "SuffixBase": self.suffix, "MeetingBase": self.meeting} if sides else {"B": self.prefix}
-        return {**inputs, "ResultBase": self.result}
+    def bindings(self, sides: bool = False) -> Dict[str, str]:
+        """What binds a kernel to these, less what it is bound to by default. `sides`: it merges a prefix and a suffix, else states of
+        one base."""
+        named = {"ResultBase": self.result}
+        if sides:
+            named |= {"SuffixBase": self.suffix, "MeetingBase": self.meeting}
+        others = {name: base for name, base in named.items() if base != self.prefix}
+        return others if self.prefix == "e" else {"B": self.prefix, **others}
 
-    def key(self, layout: str, sides: bool = False) -> tuple[str, ...]:
-        """The launch key of a kernel that has a base for each lse."""
-        return (layout, "e", *(f"{name}={base}" for name, base in self.bindings(sides).items() if base != "e"))
+    def key(self, layout: str, spelled: str = "", sides: bool = False) -> tuple[str, ...]:
+        """The launch key of a kernel for these; `spelled`: B as the caller has it, by which the fast path looks the key up."""
+        return (layout, spelled or self.prefix, *(f"{name}={base}" for name, base in self.bindings(sides).items() if name != "B"))
 
 
 def bases_of(base: Any, lse_base: Any, out_base: Any, prefix_base: Any = None, suffix_base: Any = None) -> Bases:
@@ -65,7 +67,7 @@ def bases_of(base: Any, lse_base: Any, out_base: Any, prefix_base: Any = None, s
     return Bases(*(whole if given is None else base_of(name, given) for name, given in named))
 
 
-def spelled_key(lse_layout: Any, base: Any, lse_base: Any, bases: Bases) -> tuple[str, ...]:
-    """The launch key of a kernel for one base, spelled as the caller has it where that says it all: the fast path looks it up so."""
-    spelled = base if lse_base is None else lse_base
-    return (lse_layout, spelled if _BASES[spelled] == bases.prefix else bases.prefix)
+def spelled_base(base: Any, lse_base: Any, bases: Bases) -> str:
+    """The base of the prefix, spelled as the caller has it where that says it: the fast path looks launch keys up so."""
+    spelled: str = base if lse_base is None else lse_base
+    return spelled if _BASES[spelled] == bases.prefix else bases.prefix

@@ -13,7 +13,7 @@ TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
 """A launch key: the layout and the base of the lse, in either spelling, then the lower-case dims that are bound as well, and names with their values
-("C=2")."""
+("ResultBase=2")."""
 
 PLAIN: Key = ("hn", "e")
 """The launch key of a kernel without an lse whose layout or base a caller chooses."""

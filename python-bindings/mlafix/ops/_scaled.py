@@ -38,7 +38,7 @@ _FAMILIES = {"two_states": "merge.merge_two_states", "masked_states": "merge.mer
              "split_states": "merge_many.merge_split_states", "counted_states": "merge_many.merge_counted_states",
              "mapped_states": "merge_mapped.merge_mapped_states", "mapped_sums": "merge_mapped.merge_mapped_sums",
              "quantised_rows": "rows.quantize_rows"}  # fmt: skip
-_WITHOUT_CHOICE = ("mapped_states", "mapped_sums", "quantised_rows")  # of a kernel for lses in one base
+_OF_SIDES = ("two_states", "masked_states")
 
 
 def _in_kernels(name: str) -> Any:
@@ -52,14 +52,8 @@ def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: b
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
     family = _in_kernels(_FAMILIES[name])
-    if name == "counted_states":
-        made, named = family(scaling), {"B": bases.prefix, "ResultBase": bases.result}
-    elif name in _WITHOUT_CHOICE:
-        made, named = family(scaling), {"B": bases.prefix, "C": bases.result}
-    else:
-        made = family(scaling, bases.are_one, *([copies] if name == "two_states" else []))
-        named = bases.bindings(name in ("two_states", "masked_states"))
-    chosen = {variable: base for variable, base in named.items() if base != "e"}
+    made = family(scaling, *([copies] if name == "two_states" else []))
+    chosen = bases.bindings(sides=name in _OF_SIDES)
     bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.is_plain or how.joined > 1 else {})
     return made.specialize(**bindings) if bindings else made
 

@@ -50,7 +50,7 @@ from .._launcher.arguments import renames, wrong
 from .._launcher.arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from .._launcher.kernel import Kernel
 from .._runtime import NewTensor, SizeOf
-from ._bases import Bases, base_of, bases_of, layout_of, spelled_key
+from ._bases import Bases, base_of, bases_of, layout_of, spelled_base
 from ._families import PLAIN, KernelDispatchers
 from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
 from ._outputs import ROWS, launch_in, outputs, transposed
@@ -64,10 +64,7 @@ _MERGE = KernelDispatchers("merge_attn_states")
 _MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
 _COPY = KernelDispatchers("merge_attn_states_copy")
 _COPY_FP8 = KernelDispatchers("merge_attn_states_copy_fp8")
-_MERGE_BASES = KernelDispatchers("merge_attn_states_bases")
-_COPY_BASES = KernelDispatchers("merge_attn_states_copy_bases")
 _IN_PLACE = KernelDispatchers("merge_state_in_place")
-_IN_PLACE_BASES = KernelDispatchers("merge_state_in_place_bases")
 _STATS = KernelDispatchers("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
@@ -146,17 +143,14 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
                        out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
-    copies, key = bool(copy_past_context) and context_rows is not None, spelled_key(lse_layout, base, lse_base, bases)
+    copies, spelled = bool(copy_past_context) and context_rows is not None, spelled_base(base, lse_base, bases)
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
-    plain = out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows
-    is_plain = out_format is None and rope is None
-    if is_plain and not bases.are_one:
-        launch(_COPY_BASES if copies else _MERGE_BASES, bases.key(layout, sides=True), plain, stream)
-    elif is_plain:
-        launch(_COPY if copies else _MERGE, key, plain, stream)
-    elif type(out_format) is Fp8 and rope is None and bases.are_one:
+    key = bases.key(lse_layout, spelled, sides=True)
+    if out_format is None and rope is None:
+        launch(_COPY if copies else _MERGE, key, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+    elif type(out_format) is Fp8 and rope is None:
         scale = one_element(out_format.scale, prefix)
         _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
@@ -204,13 +198,10 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         >>> v[:, 0, 0].tolist(), s[:, 0].tolist()
         ([3.0, 2.0], [1.0, 0.0])
     """
-    arguments = v, s, v_other, s_other, mask
     own = bases_of(base, lse_base, None)
     other = own.prefix if other_base is None else base_of("other_base", other_base)
-    if other == own.prefix:
-        launch(_IN_PLACE, spelled_key(lse_layout, base, lse_base, own), arguments, stream)
-    else:
-        launch(_IN_PLACE_BASES, (layout_of(lse_layout), own.prefix, f"SuffixBase={other}"), arguments, stream)
+    key = (lse_layout, spelled_base(base, lse_base, own), *([f"SuffixBase={other}"] if other != own.prefix else []))
+    launch(_IN_PLACE, key, (v, s, v_other, s_other, mask), stream)
 
 
 @operation(out="", out_stats="return_stats")
@@ -384,5 +375,5 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
 @functools.lru_cache(maxsize=None)
 def _sink_kernel(layout: str, bases: Bases) -> Kernel:
     kernel = library.kernel("apply_sink" if layout == "nh" else "apply_sink_hn")
-    chosen = {name: base for name, base in (("B", bases.prefix), ("MeetingBase", bases.meeting), ("ResultBase", bases.result)) if base != "e"}
+    chosen = bases.bindings(sides=True)
     return kernel.specialize(**chosen) if chosen else kernel

@@ -24,7 +24,8 @@ from mlafix._files import disk, keys, toolchain  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
-BOUND = {"B": "e", **BINDINGS}  # what the unit then says
+BASES = dict.fromkeys(("B", "PrefixBase", "SuffixBase", "ResultBase", "MeetingBase"), "e")
+BOUND = {**BASES, **BINDINGS}  # what the unit then says
 TARGET = _runtime.device_target("cpu")
 
 
@@ -276,7 +277,7 @@ def test_the_package_holds_units_compiled_ahead(compiler: CountingCompiler) -> N
     bindings = {"H": "128", "D": "128", "T": "bf16"}
     unit = library.variants("merge_attn_states").load(bindings, "x86-64-v3")
     assert compiler.count == 0
-    assert unit.kernels[0].bindings == {"B": "e", **bindings} and unit.kernels[0].targets == ["x86-64-v3"]
+    assert unit.kernels[0].bindings == {**BASES, **bindings} and unit.kernels[0].targets == ["x86-64-v3"]
 
 
 def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: CountingCompiler) -> None:

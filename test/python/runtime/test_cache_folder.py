@@ -329,7 +329,7 @@ def test_a_unit_of_something_else_is_made_anew(
     path.write_bytes(compiler.compile(merge(other).source, "", kernel=other, specializations=[bindings], targets=[target]))
     cache.clear_memory()
     kernel = merge().load(BINDINGS, TARGET).kernels[0]
-    assert kernel.name == "merge_attn_states" and kernel.bindings == {"B": "e", **BINDINGS}
+    assert kernel.name == "merge_attn_states" and {"B": "e", **BINDINGS}.items() <= kernel.bindings.items()
     assert path.read_bytes() == right
     assert f'expected kernel "merge_attn_states" for D=8, H=2, T=f32 on {TARGET}, got' in caplog.text
 

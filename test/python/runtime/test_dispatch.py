@@ -19,6 +19,7 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 N, H, D = 5, 4, 64
+BASES = dict.fromkeys(("B", "PrefixBase", "SuffixBase", "ResultBase", "MeetingBase"), "e")
 TORCH = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
 NUMPY = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f32": np.float32}
 TOLERANCE = {"bf16": 2**-8, "f16": 2**-11, "f32": 4e-6}
@@ -191,7 +192,7 @@ def test_code_with_open_arguments_runs_every_call(
     out, lse = np.full((N, H, D), np.nan, np.float32), np.full((H, N), np.nan, np.float32) if given else None
     dispatch((out, lse, *tensors, 3))
     assert_merged("f32", out, lse, tensors, 3)
-    assert dispatch.prepare((out, lse, *tensors, 3)).bindings == {"B": "e", "D": "64", "H": "4", "T": "f32"}
+    assert dispatch.prepare((out, lse, *tensors, 3)).bindings == {**BASES, "D": "64", "H": "4", "T": "f32"}
 
 
 def test_code_for_other_arguments_says_so(merge_dispatcher: MakeDispatcher, compile_unit: Callable[..., Path]) -> None:
@@ -333,7 +334,7 @@ def test_what_is_no_stream(dispatch: _runtime.Dispatcher, stream: object) -> Non
 def test_prepare_launches_nothing(dispatch: _runtime.Dispatcher) -> None:
     out = np.full((N, H, D), np.nan, np.float32)
     kernel = dispatch.prepare((out, None, *inputs("f32"), 3))
-    assert kernel.bindings == {"B": "e", "D": "64", "H": "4", "T": "f32", "out_lse": "absent"}
+    assert kernel.bindings == {**BASES, "D": "64", "H": "4", "T": "f32", "out_lse": "absent"}
     assert np.isnan(out).all()
 
 
