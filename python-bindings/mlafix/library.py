@@ -117,15 +117,15 @@ def variants(name: str) -> cache.Variants:
     return cache.Variants(name, source(name), str(path(name))) if name in _files() else _python_kernel(name).variants
 
 
-def dispatcher(
+def viewed(
     name: str,
     *,
     bindings: Mapping[str, str] | None = None,
     views: Mapping[str, Sequence[int]] | None = None,
     specialize: Sequence[str] = (),
     stored: Sequence[str] = (),
-) -> _runtime.Dispatcher:
-    """A dispatcher of a library kernel, with a table of its own.
+) -> Kernel:
+    """A library kernel whose arguments are passed as callers have them, with a table of its own.
 
     Args:
         name: the kernel's.
@@ -135,14 +135,11 @@ def dispatcher(
         specialize: lower-case dims to compile for as well.
         stored: dtype variables of arguments that the kernel writes and never reads: fp8 is legal there.
     """
-    compiled = variants(name)
-    fixed = dict(bindings or {})
-
-    def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
-        check_dtypes(name, bound, stored)
-        return compiled({**bound, **fixed}, device_type, ordinal)
-
-    return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)
+    made = kernel(name).specialize(**(bindings or {}))
+    made._views, made._dims = dict(views or {}), tuple(specialize)
+    made._check_dtypes = lambda bound: check_dtypes(name, bound, stored)  # type: ignore[method-assign]
+    made._is_watched = False  # the host follows calls in the kernel's own layout
+    return made
 
 
 class _LibraryKernel(Kernel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy
@@ -86,6 +86,14 @@ class Launcher:
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
 
+    # For an argument, which of the passed dims becomes each dim of the kernel: {"prefix_lse": (1, 0)} passes an [n, H] lse to a
+    # kernel that takes [H, n]. And lower-case dims to compile for.
+    _views: Mapping[str, Sequence[int]] = {}
+    _dims: Sequence[str] = ()
+
+    def _check_dtypes(self, bound: dict[str, str]) -> None:
+        """Raises ArgumentError for dtypes that the kernel is not meant for."""
+
     @cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
         return self._dispatcher(self._resolve)
@@ -93,7 +101,12 @@ class Launcher:
     def _dispatcher(self, resolve: Callable[..., Any]) -> _runtime.Dispatcher:
         fixed = self._fixed
         text = _with_factors(self._signature_text, fixed)
-        return _runtime.Dispatcher(self.name, text, lambda bound, *device: resolve({**bound, **fixed}, *device))
+
+        def resolved(bound: dict[str, str], *device: int) -> Any:
+            self._check_dtypes(bound)
+            return resolve({**bound, **fixed}, *device)
+
+        return _runtime.Dispatcher(self.name, text, resolved, self._views, self._dims)
 
     def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
         """The bindings of a call with these arguments, all of them in order. Raises ArgumentError."""
@@ -183,7 +196,7 @@ class Launcher:
     def _check_fake(self, args: tuple[object, ...]) -> None:
         """Checks a call on tensors without memory, with all arguments in order. Raises as a call does."""
         try:
-            fake.check(self.name, self.signature["args"], args, self._fixed)
+            self._check_dtypes(fake.check(self.name, self.signature["args"], args, self._fixed, self._views))
         except ArgumentError as error:
             self._name_numbers(error)
             raise

@@ -6,8 +6,8 @@ import json
 from typing import Any, Callable, Dict, Tuple, Union
 
 from .. import library
+from .._launcher.kernel import Kernel
 from ._bases import base_of, layout_of
-from ._types import Dispatch
 
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
@@ -21,8 +21,8 @@ PLAIN: Key = ("hn", "e")
 _LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
 
 
-class KernelDispatchers(Dict[Key, Dispatch]):
-    """The dispatchers of one kernel by launch key, each made when it is first looked up.
+class KeyedKernel(Dict[Key, Kernel]):
+    """A kernel of the library by launch key, each made when it is first looked up.
 
     `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. Everything else comes from
     the kernel's signature.
@@ -34,7 +34,7 @@ class KernelDispatchers(Dict[Key, Dispatch]):
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` for each launch key that was used with a plain tensor.
+        # `Dispatcher.try_launch` for each launch key, which refuses what was not resolved yet.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
@@ -58,23 +58,20 @@ class KernelDispatchers(Dict[Key, Dispatch]):
         layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
         return {name: layout for name, layout in layouts.items() if layout}
 
-    def __missing__(self, key: Key) -> Dispatch:
-        canonical = checked(key)
-        return self.setdefault(key, self.made(key) if canonical == key else self[canonical])
-
-    def made(self, key: Key) -> Dispatch:
-        """A new dispatcher for a launch key."""
-        key = checked(key)
-        layout, base, *more = key
+    def __missing__(self, key: Key) -> Kernel:
+        layout, base, *more = canonical = checked(key)
+        if canonical != key:
+            self.fast[key] = self[canonical]._dispatch.try_launch
+            return self.setdefault(key, self[canonical])
         bindings = {"B": base} if base != "e" else {}
         bindings.update(item.split("=") for item in more if "=" in item)
         specialize = tuple(item for item in more if "=" not in item)
-        made: Dispatch = library.dispatcher(
-            self.kernel, bindings=bindings, views=self.views(layout), specialize=specialize, stored=self.stored)
-        return made
+        made = library.viewed(self.kernel, bindings=bindings, views=self.views(layout), specialize=specialize, stored=self.stored)
+        self.fast[key] = made._dispatch.try_launch
+        return self.setdefault(key, made)
 
 
-FAMILIES: dict[str, KernelDispatchers] = {}
+FAMILIES: dict[str, KeyedKernel] = {}
 """Every kernel that a function of this package launches, by name."""
 
 

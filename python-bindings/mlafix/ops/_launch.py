@@ -1,6 +1,6 @@
 """How a call is launched: by the kernel's C++ dispatcher, or as an operator of torch where torch must see the call.
 
-A public function turns its arguments into the kernel's and calls `launch`. Its decorator, `operation`, first asks whether the arrays are
+A public function turns its arguments into the kernel's and calls `launch`, the one way to a kernel. Its decorator, `operation`, first asks whether the arrays are
 plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass) and a call that is being traced go
 through torch (`_operators`).
 """
@@ -20,7 +20,7 @@ from .._launcher import fake
 from .._launcher.arguments import Names, in_callers_words, wrong
 from .._launcher.recording import UnlaunchedCall, record, recorder_of_thread, recorders
 from ..errors import ArgumentError, Error
-from ._families import KernelDispatchers, Key, TryLaunch, checked
+from ._families import KeyedKernel, Key, TryLaunch, checked
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
 
@@ -35,7 +35,7 @@ _tracing: Callable[[], Any] = bool
 _transforming: Callable[[], bool] = bool
 
 
-def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
+def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
     """A function that launches `family` for `key` on plain tensors and returns the outputs; None where there is none yet.
 
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
@@ -98,36 +98,8 @@ class Binding:
     bound: Bound
 
 
-def launch(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...], stream: Any) -> None:
-    """Launches `family` for `key` on the kernel's arguments in the kernel's order; or binds or checks the call, as `stream` says."""
-    if stream is FAKE:
-        _check(family, key, arguments)
-        if recorders and recorder_of_thread():
-            with fake.addressed(arguments) as addressed:
-                if addressed:
-                    record(family.made(key), addressed)
-        return
-    if recorders and recorder_of_thread():
-        record(family.made(key), arguments)
-        if type(stream) is Binding:
-            stream.bound = UnlaunchedCall()
-        return
-    dispatch = family[key]
-    if type(stream) is Binding:
-        stream.bound = dispatch.bind(arguments)
-        return
-    if key not in family.fast:
-        family.fast[key] = dispatch.try_launch
-    dispatch(arguments, stream)
-
-
-def _check(family: KernelDispatchers, key: Key, arguments: tuple[Any, ...]) -> None:
-    bound = fake.check(family.kernel, family.arguments, arguments, views=family.views(checked(key)[0]))
-    library.check_dtypes(family.kernel, bound, family.stored)
-
-
-def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
-    """As `launch`, of a kernel that is written in Python and compiled when it is first used."""
+def launch(kernel: Kernel, arguments: tuple[Any, ...], stream: Any) -> None:
+    """Launches a kernel on its arguments, in its order; or binds or checks the call, as `stream` says."""
     if stream is FAKE:
         kernel._check_fake(arguments)
     elif type(stream) is Binding:

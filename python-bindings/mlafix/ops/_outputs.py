@@ -59,13 +59,13 @@ def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], 
               bases: Bases, stream: Any, **more: Any) -> None:
     """Launches a kernel that stores `out` in a format, or turned, or binds or checks the call, as `stream` says.
 
-    `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch`.
+    `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch_formatted`.
     """
     check_dtype(like, name)  # The kernel would be compiled for any.
     whole("mlafix.ops._scaled")
     from . import _scaled  # and with it the language
 
-    _scaled.launch(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
+    _scaled.launch_formatted(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
 
 
 def transposed(lses: tuple[Any, ...], layout: str, wanted: str) -> list[Any]:

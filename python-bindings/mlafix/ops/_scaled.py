@@ -12,7 +12,7 @@ from .._reports.explanation import CallExplanation
 from ..dsl import bf16, f16, f32
 from ..kernels.scaling import Scaling
 from ._bases import Bases
-from ._launch import Binding, launch_kernel
+from ._launch import Binding, launch
 from ._layouts import TILE_COLUMNS, Rows
 from ._operators import FAKE
 from ._types import Bound
@@ -23,10 +23,10 @@ ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 
 
 def _renamed(name: str) -> Any:
-    """`launch_kernel` with errors that name the fields of a format and of `Rope`."""
+    """`launch` with errors that name the fields of a format and of `Rope`."""
     scales = "scale" if name == "Fp8" else "scales"
     return renames(out_scales=f"{name}.{scales}", global_scale=f"{name}.global_scale", first_row=f"{name}.first_row",
-                   positions="Rope.positions", cos_sin="Rope.table")(launch_kernel)
+                   positions="Rope.positions", cos_sin="Rope.table")(launch)
 
 
 _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()} | {Plain: _renamed("")}
@@ -58,7 +58,7 @@ def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: b
     return made.specialize(**bindings) if bindings else made
 
 
-def launch(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
+def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
            bases: Bases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None) -> None:
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
@@ -102,7 +102,7 @@ def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream
     kernel = _in_kernels("rows.clear_padding" if height == 128 else "rows.clear_padding_8x4")
     arguments = (scales, first, last, end, columns)
     if type(stream) is not Binding:
-        launch_kernel(kernel, arguments, stream)
+        launch(kernel, arguments, stream)
         return
     stream.bound = _Both(stream.bound, kernel.bind(*arguments), arguments)
 

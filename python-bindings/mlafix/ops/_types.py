@@ -59,20 +59,6 @@ class Bound(Protocol):
     def explain(self) -> CallExplanation: ...
 
 
-class Launch(Protocol):
-    """A function that launches a kernel on its arguments, in the order of its signature."""
-
-    def __call__(self, args: tuple[Any, ...], stream: Any = None) -> None: ...
-
-    def bind(self, args: tuple[Any, ...]) -> Bound: ...
-
-
-class Dispatch(Launch, Protocol):
-    """A `Launch` without torch's dispatcher; `try_launch` is the fast path (see `_runtime.Dispatcher.try_launch`)."""
-
-    def try_launch(self, args: tuple[Any, ...], stream: Any = None) -> tuple[Any, ...] | None: ...
-
-
 class Operation(Protocol, Generic[P, R_co]):
     """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
 

@@ -18,17 +18,17 @@ from .. import library
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import as_signed, check_dtype, check_integers, count_or_tensor, lse_as, offsets_as_i32, rows_of
 from ._bases import layout_of
-from ._families import KernelDispatchers
-from ._launch import launch, launch_kernel, operation
+from ._families import KeyedKernel
+from ._launch import launch, operation
 from ._types import Array, LseLayout, Stream
 
 __all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows",
            "blank_rows_without_indices"]  # fmt: skip
 
-_FIXUP = KernelDispatchers("fixup_zero_kv_rows", stored=("T",))
-_MASK_LSE = KernelDispatchers("mask_empty_context_lse")
-_MASK = KernelDispatchers("mask_empty_context", stored=("T",))
-_PAD = KernelDispatchers("fill_pad_rows", stored=("T",))
+_FIXUP = KeyedKernel("fixup_zero_kv_rows", stored=("T",))
+_MASK_LSE = KeyedKernel("mask_empty_context_lse")
+_MASK = KeyedKernel("mask_empty_context", stored=("T",))
+_PAD = KeyedKernel("fill_pad_rows", stored=("T",))
 
 
 @operation(writes=("out", "lse"))
@@ -65,7 +65,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
     lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
     if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
         raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
-    launch(_FIXUP, (lse_layout, "e"), (out, lse, kv_lens, cu_seqlens), stream)
+    launch(_FIXUP[lse_layout, "e"], (out, lse, kv_lens, cu_seqlens), stream)
 
 
 def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
@@ -170,7 +170,7 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         [[0.0, -inf, -inf, -inf]]
     """
     starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
-    launch(_MASK_LSE, (lse_layout, "e"), (lse, starts, contexts), stream)
+    launch(_MASK_LSE[lse_layout, "e"], (lse, starts, contexts), stream)
 
 
 @operation(writes=("out", "lse"))
@@ -199,7 +199,7 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
         [nan, 0.0, 0.0, 0.0]
     """
     starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
-    launch(_MASK, (lse_layout, "e"), (out, lse, starts, contexts), stream)
+    launch(_MASK[lse_layout, "e"], (out, lse, starts, contexts), stream)
 
 
 @operation({"live_rows_at": "live_rows"}, writes=("out", "lse"))
@@ -231,7 +231,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         >>> out[:, 0, 0].tolist()
         [nan, nan, 0.0, 0.0]
     """
-    launch(_PAD, (lse_layout, "e"), (out, lse, *count_or_tensor(live_rows)), stream)
+    launch(_PAD[lse_layout, "e"], (out, lse, *count_or_tensor(live_rows)), stream)
 
 
 MOST_INDICES = 8192
@@ -268,4 +268,4 @@ def blank_rows_without_indices(out: Array, indices: Array, lse: Array | None = N
     check_integers(indices, "indices")
     if (most := rows_of(indices, "indices", ("n", "k"))[1]) > MOST_INDICES:
         raise wrong("indices", f"at most {MOST_INDICES} of a token", most)
-    launch_kernel(library.kernel("blank_rows_without_indices"), (out, None if lse is None else lse_as(lse, layout_of(lse_layout), "hn"), indices), stream)
+    launch(library.kernel("blank_rows_without_indices"), (out, None if lse is None else lse_as(lse, layout_of(lse_layout), "hn"), indices), stream)

@@ -25,7 +25,7 @@ from .. import library
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import check_dtype, check_integers, count_or_tensor, is_symbol, lse_as, rows_of
 from ._bases import base_of, layout_of
-from ._launch import launch_kernel, operation
+from ._launch import launch, operation
 from ._types import Array, Base, LseLayout, Stream
 
 __all__ = ["check_states", "check_merge", "check_attention", "check_blocks", "check_metadata", "offences"]
@@ -179,9 +179,9 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         raise wrong("causal", "False without cu_seqlens", causal)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    launch_kernel(library.kernel("check_states"),
-                  (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens), seam, live, count,
-                   values, live_at, count_at), stream)  # fmt: skip
+    launch(library.kernel("check_states"),
+           (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens), seam, live, count,
+            values, live_at, count_at), stream)  # fmt: skip
 
 
 def _check_lens(lens: Any, starts: Any, rows: Any) -> None:
@@ -246,9 +246,9 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         raise wrong("side_lses", f"as many arrays as sides, {len(sides)}", len(side_lses))
     layout = layout_of(lse_layout)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
-    launch_kernel(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
-                           [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
-                           _checked(lse_tolerance, "lse_tolerance"), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
+    launch(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
+                    [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
+                    _checked(lse_tolerance, "lse_tolerance"), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
@@ -321,9 +321,9 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         raise wrong("every", "1 or more", every)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    launch_kernel(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
-                           most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
-                           _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
+    launch(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
+                    most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
+                    _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
@@ -367,7 +367,7 @@ def check_blocks(cache: Array, block_table: Array, lens: Array, *, record: Array
     check_integers(lens, "lens")
     sequences = rows_of(block_table, "block_table", ("B", "w"))[0]
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, sequences)
-    launch_kernel(library.kernel("check_blocks"), (record, flags, cache, block_table, lens, int(bool(whole)), seam, live, count, live_at, count_at), stream)
+    launch(library.kernel("check_blocks"), (record, flags, cache, block_table, lens, int(bool(whole)), seam, live, count, live_at, count_at), stream)
 
 
 @operation({**_NAMES, "table": "block_table", "expected": "expected_lens"}, writes=("record", "flags"))
@@ -416,5 +416,5 @@ def check_metadata(lens: Array, *, record: Array, flags: Array, pages: int, page
         if given is not None and not is_symbol(entries) and not is_symbol(given.shape[0]) and given.shape[0] > entries:  # type: ignore[attr-defined]
             raise wrong("record", f"at least {given.shape[0]} entries, as many as {name} has", entries)  # type: ignore[attr-defined]
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, requests)
-    launch_kernel(library.kernel("check_metadata"),
-                  (record, flags, lens, expected_lens, cu_seqlens, slots, block_table, pages, page_size, seam, live, count, live_at, count_at), stream)  # fmt: skip
+    launch(library.kernel("check_metadata"),
+           (record, flags, lens, expected_lens, cu_seqlens, slots, block_table, pages, page_size, seam, live, count, live_at, count_at), stream)  # fmt: skip

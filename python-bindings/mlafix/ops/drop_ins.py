@@ -8,7 +8,7 @@ from .. import library
 from .._launcher.arguments import wrong
 from .._launcher.arrays import rows_of
 from ._families import FAMILIES, PLAIN
-from ._launch import launch, launch_kernel, operation
+from ._launch import launch, operation
 from ._types import Array, Base, Index, Stream
 
 _weights: dict[tuple[str, Base], Any] = {}
@@ -25,13 +25,13 @@ def _in_base(name: str, base: Base) -> Any:
 @operation(writes=("out", "out_lse"))
 def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """Gives a rank's rows `[n, H, D]` their weight among all ranks, whose lses are `[r, n, H]`, and writes the merged lse `[n, H]`."""
-    launch_kernel(_in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
+    launch(_in_base("weigh_rank", base), (out, out_lse, out, lses, rank), stream)
 
 
 @operation(writes=("out", "out_lse"))
 def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
     """As `weight_of_rank`, into an array of another dtype or layout."""
-    launch_kernel(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
+    launch(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
 
 
 @operation(writes=("rows", "lses"))
@@ -42,7 +42,7 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
     tokens = rows_of(out, "out", ("n", "H", "D"))[0]
     blocks: Any = rows
     sums: Any = lses
-    launch_kernel(library.kernel("pack_heads"), (blocks[:, :tokens], sums[:, :tokens], out, lse), stream)
+    launch(library.kernel("pack_heads"), (blocks[:, :tokens], sums[:, :tokens], out, lse), stream)
 
 
 @operation(writes=("lse",))
@@ -51,7 +51,7 @@ def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, 
     bounds = query_start_loc.shape[0]
     # Halvings that find one of so many requests. Without memory nothing is searched, and the count may be a symbol.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
-    launch_kernel(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
+    launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 
 
 @operation(writes=("out", "lse"))
@@ -68,25 +68,25 @@ def fold_state(out: Array, lse: Array, block: Array, block_lse: Array, index: In
     if len(block.shape) == 3:
         arrays = [array[None] for array in arrays]
     rows, sums, more, lses = arrays
-    launch_kernel(library.kernel("fold_state"), (rows, sums[..., 0], more, lses.swapaxes(1, 2)), stream)
+    launch(library.kernel("fold_state"), (rows, sums[..., 0], more, lses.swapaxes(1, 2)), stream)
 
 
 @operation(writes=("out",))
 def merge_stats_blocks(out: Array, rows: Array, stats: Array, scale: float, *, stream: Stream = None) -> None:
     """`scale` times the merge of states `[r, n, H, D]` with statistics `[r, n, H, 2]`, (max, sum), in place of lses."""
-    launch_kernel(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)
+    launch(library.kernel("merge_stats_blocks"), (out, rows, stats, scale), stream)
 
 
 @operation(writes=("out",))
 def lens_of_rank_between(out: Array, lens: Array, starts: Array | None, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
     """How many of `lens` tokens from `starts` on lie on a rank, all `[n]`."""
-    launch_kernel(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
+    launch(library.kernel("lens_of_rank_between"), (out, lens, starts, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
 def localize_indices(out: Array, indices: Array, rank: int, ranks: int, interleave: int, *, stream: Stream = None) -> None:
     """The places `[n]` on a rank, or -1, of what has these places in the context of all ranks."""
-    launch_kernel(library.kernel("localize_indices"), (out, indices, rank, ranks, interleave), stream)
+    launch(library.kernel("localize_indices"), (out, indices, rank, ranks, interleave), stream)
 
 
 @operation(writes=("out",))
@@ -95,7 +95,7 @@ def requests_of_tokens(out: Array, query_start_loc: Array, mapped: int, count: i
     bounds = query_start_loc.shape[0]
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     places: Any = out
-    launch_kernel(library.kernel("requests_of_tokens"), (places[:count], query_start_loc, mapped, halvings), stream)
+    launch(library.kernel("requests_of_tokens"), (places[:count], query_start_loc, mapped, halvings), stream)
 
 
 @operation(writes=("out", "lse"))
@@ -103,7 +103,7 @@ def blank_rows(out: Array, lse: Array, first: int, end: int, *, stream: Stream =
     """Makes the rows `first` to `end` of `[n, H, D]` and their lses in `[H, n]` empty. The slices are made here: see `pack_heads`."""
     rows: Any = out
     lses: Any = lse
-    launch(FAMILIES["fill_pad_rows"], PLAIN, (rows[first:end], lses[:, first:end], 0, None), stream)
+    launch(FAMILIES["fill_pad_rows"][PLAIN], (rows[first:end], lses[:, first:end], 0, None), stream)
 
 
 @operation(writes=("out", "lse"))
@@ -113,4 +113,4 @@ def merge_into_rows(out: Array, lse: Array, suffix: Array | None, suffix_lse: Ar
     others; without `suffix` their lses alone. The slices are made here: see `pack_heads`."""
     arrays: list[Any] = [out, lse]
     rows, lses = arrays[0][first:end], arrays[1][:, first:end]
-    launch(FAMILIES["merge_attn_states_copy"], PLAIN, (rows, lses, rows, lses, rows if suffix is None else suffix, suffix_lse, merged), stream)
+    launch(FAMILIES["merge_attn_states_copy"][PLAIN], (rows, lses, rows, lses, rows if suffix is None else suffix, suffix_lse, merged), stream)

@@ -51,8 +51,8 @@ from .._launcher.arrays import check_dtype, empty, empty_lse, empty_rows, one_el
 from .._launcher.kernel import Kernel
 from .._runtime import NewTensor, SizeOf
 from ._bases import Bases, base_of, bases_of, layout_of, spelled_base
-from ._families import PLAIN, KernelDispatchers
-from ._launch import calls_operation, fast_path, launch, launch_kernel, operation
+from ._families import PLAIN, KeyedKernel
+from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, outputs, transposed
 from ._types import Array, Base, LseLayout, Stream
 from .formats import Fp8, OutFormat
@@ -60,12 +60,12 @@ from .rope import Rope
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge", "apply_sink"]
 
-_MERGE = KernelDispatchers("merge_attn_states")
-_MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
-_COPY = KernelDispatchers("merge_attn_states_copy")
-_COPY_FP8 = KernelDispatchers("merge_attn_states_copy_fp8")
-_IN_PLACE = KernelDispatchers("merge_state_in_place")
-_STATS = KernelDispatchers("merge_attn_stats")
+_MERGE = KeyedKernel("merge_attn_states")
+_MERGE_FP8 = KeyedKernel("merge_attn_states_fp8")
+_COPY = KeyedKernel("merge_attn_states_copy")
+_COPY_FP8 = KeyedKernel("merge_attn_states_copy_fp8")
+_IN_PLACE = KeyedKernel("merge_state_in_place")
+_STATS = KeyedKernel("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
@@ -149,10 +149,10 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     key = bases.key(lse_layout, spelled, sides=True)
     if out_format is None and rope is None:
-        launch(_COPY if copies else _MERGE, key, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+        launch((_COPY if copies else _MERGE)[key], (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     elif type(out_format) is Fp8 and rope is None:
         scale = one_element(out_format.scale, prefix)
-        _launch_fp8(_COPY_FP8 if copies else _MERGE_FP8, key, (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+        _launch_fp8((_COPY_FP8 if copies else _MERGE_FP8)[key], (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
         lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
@@ -201,7 +201,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
     own = bases_of(base, lse_base, None)
     other = own.prefix if other_base is None else base_of("other_base", other_base)
     key = (lse_layout, spelled_base(base, lse_base, own), *([f"SuffixBase={other}"] if other != own.prefix else []))
-    launch(_IN_PLACE, key, (v, s, v_other, s_other, mask), stream)
+    launch(_IN_PLACE[key], (v, s, v_other, s_other, mask), stream)
 
 
 @operation(out="", out_stats="return_stats")
@@ -248,7 +248,7 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
     if out_stats is None and return_stats:
         n, heads, _ = rows_of(prefix, "prefix", ROWS)
         out_stats = empty(prefix, (n, heads, 2), "f32")
-    launch(_STATS, PLAIN, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
+    launch(_STATS[PLAIN], (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
     return out, out_stats
 
 
@@ -368,7 +368,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
     out, _ = outputs(v, "v", out, None, return_lse=False)
     if out_lse is None and return_lse:
         out_lse = empty_lse(out, "out", layout)
-    launch_kernel(_sink_kernel(layout, bases), (out, out_lse, v, s, sinks), stream)
+    launch(_sink_kernel(layout, bases), (out, out_lse, v, s, sinks), stream)
     return out, out_lse
 
 

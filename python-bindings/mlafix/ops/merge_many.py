@@ -29,7 +29,7 @@ from .._launcher.arrays import check_dtype, check_integers, dtype_name, is_symbo
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._bases import TO_LOG2, bases_of, layout_of, spelled_base
-from ._families import KernelDispatchers, Key
+from ._families import KeyedKernel, Key
 from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, out_dtype_name, outputs, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
@@ -45,12 +45,12 @@ MAX_LIST = 8
 # that were compiled ahead for any count run.
 _BOUND_COUNT = 8 if toolchain.compiler_file() else 0
 
-_DENSE = KernelDispatchers("merge_states")
-_RAGGED = KernelDispatchers("merge_states_ragged")
-_LIST = KernelDispatchers("merge_states_list")
+_DENSE = KeyedKernel("merge_states")
+_RAGGED = KeyedKernel("merge_states_ragged")
+_LIST = KeyedKernel("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
-_SPLIT = KernelDispatchers("combine_split_kv")
-_SPLIT_COUNTED = KernelDispatchers("combine_split_kv_counted")
+_SPLIT = KeyedKernel("combine_split_kv")
+_SPLIT_COUNTED = KeyedKernel("combine_split_kv_counted")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -126,7 +126,7 @@ def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | Non
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=rows)
     if out_format is None and rope is None:
         key = _key(spelled_base(base, lse_base, bases), count, "k") + bases.key("nh")[2:]
-        launch(_DENSE, key, (out, out_lse, v, s), stream)
+        launch(_DENSE[key], (out, out_lse, v, s), stream)
     else:
         launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, "v", bases, stream, count="k", bound=bound_count(count),
                   rope=rope)
@@ -183,7 +183,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape, lse_layout=layout)
     lses = transposed((out_lse, s), layout, "nh")
     if out_format is None and rope is None:
-        launch(_RAGGED, bases.key("nh"), (out, lses[0], v, lses[1], indptr), stream)
+        launch(_RAGGED[bases.key("nh")], (out, lses[0], v, lses[1], indptr), stream)
     else:
         launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, "v", bases, stream, rope=rope)
     return out, out_lse
@@ -241,7 +241,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     absent = [None] * (2 * (MAX_LIST - count))
     if out_format is None and rope is None:
         pairs = [array for pair in zip(vs, ss) for array in pair]
-        launch(_LIST, bases.key(layout), (out, out_lse, *pairs, *absent), stream)
+        launch(_LIST[bases.key(layout)], (out, out_lse, *pairs, *absent), stream)
     else:
         lses = transposed((out_lse, *ss), layout, "nh")
         pairs = [array for pair in zip(vs, lses[1:]) for array in pair]
@@ -383,12 +383,12 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
             check_dtype(beside, "beside")
         counted = partial, lses[1], beside, *lses[2:], seq_lens, cu_seqlens, *counts, TO_LOG2[bases.prefix]
         if is_plain:
-            launch(_SPLIT_COUNTED, _key(bases.prefix, shape[0], "s") + bases.key("nh")[2:], (out, lses[0], *counted), stream)
+            launch(_SPLIT_COUNTED[_key(bases.prefix, shape[0], "s") + bases.key("nh")[2:]], (out, lses[0], *counted), stream)
         else:
             launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, "partial", bases, stream, **of_all)
     elif is_plain:
         key = _key(spelled_base(base, lse_base, bases), shape[0], "s") + bases.key("nh")[2:]
-        launch(_SPLIT, key, (out, lses[0], partial, lses[1]), stream)
+        launch(_SPLIT[key], (out, lses[0], partial, lses[1]), stream)
     else:
         launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, "partial", bases, stream, **of_all)
     return out, out_lse

@@ -13,7 +13,7 @@ import math
 from .._launcher.arguments import wrong
 from .._launcher.arrays import rows_of
 from ._bases import TO_LOG2, bases_of, layout_of
-from ._families import KernelDispatchers
+from ._families import KeyedKernel
 from ._launch import launch, operation
 from ._outputs import ROWS, launch_in, transposed
 from ._types import Array, Base, DTypeLike, LseLayout, Stream
@@ -22,8 +22,8 @@ from .rope import Rope
 
 __all__ = ["merge_states_mapped"]
 
-_MAPPED = KernelDispatchers("merge_states_mapped")
-_SUMS = KernelDispatchers("merge_states_mapped_sums")
+_MAPPED = KeyedKernel("merge_states_mapped")
+_SUMS = KeyedKernel("merge_states_mapped_sums")
 
 
 @operation({"sums": "part_sums"}, writes=("out", "out_lse"))
@@ -91,7 +91,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     if part_sums is not None:
         arguments = (*arguments, sums, TO_LOG2[bases.prefix])
     if out_format is None and rope is None:
-        launch(_MAPPED if part_sums is None else _SUMS, bases.key("nh"), (out, *arguments), stream)
+        launch((_MAPPED if part_sums is None else _SUMS)[bases.key("nh")], (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
         launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, "parts", bases,

@@ -16,16 +16,16 @@ from typing import Any
 from .. import library
 from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import check_integers, count_or_tensor, empty, is_contiguous, rows_of, spelling_of
-from ._families import PLAIN, KernelDispatchers
-from ._launch import calls_operation, launch, launch_kernel, operation
+from ._families import PLAIN, KeyedKernel
+from ._launch import calls_operation, launch, operation
 from ._types import Array, Stream
 
 __all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens", "pad_metadata", "cumulate_lens", "lens_of_rank",
            "pages_of_rank"]  # fmt: skip
 
-_CLEAR = KernelDispatchers("clear_pad_flags")
-_MARK = KernelDispatchers("mark_prefilling")
-_LENS = KernelDispatchers("expand_context_lens")
+_CLEAR = KeyedKernel("clear_pad_flags")
+_MARK = KeyedKernel("mark_prefilling")
+_LENS = KeyedKernel("expand_context_lens")
 _COUNT = {"live_rows_at": "live_rows"}
 _MOST = 2**63 - 1
 
@@ -51,7 +51,7 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
         >>> flags.tolist()
         [True, True, True, True, False]
     """
-    launch(_CLEAR, PLAIN, (flags, *count_or_tensor(live_rows)), stream)
+    launch(_CLEAR[PLAIN], (flags, *count_or_tensor(live_rows)), stream)
 
 
 @operation(_COUNT, writes=("flags",))
@@ -81,7 +81,7 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
         >>> flags.tolist()
         [True, False, False, False, False]
     """
-    launch(_MARK, PLAIN, (flags, computed, prompt, *count_or_tensor(live_rows)), stream)
+    launch(_MARK[PLAIN], (flags, computed, prompt, *count_or_tensor(live_rows)), stream)
 
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
@@ -172,7 +172,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 @operation({**_COUNT, "out": "buffer"}, writes=("lens",))
 def _expand_context_lens(lens: Array, seq_lens: Array, live_rows: int | Array, *, stream: Stream) -> None:
     """Writes the context lengths: torch knows no operator that returns a view of its argument."""
-    launch(_LENS, PLAIN, (lens, seq_lens, *count_or_tensor(live_rows)), stream)
+    launch(_LENS[PLAIN], (lens, seq_lens, *count_or_tensor(live_rows)), stream)
 
 
 _COUNTS = {"live_rows_at": "live_rows", "live_tokens_at": "live_tokens"}
@@ -231,7 +231,7 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
     rows, rows_at = count_or_tensor(live_rows)
     tokens, tokens_at = count_or_tensor(-1 if live_tokens is None else live_tokens)
     arguments = seq_lens, cu_seqlens, slots, block_table, max(entries), pad_slot, pad_block, rows, tokens, rows_at, tokens_at
-    launch_kernel(library.kernel("pad_metadata"), arguments, stream)
+    launch(library.kernel("pad_metadata"), arguments, stream)
 
 
 @operation({**_COUNT, "cu_seqlens": "out"}, out="")
@@ -265,7 +265,7 @@ def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Arr
     check_integers(lens, "lens")
     if out is None:
         out = empty(lens, (size + 1,), "i32")
-    launch_kernel(library.kernel("cumulate_lens"), (out, lens, *count_or_tensor(size if live_rows is None else live_rows)), stream)
+    launch(library.kernel("cumulate_lens"), (out, lens, *count_or_tensor(size if live_rows is None else live_rows)), stream)
     return out
 
 
@@ -311,7 +311,7 @@ def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1,
         out = empty(seq_lens, (size,))
     count = count_or_tensor(size if live_rows is None else live_rows)
     given = None if out is seq_lens else seq_lens
-    launch_kernel(library.kernel("lens_of_rank"), (out, given, rank, ranks, interleave, *count), stream)
+    launch(library.kernel("lens_of_rank"), (out, given, rank, ranks, interleave, *count), stream)
     return out
 
 
@@ -360,7 +360,7 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
     _check_fits("pad_page", pad_page, out)
     count = count_or_tensor(rows if live_rows is None else live_rows)
     arguments = out, token_table, requests, local_lens, rank, ranks, page_size, pad_page, *count
-    launch_kernel(library.kernel("pages_of_rank"), arguments, stream)
+    launch(library.kernel("pages_of_rank"), arguments, stream)
 
 
 def _check_fits(name: str, value: Any, array: Any) -> None:

@@ -18,8 +18,8 @@ from .. import library
 from .._launcher.arguments import wrong
 from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
 from ._bases import Bases
-from ._families import PLAIN, KernelDispatchers
-from ._launch import launch, launch_kernel, operation
+from ._families import PLAIN, KeyedKernel
+from ._launch import launch, operation
 from ._outputs import launch_in
 from ._types import Array, Stream
 from .formats import Fp8, OutFormat, check_format
@@ -27,9 +27,9 @@ from .merge_many import bound_count
 
 __all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax", "mix_depth", "combine_experts"]
 
-_QUANTIZE = KernelDispatchers("quantize_fp8_static")
-_RMSNORM = KernelDispatchers("rmsnorm")
-_SOFTMAX = KernelDispatchers("softmax")
+_QUANTIZE = KeyedKernel("quantize_fp8_static")
+_RMSNORM = KeyedKernel("rmsnorm")
+_SOFTMAX = KeyedKernel("softmax")
 
 
 @operation({"Fp8.scale": "scale"}, out="")
@@ -62,7 +62,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         return _quantised(x, Fp8(scale), out, stream)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
-    launch(_QUANTIZE, PLAIN, (out, x, one_element(scale, x)), stream)
+    launch(_QUANTIZE[PLAIN], (out, x, one_element(scale, x)), stream)
     return out
 
 
@@ -130,7 +130,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
     """
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    launch(_RMSNORM, PLAIN, (out, x, weight, epsilon), stream)
+    launch(_RMSNORM[PLAIN], (out, x, weight, epsilon), stream)
     return out
 
 
@@ -161,7 +161,7 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         raise wrong("scale", "0 or more", scale)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    launch(_SOFTMAX, PLAIN, (out, x, scale), stream)
+    launch(_SOFTMAX[PLAIN], (out, x, scale), stream)
     return out
 
 
@@ -212,7 +212,7 @@ def mix_depth(prefix: Array, bank: Array, score_weight: Array, *, out_weight: Ar
     kernel = library.kernel("mix_depth")
     if bound_count(count):
         kernel = _bound_to(count)
-    launch_kernel(kernel, (out, snapshot, prefix, bank, score_weight, out_weight, epsilon, epsilon if out_epsilon is None else out_epsilon), stream)
+    launch(kernel, (out, snapshot, prefix, bank, score_weight, out_weight, epsilon, epsilon if out_epsilon is None else out_epsilon), stream)
     return out
 
 
@@ -288,5 +288,5 @@ def combine_experts(rows: Array, places: Array, weights: Array, *, shared: Array
     tokens = rows_of(places, "places", ("n", "k"))[0]
     if out is None:
         out = empty(rows, (tokens, dim))
-    launch_kernel(library.kernel("combine_experts"), (out, rows, places, weights, shared), stream)
+    launch(library.kernel("combine_experts"), (out, rows, places, weights, shared), stream)
     return out

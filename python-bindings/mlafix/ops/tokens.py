@@ -28,7 +28,7 @@ from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, e
 from .._launcher.fake import holds
 from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import ArgumentError, UnitError
-from ._launch import launch_kernel, operation
+from ._launch import launch, operation
 from ._operators import FAKE
 from ._types import Array, Stream
 
@@ -236,7 +236,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
     halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
     if halves is None:
         raise wrong("table", "rows that are contiguous", f"shape {shape} that no view divides")
-    launch_kernel(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
+    launch(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
 CHUNKS = (256, 64, 16, 8, 4, 1)
@@ -258,7 +258,7 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
     fault = None
     if not _in_chunks_alone or _rows_key(name, arguments, stream) not in _in_chunks_alone or not _nothing_compiles():
         try:
-            return launch_kernel(library.kernel(name), arguments, stream)
+            return launch(library.kernel(name), arguments, stream)
         except UnitError as error:
             if not _nothing_compiles():
                 raise
@@ -275,7 +275,7 @@ def _launch_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
 
 def _launch_chunks(key: _RowsKey, chunked: _Chunked, stream: Any) -> None:
     kernel, parts = chunked(next(size for size in CHUNKS if all(length % size == 0 for length in key[1])))
-    launch_kernel(library.kernel(kernel), parts, stream)
+    launch(library.kernel(kernel), parts, stream)
 
 
 def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, stream: Any, recorder: Recorder) -> None:
@@ -283,7 +283,7 @@ def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
     found: list[Needed] = []
     with recording(found.append):
         with contextlib.suppress(UnitError):  # where its signature is not known either
-            launch_kernel(library.kernel(name), arguments, stream)
+            launch(library.kernel(name), arguments, stream)
         _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
     if found:  # else a size of the call is a symbol
         recorder(found[0]._replace(instead=found[1]) if found[1:] else found[0])

@@ -194,7 +194,7 @@ def test_modes_and_tracers_see_every_call(where: str) -> None:
 @pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated.
 def test_tracers_see_every_call(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
-    dispatch = library.dispatcher("merge_states", specialize=("k",))
+    dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     dispatch((torch.empty(N, H, D, device=where), None, v, s))
     tried = []
 
@@ -210,7 +210,7 @@ def test_tracers_see_every_call(where: str) -> None:
 def test_outputs_are_allocated_without_a_call_of_python(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     want = ops.merge_states(v, s)
-    dispatch = library.dispatcher("merge_states", specialize=("k",))
+    dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     dispatch.try_launch((NewTensor(), NewTensor(), v, s))
     monkeypatch.delattr(torch, "empty_strided")
@@ -220,7 +220,7 @@ def test_outputs_are_allocated_without_a_call_of_python(where: str, monkeypatch:
 
 def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
-    dispatch = library.dispatcher("merge_states", specialize=("k",))
+    dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     n = 1 << 40  # rows of 1 KB, all of them in one place: more than there are addresses for
     with pytest.raises(RuntimeError, match="memory"):
@@ -229,7 +229,7 @@ def test_memory_that_runs_out_is_an_error_of_torch(where: str) -> None:
 
 def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
-    dispatch = library.dispatcher("merge_states", specialize=("k",))
+    dispatch = library.viewed("merge_states", specialize=("k",))._dispatch
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None  # not resolved yet
     dispatch((torch.empty(N, H, D, device=where), torch.empty(N, H, device=where), v, s))
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is not None
@@ -244,7 +244,7 @@ def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
 
 def test_sizes_stand_for_integers_only_behind_their_tensor(where: str) -> None:
     rows, lse = torch.randn(N, H, D, device=where), torch.randn(H, N, device=where)
-    dispatch = library.dispatcher("merge_attn_states")
+    dispatch = library.viewed("merge_attn_states")._dispatch
     out, out_lse = torch.empty_like(rows), torch.empty_like(lse)
     dispatch((out, out_lse, rows, lse, rows, lse, N))
     assert dispatch.try_launch((out, out_lse, rows, lse, rows, lse, SizeOf(2, 0))) is not None

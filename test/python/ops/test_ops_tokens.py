@@ -36,14 +36,14 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
     """How rows are moved: by kernels for their length, or as where nothing compiles these."""
     if request.param == "of a length":
         return
-    launch = tokens.launch_kernel
+    launch = tokens.launch
 
     def launch_chunks(kernel: mlafix.Kernel, *call: Any) -> None:
         if "chunks" not in kernel.name:
             raise mlafix.UnitError(f"expected chunks, got {kernel.name}")
         launch(kernel, *call)
 
-    monkeypatch.setattr(tokens, "launch_kernel", launch_chunks)
+    monkeypatch.setattr(tokens, "launch", launch_chunks)
     monkeypatch.setattr(tokens, "_nothing_compiles", lambda: True)
 
 

@@ -285,13 +285,13 @@ def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: C
     out, lse = np.full((n, heads, dim), np.nan, np.float32), np.full((n, heads), np.nan, np.float32)
     suffix, suffix_lse = np.ones((n, heads, dim), np.float32), np.zeros((n, heads), np.float32)
     by_row = {name: (1, 0) for name in ("out_lse", "prefix_lse", "suffix_lse")}
-    dispatch = library.dispatcher("merge_attn_states", views=by_row)
+    dispatch = library.viewed("merge_attn_states", views=by_row)._dispatch
     dispatch((out, lse, suffix * 3, suffix_lse, suffix, suffix_lse, 2))
     assert (out == np.array([2, 2, 1])[:, None, None]).all()
     assert compiler.count == 1
-    library.dispatcher("merge_attn_states")((out, lse.T, out, suffix_lse.T, suffix, suffix_lse.T, 0))
+    library.viewed("merge_attn_states")._dispatch((out, lse.T, out, suffix_lse.T, suffix, suffix_lse.T, 0))
     assert compiler.count == 1
-    library.dispatcher("merge_attn_states")((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
+    library.viewed("merge_attn_states")._dispatch((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
     assert compiler.count == 2  # without an lse it is another variant
 
 

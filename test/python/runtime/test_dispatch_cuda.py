@@ -24,7 +24,7 @@ BIG = 4096  # rows that keep a GPU busy for longer than the host needs to go on
 
 @pytest.fixture(scope="module")
 def dispatch() -> _runtime.Dispatcher:
-    return library.dispatcher("merge_attn_states")
+    return library.viewed("merge_attn_states")._dispatch
 
 
 def inputs(dtype: str = "bf16", n: int = N, seed: int = 1) -> list[torch.Tensor]:

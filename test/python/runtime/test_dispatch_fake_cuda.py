@@ -35,7 +35,7 @@ import mlafix
 from mlafix import _runtime, library
 from fake_cuda import Framework, Producer, launches, tensors
 
-dispatch = library.dispatcher("merge_attn_states")
+dispatch = library.viewed("merge_attn_states")._dispatch
 args = tensors(Framework, (3, 16, 128))
 """
 
