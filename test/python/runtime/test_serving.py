@@ -19,7 +19,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 from mlafix import cache, library, ops
 from mlafix._files import toolchain
-from mlafix._launcher.launcher import recording
+from mlafix._launcher import recording
 
 F32 = np.float32
 
