@@ -18,7 +18,7 @@ using namespace mlafix;
 
 using NewDims = SmallVector<std::pair<DimAttr, DimAttr>>;
 
-/// Gives rows of `kernel` along the first dim of each pair the second.
+/// Replaces the first dim of each pair by the second in the rows of `kernel`.
 static void replaceDims(KernelOp kernel, const NewDims &dims) {
   AttrTypeReplacer replacer;
   auto replaced = [&](Attribute dim) {
@@ -36,10 +36,11 @@ static void replaceDims(KernelOp kernel, const NewDims &dims) {
                        getRowTileType(other, row.getElementType()))
                  : std::nullopt;
   });
-  // Their types are no elements that the replacer knows.
+  // Element attributes need a replacement of their own: the replacer does not
+  // handle their types.
   replacer.addReplacement([&](DenseElementsAttr row) -> Attribute {
     auto type = cast<ShapedType>(replacer.replace(row.getType()));
-    // A row of other constants has a size, which the launch does not change.
+    // Other constants have a static size, so their dim is not bounded.
     assert(row.isSplat() && "along a dim with a bound, constants are equal");
     return row.resizeSplat(type);
   });
@@ -76,8 +77,8 @@ KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
   return clone;
 }
 
-/// True if the number of rows is known, as that of the one row of offsets of a
-/// batch: few, as a rule, for which idle lanes wait and nothing waits for them.
+/// True if the number of rows is known, like the single row of a batch's
+/// offsets. Usually these are few, so that idle lanes cost nothing.
 static bool hasKnownRows(KernelOp kernel) {
   auto forall = dyn_cast<ForallOp>(kernel.getGrid());
   return forall && llvm::all_of(forall.getExtents(), [](Value extent) {
@@ -85,8 +86,8 @@ static bool hasKnownRows(KernelOp kernel) {
          });
 }
 
-/// The least bound that all accesses allow: slices of rows with a bound end
-/// there, and what is read into longer rows begins there.
+/// The least bound that all accesses allow: slices of bounded rows must end
+/// below it, and elements read into longer rows must start below it.
 static int64_t getLeastBound(KernelOp kernel) {
   int64_t least = 1;
   for (const MemoryAccess &access : collectAccesses(kernel)) {
@@ -105,14 +106,14 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
                                               const MachineModel &machine,
                                               const RowShape &shape,
                                               int64_t pack, bool isGPU) {
-  int64_t longest = 0, others = 1; // packs of rows with bounds, and without
+  int64_t longest = 0, others = 1; // packs of bounded rows, and of other rows
   for (DimAttr dim : shape.dims)
     if (dim.isBounded())
       longest =
           std::max<int64_t>(longest, llvm::divideCeil(dim.getSize(), pack));
     else
       others = std::max(others, dim.getPacks(pack));
-  // Ranks are to agree on a geometry, whatever their own sizes are.
+  // The ranks of a group must agree on a geometry, whatever their sizes.
   if (longest == 0 || kernel.getExchange() || hasKnownRows(kernel))
     return {};
   int64_t least = getLeastBound(kernel);
@@ -122,7 +123,7 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
   for (; steps > 0; --steps, packs *= machine.boundFactor) {
     if (2 * packs > static_cast<int64_t>(llvm::bit_ceil<uint64_t>(longest)))
       break;
-    // Shorter rows than others have gain nothing.
+    // Bounded rows that are shorter than the others gain nothing.
     if (packs < others || packs * pack < least)
       continue;
     bounds.push_back(packs * pack);

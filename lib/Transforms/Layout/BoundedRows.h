@@ -17,22 +17,22 @@
 
 namespace mlafix {
 
-/// A copy of `kernel` before it, called KERNEL_whole, for sizes along dims with
-/// bounds that are multiples of packs, at most `pack` elements each. Null if it
-/// has no such rows, or packs are single elements.
+/// Inserts a copy of `kernel` before it, KERNEL_whole, for calls in which the
+/// sizes of bounded dims are multiples of a pack (at most `pack` elements).
+/// Returns null if there are no such rows, or if packs are single elements.
 KernelOp cloneForWholePacks(KernelOp kernel, const RowShape &shape,
                             int64_t pack);
 
-/// The bounds, in elements and ascending, that code versions for shorter rows
-/// have, where packs have `pack` elements; none if they gain nothing: in a
-/// kernel without such rows, with short ones, or with a known number of rows.
+/// The bounds, in elements and ascending, of code versions for shorter rows,
+/// with packs of `pack` elements. Empty if they would gain nothing: for kernels
+/// without bounded rows, with short ones, or with a known number of rows.
 llvm::SmallVector<int64_t> getSmallerBounds(KernelOp kernel,
                                             const MachineModel &machine,
                                             const RowShape &shape, int64_t pack,
                                             bool isGPU);
 
-/// A copy of `kernel` before it, called KERNEL_mostN, for sizes of at most
-/// `most` along the dims of its rows that have a larger bound.
+/// Inserts a copy of `kernel` before it, KERNEL_mostN, for sizes of at most
+/// `most` along the row dims with a larger bound.
 KernelOp cloneForBound(KernelOp kernel, const RowShape &shape, int64_t most);
 
 } // namespace mlafix

@@ -30,8 +30,8 @@ void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
   size = bits;
 }
 
-/// True if `op` moves a row of one element a group where two elements share a
-/// byte; an error then.
+/// Reports an error and returns true if `op` accesses a row with one element
+/// per group in which two elements share a byte.
 static bool isHalfOfByte(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
@@ -44,7 +44,8 @@ static bool isHalfOfByte(Operation *op) {
   return true;
 }
 
-/// True if `op` reads a row of unknown length into another one; an error then.
+/// Reports an error and returns true if `op` reads a row of unknown length into
+/// another row.
 static bool readsUnboundRow(Operation *op) {
   auto load = dyn_cast<LoadIntoOp>(op);
   if (!load)
@@ -58,15 +59,14 @@ static bool readsUnboundRow(Operation *op) {
   return true;
 }
 
-/// True if `op` is a loop of unknown length that carries rows.
+/// True if `op` is a loop of unknown trip count that carries rows.
 static bool accumulatesRows(Operation *op) {
   auto loop = dyn_cast<scf::ForOp>(op);
   return loop && !loop.getStaticTripCount() &&
          llvm::any_of(loop.getResultTypes(), isRowTile);
 }
 
-/// The index of the grid that consecutive rows differ in; null where it has
-/// none.
+/// The grid index in which consecutive rows differ; null if the grid has none.
 static Value getLastIndex(KernelOp kernel) {
   Operation *grid = kernel.getGrid();
   if (!grid)
@@ -75,8 +75,7 @@ static Value getLastIndex(KernelOp kernel) {
   return body.getNumArguments() ? Value(body.getArguments().back()) : Value();
 }
 
-/// True if `value` is computed from `index`, or is a number of a loop whose
-/// bounds are.
+/// True if `value` depends on `index`, possibly through a loop's bounds.
 static bool dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   if (value == index)
     return true;
@@ -97,7 +96,7 @@ static bool dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   return known[value] = depends;
 }
 
-/// How often an op is done for each row; a loop of unknown length counts
+/// How often an op executes per row; loops of unknown trip count count as
 /// kLoopIterations.
 static int64_t countRepeats(Operation *op, Operation *grid) {
   constexpr int64_t kLoopIterations = 8, kMost = 1 << 16;
@@ -115,7 +114,7 @@ static int64_t countRepeats(Operation *op, Operation *grid) {
   return repeats;
 }
 
-/// The access that `op` makes to a row that is moved in packs.
+/// The access of `op` if it is to a row that is moved in packs.
 static std::optional<MemoryAccess> getPackedAccess(Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup())
@@ -123,7 +122,7 @@ static std::optional<MemoryAccess> getPackedAccess(Operation *op) {
   return access;
 }
 
-/// What RowShape::movedByBits says.
+/// Computes RowShape::movedByBits.
 static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel) {
   std::map<int64_t, int64_t> moved;
   Value last = getLastIndex(kernel);
@@ -160,14 +159,14 @@ int64_t RowShape::packedBits(int64_t percent) const {
   return std::max<int64_t>(8, widest);
 }
 
-/// True if lanes exchange what they have, so that a row has a power of two of
-/// them.
+/// True if lanes exchange values, which requires a power of two of lanes per
+/// row.
 static bool exchangesLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce ? !reduce.getInLane() : isa<ArgReduceOp, TopKOp, SwapOp>(op);
 }
 
-/// True if `op` computes with f32 on each element of a row.
+/// True if `op` is f32 arithmetic on each element of a row.
 static bool isOperation(Operation *op) {
   if (op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()) ||
       getTileDim(op->getResult(0).getType()).isPerGroup())
@@ -177,8 +176,8 @@ static bool isOperation(Operation *op) {
          !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
 }
 
-/// True if lanes keep what `op` computes of a row while warps wait for each
-/// other: several ops use it.
+/// True if lanes keep the row that `op` computes while warps wait for each
+/// other, because several ops use it.
 static bool isKept(Operation *op) {
   if (op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()) ||
       isa<LoadOp, SplatOp, BroadcastOp, IotaOp, arith::ConstantOp>(op))
@@ -187,12 +186,12 @@ static bool isKept(Operation *op) {
   return users.size() > 1;
 }
 
-/// An error at `op`, which has a row along `dim`, unless its size is known and
-/// small enough.
+/// Reports an error at `op`, which has a row along `dim`, unless the size is
+/// known and small enough.
 static LogicalResult checkSize(Operation *op, DimAttr dim) {
   if (ShapedType::isDynamic(dim.getSize())) {
     std::string name = dim.str();
-    // As it is written, between quotes.
+    // The name without its quotes.
     bool isLower = name.size() > 1 && llvm::isLower(name[1]);
     return op->emitError()
            << "expected dim " << name
@@ -209,8 +208,8 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
   return success();
 }
 
-/// True if the lanes of a row must be threads of one block at `op`: it shares
-/// memory that only one block has, or the layout of its row is another one.
+/// True if all lanes of a row must be in one block because of `op`: it uses
+/// shared memory, or its row has another layout.
 static bool keepsToBlock(Operation *op) {
   auto isOther = [](Type type) {
     if (!isRowTile(type))
@@ -269,7 +268,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     return shape.loaded.contains(argument) || shape.stored.contains(argument);
   });
   kernel.getBody().walk([&](Block *block) {
-    // Members of groups are moved together.
+    // Members of groups that are loaded together.
     llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
     int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getPackedAccess(&op);
@@ -311,15 +310,15 @@ KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
-/// True if rows are long enough, and enough is computed for their elements, for
-/// lanes that hold halfBytePacks.
+/// True if rows are long enough, and have enough arithmetic per element, for
+/// lanes to hold halfBytePacks.
 static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
                            int64_t pack) {
   return shape.leastPack() > 1 &&
          countPacks(shape, pack) >= machine.halfByteRowPacks;
 }
 
-/// The packs of each row that lanes are to hold at least.
+/// The least number of packs of each row that a lane should hold.
 static int64_t getFewestPacks(const MachineModel &machine,
                               const RowShape &shape, int64_t pack,
                               AliasMode aliasMode) {
@@ -384,30 +383,30 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   llvm_unreachable("all rules are handled");
 }
 
-/// True if a lane holds the elements of a row two in a register: they have 16
-/// bits, and are widened again for each reduction.
+/// True if a lane holds two elements of a row per register: they have 16 bits
+/// and are widened again for each reduction.
 static bool isPacked(const RowShape &shape) {
   return shape.stored.empty() && shape.moves == 1 && shape.widest() <= 2 &&
          !shape.keeps;
 }
 
-/// The most elements of a row that a lane holds where two blocks of half a
-/// block's most threads share a multiprocessor's registers: twice as many
-/// packed ones, and half as many that take two registers.
+/// The most elements of a row per lane if two blocks of half the maximal
+/// threads share a multiprocessor's registers: twice as many if packed, half as
+/// many if elements take two registers.
 static int64_t getMostShared(const MachineModel &machine,
                              const RowShape &shape) {
   return machine.sharedElements * (isPacked(shape) ? 2 : 1) /
          (shape.isWide ? 2 : 1);
 }
 
-/// The elements that each of `lanes` lanes holds of a row of `needed` packs.
+/// The elements of a row of `needed` packs that each of `lanes` lanes holds.
 static int64_t countElements(int64_t needed, int64_t lanes, int64_t pack) {
   return static_cast<int64_t>(llvm::divideCeil(needed, lanes)) * pack;
 }
 
-/// The most lanes of a row that is wider than a warp. Two blocks of half a
-/// block's most threads share a multiprocessor's registers: one computes while
-/// the other's row is on the way. A ragged grid has as many blocks as stay.
+/// The most lanes of a row that exceeds a warp. Two blocks of half the maximal
+/// threads share a multiprocessor's registers, so that one computes while the
+/// other's row is loaded. In a ragged grid, all blocks stay resident.
 static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
                             int64_t needed, int64_t pack) {
   int64_t half = machine.threadsPerBlock / 2;
@@ -418,10 +417,9 @@ static int64_t getMostLanes(const MachineModel &machine, const RowShape &shape,
              : machine.threadsPerBlock;
 }
 
-/// `lanes`, or fewer, for a row that is wider than a warp. What lanes exchange
-/// for a row, and what each of them does once for it, costs less with fewer of
-/// them, and fewer lack a pack. But of rows that are reduced once, a
-/// multiprocessor should have many on the way.
+/// Reduces `lanes` for a row that exceeds a warp. With fewer lanes, exchanges
+/// and per-lane work cost less, and fewer lanes lack a pack. But if rows are
+/// reduced only once, a multiprocessor should have many of them in flight.
 static int64_t chooseFewerLanes(const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
                                 int64_t pack, int64_t lanes) {
@@ -443,14 +441,13 @@ static int64_t chooseFewerLanes(const MachineModel &machine,
   return lanes;
 }
 
-/// The layout of a row of `needed` packs over the blocks of a cluster, with the
-/// fewest threads that hold it; null if one block holds it, or a cluster does
-/// not.
+/// The layout of a row of `needed` packs over a cluster, with the fewest
+/// threads that can hold it. Null if one block suffices or no cluster does.
 static LayoutAttr chooseCluster(MLIRContext *context,
                                 const MachineModel &machine,
                                 const RowShape &shape, int64_t needed,
                                 int64_t pack) {
-  constexpr int64_t kFewestOf = 4; // a quarter of a block's most threads
+  constexpr int64_t kFewestOf = 4; // a quarter of a block's maximal threads
   int64_t blocks = machine.clusterBlocks, threads = machine.threadsPerBlock;
   if (blocks < 2 || !shape.reduces() || shape.staysInBlock || shape.exchanges ||
       pack == 1 ||
@@ -475,7 +472,7 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
   int64_t threads = chooseBlock(machine, shape, pack, aliasMode);
   if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
       !shape.isRagged && needed <= kWarpThreads) {
-    int64_t rows = 1; // to fill whole warps
+    int64_t rows = 1; // enough rows to fill whole warps
     while (rows * needed % kWarpThreads != 0 || rows * needed < threads)
       ++rows;
     return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
@@ -494,7 +491,7 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
       slots = l * p;
     }
   }
-  if (!slots) { // wider than a warp
+  if (!slots) { // row exceeds a warp
     if (LayoutAttr cluster =
             chooseCluster(context, machine, shape, needed, pack))
       return cluster;
@@ -520,7 +517,8 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
                            pack, /*rows=*/1, groups);
   };
   auto fits = [&] {
-    // A place for the largest maximum, and a chunk's maximum, sum and elements.
+    // Floats per thread: the largest maximum; the maximum, sum and elements of
+    // a chunk.
     int64_t floats = 1 + 2 + packs * pack;
     return loops * floats * 4 * layout().getThreads() <= kSharedBytes;
   };

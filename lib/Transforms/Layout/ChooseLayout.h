@@ -20,43 +20,45 @@ namespace mlafix {
 /// The alias mode of a code version.
 enum class AliasMode { OutOfPlace, InPlace };
 
-/// Elements of the longest row: the index of an element is an i32.
+/// Limit of a row's length: the index of an element is an i32.
 inline constexpr int64_t kMaxRowElements = INT32_MAX;
 
-/// The rows that a kernel moves: what its layouts depend on.
+/// What layouts depend on: the rows that a kernel accesses.
 struct RowShape {
-  /// Of a kernel whose rows all have a bound size, at most kMaxRowElements;
-  /// else an error at an operation.
+  /// The shape of a kernel whose rows are all bound to sizes of at most
+  /// kMaxRowElements. Otherwise reports an error at an operation.
   static llvm::FailureOr<RowShape> of(KernelOp kernel);
 
-  // Of the row tiles, but for those of one element a group, which follow the
-  // rows of groups, and are moved as scalars are.
+  // Dims of the row tiles. Excludes rows with one element per group, which are
+  // distributed like the rows of the groups and accessed like scalars.
   llvm::SmallSetVector<DimAttr, 4> dims;
   std::map<int64_t, int64_t>
-      elementBits; // moved for one of each argument moved as rows, by index
-  std::map<int64_t, DimAttr> argDims;              // of their rows
-  llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
-  // Of these, what is only read into other rows: few lanes do, and packs are
-  // chosen for the others.
+      elementBits; // bits accessed per element, by argument accessed as rows
+  std::map<int64_t, DimAttr> argDims;              // dims of their rows
+  llvm::SmallSetVector<int64_t, 4> loaded, stored; // indices of these arguments
+  // Those of these that are only read into other rows: few lanes access them,
+  // and packs are chosen for the others.
   llvm::SmallSetVector<int64_t, 4> shifted;
   bool isRagged = false;
-  int64_t reductions = 0;                 // of a row, or of groups of it
-  bool keeps = false;                     // a computed row for several users
-  bool isWide = false;                    // elements that take two registers
-  bool accumulates = false;               // rows, in a loop of unknown length
+  int64_t reductions = 0;                 // of rows or of their groups
+  bool keeps = false;                     // a computed row has several users
+  bool isWide = false;                    // elements take two registers
+  bool accumulates = false;               // carries rows through a loop of
+                                          // unknown trip count
   bool exchanges = false;                 // stores to other ranks
-  bool staysInBlock = false;              // lanes of a row are of one block
-  int64_t moves = 0;                      // of rows, at once
-  int64_t operations = 0;                 // with f32 on each of their elements
-  llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
-  /// How much the accesses to rows of elements of so many bits move: bits for
-  /// an element of a row, as often as a loop repeats them. Rows that each row
-  /// of the grid, or each along its last extent, reads again come out of the
-  /// caches and count nothing.
+  bool staysInBlock = false;              // the lanes of a row must be in one
+                                          // block
+  int64_t moves = 0;                      // accesses to rows in flight at once
+  int64_t operations = 0;                 // f32 operations per row element
+  llvm::SmallSetVector<int64_t, 2> peers; // those of `loaded` in other ranks'
+                                          // memory
+  /// Bits moved per row element, by the element's bits, weighted by the trip
+  /// counts of loops. Rows that every row of the grid reads, or every row along
+  /// its last extent, come from the caches and do not count.
   std::map<int64_t, int64_t> movedByBits;
 
-  /// Of several accesses to an argument, the widest one counts. `bits` are
-  /// moved for an element of the row.
+  /// Records an access of `bits` per element. If an argument has several, the
+  /// widest counts.
   void addAccess(int64_t argument, DimAttr dim, int64_t bits);
   bool reduces() const { return reductions > 0; }
   /// The alias mode of every code version.
@@ -65,8 +67,8 @@ struct RowShape {
         stored, [&](int64_t index) { return loaded.contains(index); });
     return isUpdate ? AliasMode::InPlace : AliasMode::OutOfPlace;
   }
-  /// The arguments that rows are stored to and none loaded from: what has been
-  /// read is in the caches already.
+  /// The arguments that rows are stored to but not loaded from: rows that were
+  /// read are in the caches already.
   llvm::SmallVector<int64_t> outputs() const {
     return llvm::to_vector(llvm::make_filter_range(
         stored, [&](int64_t index) { return !loaded.contains(index); }));
@@ -78,7 +80,7 @@ struct RowShape {
         bits = std::max(bits, size);
     return bits / 8;
   }
-  /// True if rows are stored in another width than some are loaded in.
+  /// True if some rows are stored in another width than some are loaded in.
   bool converts() const {
     return llvm::any_of(stored, [&](int64_t to) {
       return llvm::any_of(loaded, [&](int64_t from) {
@@ -86,12 +88,12 @@ struct RowShape {
       });
     });
   }
-  /// Bits of the elements that packs are chosen for: a pack of them is one
-  /// access. Those of the widest rows that are read from other ranks, since
-  /// they arrive over the slowest path; else the widest ones for which narrower
-  /// rows, in narrower accesses, move at most `percent` of all.
+  /// The element width for which packs are chosen, so that a pack is one
+  /// access. If rows are read from other ranks, the widest of these, since that
+  /// path is the slowest. Otherwise the greatest width for which narrower rows,
+  /// in narrower accesses, make up at most `percent` of all bits moved.
   int64_t packedBits(int64_t percent) const;
-  /// The fewest elements of a pack: two share a byte in some rows.
+  /// The least elements per pack: 2 if two elements of some row share a byte.
   int64_t leastPack() const {
     return llvm::any_of(elementBits,
                         [](const auto &entry) { return entry.second < 8; })
@@ -100,34 +102,35 @@ struct RowShape {
   }
 };
 
-/// The widest pack of any row, a power of two of `limit` elements at most, or
-/// of leastPack().
+/// The widest pack that every row allows: a power of two, at most `limit`
+/// elements (but at least leastPack()).
 int64_t choosePack(const RowShape &shape, int64_t limit);
 
-/// Packs of the row that has the most of them.
+/// The number of packs of the longest row.
 int64_t countPacks(const RowShape &shape, int64_t pack);
 
-/// A copy of `kernel` before it, called KERNEL_SUFFIX, with further guards.
+/// Inserts a copy of `kernel` before it, called KERNEL_SUFFIX, with additional
+/// guards.
 KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
                           LayoutAttr layout,
                           llvm::ArrayRef<mlir::Attribute> guards);
 
-/// By what the number of a block's threads is chosen.
+/// The criterion for the number of threads per block.
 enum class BlockRule {
   Ragged,    ///< the block scans a predicate
-  NoRows,    ///< the kernel moves scalars alone
-  Exchange,  ///< the same block of each rank waits for it
+  NoRows,    ///< the kernel accesses only scalars
+  Exchange,  ///< the same block of every rank waits for it
   HalfBytes, ///< a lane holds halfBytePacks of each row at once
   InPlace,   ///< a lane holds inPlacePacks of each row at once
-  Bytes,     ///< how many bytes the block moves at once
+  Bytes,     ///< bytes that the block has in flight
 };
 BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
                        int64_t pack, AliasMode aliasMode);
 
 /// Distributes a row of `size` elements over lanes. A row stays within one warp
-/// while that takes at most packsPerLane packs a lane; then the split that
-/// leaves the fewest lanes idle wins, and of equals the one with the fewest
-/// packs. A lane group never moves less than a 32-byte sector at once.
+/// if that takes at most packsPerLane packs per lane. The split with the fewest
+/// idle lanes wins, then the one with the fewest packs. A lane group accesses
+/// at least a 32-byte sector at once.
 ///
 /// In place, lanes hold inPlacePacks of each row at least, lanes that reduce
 /// rows reducedPacks, and lanes that accumulate them mergedPacks, as far as
@@ -142,10 +145,10 @@ LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
                         const RowShape &shape, int64_t pack,
                         AliasMode aliasMode, bool lanesSynchronise = true);
 
-/// At most groupedPacks packs a lane, as long as a row has groupedLanes: what a
-/// lane does once a chunk costs as much as what it does with a pack. The launch
-/// chooses how many groups share its merge loops, `loops` of states, as many as
-/// leave their chunks in a block's shared memory.
+/// The layout for kernels with lane groups: up to groupedPacks packs per lane
+/// while a row has groupedLanes, because per-chunk work of a lane costs as much
+/// as a pack. The launch chooses how many groups share the merge loops (`loops`
+/// of these merge states); the limit is the shared memory for their chunks.
 LayoutAttr getGroupedLayout(mlir::MLIRContext *context,
                             const MachineModel &machine, const RowShape &shape,
                             int64_t pack, int64_t loops);

@@ -54,7 +54,7 @@ private:
 };
 } // namespace
 
-/// Elements of what packs must not straddle the end of.
+/// The length of the run that packs must not straddle.
 static int64_t getPieceSize(DimAttr dim) {
   return dim.isProduct() ? dim.getGroup().getSize() : dim.getSize();
 }
@@ -63,7 +63,7 @@ static StringRef ofGroup(DimAttr dim) {
   return dim.isProduct() ? " of a group" : "";
 }
 
-/// The text of Guards.def.
+/// Describes a guard, as in Guards.def.
 std::string Explanation::describe(GuardAttr guard) {
   std::string text = guard.getSpec().holds;
   auto replace = [&](StringRef what, const std::string &by) {
@@ -165,7 +165,7 @@ void Explanation::remarkBlock() {
                                    threads, count(rows, "row"), why);
 }
 
-/// Why packs of rows along `dim` have less than `wanted` elements.
+/// The reason why packs of rows along `dim` have fewer than `wanted` elements.
 std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
   if (dim.isBounded())
     return dim.getMultiple() == 1
@@ -176,8 +176,8 @@ std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
                        getPieceSize(dim), ofGroup(dim), wanted);
 }
 
-/// Why a row along `dim` with elements of `bits` each is not moved in the
-/// widest accesses.
+/// The reason why a row along `dim` with elements of `bits` is not accessed in
+/// the widest way.
 std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   int64_t wanted = 8 * machine.accessBytes / bits;
   int64_t packed = shape.packedBits(machine.narrowPercent);
@@ -197,7 +197,7 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
                        layout.getPack() * packed / 8);
 }
 
-/// One remark for all arguments of which it says the same.
+/// Emits one remark for all arguments with the same explanation.
 void Explanation::remarkNarrowAccesses() {
   std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
   for (auto [argument, bits] : shape.elementBits) {
@@ -215,7 +215,8 @@ void Explanation::remarkNarrowAccesses() {
         how.second);
 }
 
-/// On a CPU, of the elements that are computed at a time.
+/// For CPUs: explains why fewer elements are computed at a time than fit
+/// registers.
 void Explanation::remarkNarrowRegisters() {
   int64_t wanted = machine.registerBytes / int64_t(sizeof(float));
   for (DimAttr dim : shape.dims)

@@ -12,9 +12,9 @@
 
 namespace mlafix {
 
-/// Remarks on a code version that has its guards and its layout: for which
-/// calls it is, how a row is distributed over lanes and rows over a block, and
-/// which rows are moved in narrower accesses than the machine has.
+/// Emits remarks about a code version with guards and layout: the calls it
+/// serves, how rows are distributed over lanes and blocks, and which rows are
+/// accessed in narrower pieces than the machine supports.
 void explainLayout(KernelOp version, const MachineModel &machine,
                    const RowShape &shape, AliasMode aliasMode);
 

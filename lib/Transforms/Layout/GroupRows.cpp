@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Gives rows their types, from those that meet groups to all that they meet.
+/// Propagates row types, starting at rows that are combined with groups.
 class GroupTypes {
 public:
   LogicalResult run(KernelOp kernel);
@@ -41,7 +41,7 @@ private:
   LogicalResult followAll();
   LogicalResult markSpread(Operation *op, DimAttr product);
 
-  SmallVector<Value> open; // marked, and not followed
+  SmallVector<Value> open; // marked, uses not followed yet
 };
 } // namespace
 
@@ -64,7 +64,7 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
   return success();
 }
 
-/// Ops whose result is the same for every lane are cloned for this row.
+/// Ops with the same result in every lane are cloned for this row.
 LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   Value row = operand.get();
   Operation *def = row.getDefiningOp();
@@ -85,12 +85,12 @@ LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   return success();
 }
 
-/// True if the rows that `op` takes and gives are along one dim.
+/// True if all row operands and results of `op` have the same dim.
 static bool keepsDim(Operation *op) {
   return isa<ScanOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// The rows of such an op.
+/// Marks the rows of such an op.
 LogicalResult GroupTypes::markAll(Operation *op, DimAttr dim) {
   for (OpOperand &operand : op->getOpOperands())
     if (failed(markOperand(operand, dim)))
@@ -208,8 +208,8 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
   return keepsDim(op) ? markAll(op, dim) : success();
 }
 
-/// The product whose groups a row in memory has an element for each of, which
-/// its elements do not lie one behind another; null for other accesses.
+/// For an access to a row with one element per group whose elements have no
+/// unit stride, the product dim; null for other accesses.
 static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
   std::optional<MemoryAccess> access = getSingleAccess(op);
   if (!access || !access->isRow || access->isPerGroup() ||
@@ -254,7 +254,8 @@ LogicalResult GroupTypes::run(KernelOp kernel) {
   });
   if (walk.wasInterrupted() || failed(followAll()))
     return failure();
-  // Rows that have met no groups, in memory that only elements can be read of.
+  // Rows not combined with any groups, in memory that can only be accessed by
+  // elements.
   walk = kernel.walk([&](Operation *op) {
     DimAttr product = getSpreadProduct(kernel, op);
     return product && (failed(markSpread(op, product)) || failed(followAll()))

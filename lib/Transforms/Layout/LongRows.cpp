@@ -38,10 +38,10 @@ bool mlafix::isUniform(Operation *op) {
   return isa<SplatOp, arith::ConstantOp>(op);
 }
 
-/// Instructions, more or less, of a thread that does `op`, on rows, to all of
-/// its packs: an element each, and what a reduction takes across lanes and
-/// warps (RowReduce.cpp); a scan does something to each element for each bit of
-/// its index (RowScan.cpp), and a swap two (RowSwap.cpp).
+/// Approximate number of instructions per thread for `op` on all of its packs:
+/// one per element. A reduction also combines lanes and warps (RowReduce.cpp);
+/// a scan has an operation per element and index bit (RowScan.cpp), a swap two
+/// (RowSwap.cpp).
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -70,10 +70,10 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.isGrouped()) // a lane has few packs of a row
+  if (layout.isGrouped()) // lanes have few packs of a row
     return false;
   int64_t packs = 0, instructions = 0;
-  bool isStructured = true; // rows that scf.while carries stay unrolled
+  bool isStructured = true; // rows carried by scf.while stay unrolled
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
     if (!isTileOp(op))

@@ -12,31 +12,29 @@
 
 namespace mlafix {
 
-/// True if `op` takes or gives a row.
+/// True if `op` has a row operand or result.
 bool isTileOp(mlir::Operation *op);
 
-/// A row tile that `op` takes or gives, all of which are along one dim; of a
-/// broadcast and of a reduction of groups the row of groups. Null where there
-/// is none.
+/// The type of the rows of `op`, which all have the same dim. For broadcasts
+/// and reductions of groups, the row of the groups. Null if there is none.
 mlir::Type getTile(mlir::Operation *op);
 
-/// Bytes of a row like the tile `tile` in memory, of elements of `element`.
+/// Bytes in memory of a row of type `tile` with elements of type `element`.
 int64_t getRowBytes(mlir::Type tile, mlir::Type element);
 
-/// True if `op` costs nothing to do again wherever its row is needed.
+/// True if `op` costs nothing to repeat wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 
-/// Elements of a row that a lane of `kernel` should hold or keep at most.
+/// The most elements of a row that a lane of `kernel` should keep.
 int64_t getMostKept(KernelOp kernel);
 
-/// True if a lane has more of a row tile of `kernel` than that: such a row is
-/// made again where it is used again, if that can be.
+/// True if a lane has more elements of `tile` than that. Such rows are
+/// rematerialised where they are used again, if possible.
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
-/// True if the rows of `kernel` are walked in loops over their packs: not those
-/// of a kernel in which scf.while carries rows, or lane groups share them.
-/// Keeping rows in buffers (mlafix-spill-rows) adds to their ops, and does not
-/// change a yes.
+/// True if the rows of `kernel` are processed in loops over packs. Not if
+/// scf.while carries rows or lane groups share them. mlafix-spill-rows adds
+/// ops, but never turns a true into false.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

@@ -41,10 +41,9 @@ using namespace mlafix;
 // Code versions
 //===----------------------------------------------------------------------===//
 
-/// The type of a tensor whose rows follow each other without gaps, where its
-/// sizes say how far apart they then are: outside of a dim of unknown size,
-/// they do not, nor are the tensors of a list (`isMany`) any one distance
-/// apart. Null if `type` says all of it already.
+/// The type of a dense tensor: contiguous rows, with strides as far as sizes
+/// determine them. Dims outside of one with unknown size keep dynamic strides,
+/// as do the tensors of a list (`isMany`). Null if `type` is already dense.
 static MemRefType getDenseType(MemRefType type, bool isMany) {
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
   int64_t stride = 1;
@@ -54,7 +53,7 @@ static MemRefType getDenseType(MemRefType type, bool isMany) {
       break;
     stride *= type.getDimSize(dim);
     if (dim + 1 == type.getRank() && sharesByte(type.getElementType()))
-      stride /= 2; // in bytes, from here on
+      stride /= 2; // in bytes from here on
   }
   auto dense = MemRefType::get(
       type.getShape(), type.getElementType(),
@@ -63,7 +62,7 @@ static MemRefType getDenseType(MemRefType type, bool isMany) {
   return dense == type ? MemRefType() : dense;
 }
 
-/// Folds the branches and predicates that `version`'s guards decide.
+/// Folds branches and predicates that the guards of `version` decide.
 static void foldBranches(KernelOp version) {
   RewritePatternSet patterns(version.getContext());
   scf::IfOp::getCanonicalizationPatterns(patterns, version.getContext());
@@ -71,8 +70,8 @@ static void foldBranches(KernelOp version) {
   (void)applyPatternsGreedily(version, std::move(patterns));
 }
 
-/// Takes the arguments that may be the same tensor (N11) for different ones,
-/// and adds the guards that this takes: what asks whether they are is false.
+/// Adds guards that arguments which may alias (N11) are distinct tensors, and
+/// folds comparisons of them to false.
 static void makeDistinct(KernelOp version, ArrayAttr aliases) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   for (auto pair : aliases.getAsRange<ArrayAttr>())
@@ -94,8 +93,8 @@ static void makeDistinct(KernelOp version, ArrayAttr aliases) {
     foldBranches(version);
 }
 
-/// Gives the tensors that `version` moves as rows their dense types, and adds
-/// the guards that this takes.
+/// Makes the tensors that `version` accesses as rows dense, and adds the guards
+/// for that.
 static void makeDense(KernelOp version, const RowShape &shape) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   SmallVector<Type> types(version.getArgumentTypes());
@@ -111,8 +110,8 @@ static void makeDense(KernelOp version, const RowShape &shape) {
         guards.push_back(GuardAttr::get(version.getContext(), GuardKind::Stride,
                                         /*args=*/{static_cast<int64_t>(index)},
                                         dim, wanted[dim]));
-    // A guard says what no type can: that rows outside of an open dim are
-    // adjacent, too.
+    // Guard what types cannot express: dims outside of one with unknown size
+    // are packed too.
     for (int64_t dim = version.isArgMany(index); dim + 1 < type.getRank();
          ++dim)
       if (ShapedType::isDynamic(wanted[dim]) &&
@@ -128,9 +127,9 @@ static void makeDense(KernelOp version, const RowShape &shape) {
   version.setType(FunctionType::get(version.getContext(), types, {}));
 }
 
-/// Adds the guards that tensors of the same dims, except those moved as rows,
-/// have identical strides, so that one index serves all of them: the lse of all
-/// states, as a rule.
+/// Adds guards that tensors with the same dims, except those accessed as rows,
+/// have equal strides, so that one offset serves all; usually these are the
+/// lses of all states.
 static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
   for (unsigned i = 0; i < version.getNumArguments(); ++i) {
@@ -138,7 +137,7 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
     if (!type || version.isArgAbsent(i) || shape.elementBits.count(i) ||
         llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
       continue;
-    // Dims without a name are independent, so such tensors are not compared.
+    // Dims without a name are independent, so skip such tensors.
     auto dims = version.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
     if (dims &&
         llvm::none_of(dims.getAsRange<StringAttr>(),
@@ -147,7 +146,8 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   }
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   for (auto &[dims, group] : groups) {
-    // An optional tensor may have no strides.
+    // An optional tensor may be omitted and then has no strides, so put these
+    // last.
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !version.isArgOptional(i); });
     if (group.size() > 1 && !version.isArgOptional(group.front()))
@@ -157,8 +157,8 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
-/// The guards of a code version with such packs and lanes; a ragged grid counts
-/// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+/// The guards of a code version with these packs and lanes. Ragged grids count
+/// rows in 32 bits (cu_seqlens is i32) and compute everything else in 64.
 static SmallVector<Attribute> getGuards(MLIRContext *context,
                                         const MachineModel &machine,
                                         const RowShape &shape,
@@ -198,9 +198,10 @@ private:
 };
 } // namespace
 
-/// True if something else than the beginning of a later merge loop needs
-/// `merged`, what a merge loop gives, before `last`, the last of them: of the
-/// groups of a row, the first alone knows it. Not by way of what is in `seen`.
+/// True if the result `merged` of a merge loop is needed before the merge loop
+/// `last`, other than as the initial value of another merge loop: among the
+/// groups of a row only the first has this result. `seen` holds values already
+/// visited.
 static bool isNeededByGroups(Value merged, MergeLoopOp last,
                              llvm::SmallPtrSetImpl<Operation *> &seen) {
   return llvm::any_of(merged.getUses(), [&](OpOperand &use) {
@@ -219,9 +220,9 @@ static bool isNeededByGroups(Value merged, MergeLoopOp last,
   });
 }
 
-/// True if groups of lanes can share the kernel's merge loops: these are at the
-/// top of a dense grid's body, nothing is stored before them, and lanes
-/// synchronise nowhere else.
+/// True if groups of lanes can share the kernel's merge loops: the loops are at
+/// the top level of a dense grid's body, nothing is stored before them, and
+/// lanes synchronise nowhere else.
 static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
   if (!forall || kernel.getExchange() || forall.getOps<MergeLoopOp>().empty() ||
@@ -246,31 +247,30 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   });
 }
 
-/// Merge loops of states.
+/// The number of merge loops of states.
 static int64_t countMergeLoops(KernelOp kernel) {
   int64_t count = 0;
   kernel.walk([&](MergeLoopOp loop) { count += !loop.isOfNumbers(); });
   return count;
 }
 
-/// True if a tensor that is written and not read may be one that is read. An
-/// updated tensor is in place already; passing it a second time, as in a merge
-/// of a state with itself, is legal, but needs no code version of its own.
+/// True if a written tensor may alias one that is read. Updated tensors are in
+/// place anyway; passing one a second time (merging a state with itself) is
+/// legal, but needs no code version.
 static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
     return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
   });
 }
 
-/// Elements of an access of the target's widest.
+/// The elements of the target's widest access.
 static int64_t getWidestPack(const MachineModel &machine,
                              const RowShape &shape) {
   return 8 * machine.accessBytes / shape.packedBits(machine.narrowPercent);
 }
 
-/// The code versions for dense rows, with the widest accesses of the target:
-/// one for calls out of place, and, if outputs may be inputs, one for calls in
-/// place.
+/// Plans the versions for dense rows, with the widest accesses: one for calls
+/// out of place and, if outputs may alias inputs, one for calls in place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -301,7 +301,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     add("place", AliasMode::InPlace);
 }
 
-/// The code version for any strides.
+/// Plans the version for any strides.
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -318,10 +318,10 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
                   shape, shape.aliasMode());
 }
 
-/// A CPU has a code version for calls out of place, which computes the scalars
-/// of several rows at once, and before it one for calls that move more than its
-/// caches hold: its stores do not read what they replace, which takes packs of
-/// streamedBytes and outputs that are no inputs.
+/// Plans the versions for a CPU: one for calls out of place, which computes the
+/// scalars of several rows at once, preceded by one for calls that exceed the
+/// caches. The latter uses streaming stores, which need packs of streamedBytes
+/// and outputs that are not inputs.
 static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -330,7 +330,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
                            /*groups=*/1);
   };
-  StringRef reason; // why the scalars of several rows are not computed at once
+  StringRef reason; // the reason why scalars of several rows are not batched
   auto explain = [&](KernelOp version) {
     explainLayout(version, machine, shape, AliasMode::OutOfPlace);
   };
@@ -342,8 +342,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
-  // Tensors that are read take their share of the caches too; updated ones stay
-  // there.
+  // Tensors that are read also occupy the caches; updated ones stay there.
   SmallVector<int64_t> moved;
   for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
@@ -360,8 +359,8 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
         "streamed", {GuardAttr::get(context, GuardKind::Align, stored,
                                     machine.streamedBytes),
                      GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
-  // Where it gains nothing, one code version serves both. Without aliases, all
-  // calls are out of place.
+  // If batching gains nothing, one version serves all calls. Without aliases,
+  // all calls are out of place.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
   if (!reason.empty())
     remark::missed(kernel.getLoc(),
@@ -403,15 +402,15 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
   return success();
 }
 
-/// The code versions for rows up to the kernel's bounds; `any` is not among
-/// those of a GPU.
+/// Plans the versions for rows up to the kernel's bounds; on a GPU, `any` is
+/// not one of these.
 LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
                                            int64_t widest, ArrayAttr aliases) {
   FailureOr<RowShape> shape = RowShape::of(kernel);
   if (failed(shape))
     return failure();
-  // Ranks are to agree on a geometry, whatever their own sizes are.
+  // The ranks of a group must agree on a geometry, whatever their sizes.
   KernelOp whole = kernel.getExchange()
                        ? KernelOp()
                        : cloneForWholePacks(kernel, *shape, widest);
@@ -430,7 +429,7 @@ LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
     planCPU(kernel, machine, *shape, aliases);
     return success();
   }
-  // Where single elements are moved, few strides gain nothing.
+  // With packs of a single element, a version for dense rows gains nothing.
   bool isOfElements =
       hasWhole && choosePack(*shape, getWidestPack(machine, *shape)) == 1;
   if (!shape->elementBits.empty() && !isOfElements)
@@ -439,10 +438,10 @@ LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
   return success();
 }
 
-/// Gives the code versions of a kernel with an exchange one geometry: the same
-/// block of each rank waits for it, and which version a rank takes depends on
-/// its own strides and addresses. Rows and lanes are those of the first, whose
-/// packs are the widest.
+/// Gives all versions of a kernel with an exchange the same geometry, because
+/// the same block of every rank waits for it, and each rank selects its version
+/// by its own strides and addresses. The first version, with the widest packs,
+/// determines rows and lanes.
 static void alignGeometry(MutableArrayRef<KernelOp> versions,
                           const RowShape &shape) {
   LayoutAttr first = versions.front().getLayoutAttr();
@@ -455,7 +454,7 @@ static void alignGeometry(MutableArrayRef<KernelOp> versions,
   }
 }
 
-/// Erases every code version of `kernel` except the one that is wanted.
+/// Erases every code version of `kernel` except the requested one.
 LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
                                               ArrayRef<KernelOp> versions) {
   SmallVector<KernelOp> others;
@@ -502,13 +501,13 @@ void PlanLayoutPass::runOnOperation() {
     // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
-      if (failed(check.verify())) // what folds made of it
+      if (failed(check.verify())) // folding may have invalidated it
         return signalPassFailure();
     DictionaryAttr signature = getSignature(kernel);
     for (AssumeOp check :
          llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
-      check.erase();                 // the unit's, from here on
-    kernel->removeAttr(kProofsAttr); // code versions are copies
+      check.erase();                 // now part of the unit
+    kernel->removeAttr(kProofsAttr); // code versions are copies of the kernel
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
     if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))

@@ -23,7 +23,7 @@ static bool isElementwiseScalar(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
 }
 
-/// Ops that vectors of rows make worth the while.
+/// Ops that are slow enough to gain from vectors of rows.
 static bool isLong(Operation *op) {
   return isa<arith::DivFOp, math::ExpOp, math::Exp2Op, math::LogOp,
              math::Log2Op, math::SqrtOp, math::RsqrtOp>(op);
@@ -67,7 +67,7 @@ RowInvariantScalars::RowInvariantScalars(Block &row) {
 // Which kernels
 //===----------------------------------------------------------------------===//
 
-/// True if two arguments may be the same tensor in a call of `kernel`.
+/// True if two arguments may alias in a call of `kernel`.
 static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
                       int64_t b) {
   if (a == b)
@@ -83,8 +83,8 @@ static bool isBatchable(Operation *op) {
   if (isTileOp(op) ||
       isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
-  // A vector divides lane by lane, and a divisor of zero is excluded by a
-  // select that knows one row.
+  // A vector division divides in every lane, while the select that excludes a
+  // zero divisor knows only one row.
   return isElementwiseScalar(op) &&
          !isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
              op);
@@ -111,7 +111,7 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases,
         return !isa<FloatType, IntegerType>(value.getType());
       }))
     return refuse("an index would have to be kept for each row");
-  // No row may read what another one's scalars have written already.
+  // No row may read what the scalar stores of another row have already written.
   for (Operation *op : early.inOrder()) {
     std::optional<MemoryAccess> mine = getSingleAccess(op);
     if (!mine)

@@ -15,7 +15,8 @@
 
 namespace mlafix {
 
-/// The scalar ops of a row that need no row, and so can run ahead of it.
+/// The scalar ops of a row that do not depend on rows and can execute before
+/// it.
 class RowInvariantScalars {
 public:
   explicit RowInvariantScalars(mlir::Block &row);
@@ -24,28 +25,27 @@ public:
   llvm::ArrayRef<mlir::Operation *> inOrder() const {
     return ops.getArrayRef();
   }
-  /// True if `op` is cheap enough to do again: neither it nor what it uses
-  /// reads memory or computes.
+  /// True if `op` is cheap to repeat: neither it nor its operands load or
+  /// compute anything.
   bool isCheap(mlir::Operation *op) const { return cheap.contains(op); }
-  /// True if the row proper has its own copy of `op`.
+  /// True if the row's own program has a copy of `op`.
   bool isRepeated(mlir::Operation *op) const {
     return isCheap(op) || compares.contains(op);
   }
-  /// The other values that the row proper needs.
+  /// Other values that the row's own program needs.
   llvm::ArrayRef<mlir::Value> kept() const { return needed.getArrayRef(); }
 
 private:
   llvm::SetVector<mlir::Operation *> ops;
   llvm::SmallPtrSet<mlir::Operation *, 16> cheap;
-  /// Comparisons of values that are kept with constants.
+  /// Comparisons of kept values with constants.
   llvm::SmallPtrSet<mlir::Operation *, 4> compares;
   llvm::SetVector<mlir::Value> needed;
 };
 
-/// True if the scalars of many rows of `kernel` may be computed before the
-/// first of these rows is moved, and whether there is enough to compute.
-/// `aliases` are the pairs of arguments that may be the same tensor. Where not,
-/// `reason` says why.
+/// True if the scalars of many rows may be computed before the first of these
+/// rows, and this is worth it. `aliases`: pairs of arguments that may be the
+/// same tensor. If false, sets `reason`.
 bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases,
                      llvm::StringRef &reason);
 

@@ -30,8 +30,8 @@ Value RowLayout::maskAt(OpBuilder &b, Operation *op) const {
              : mask;
 }
 
-/// Elements from one group to the next where a group that is no power of two of
-/// packs is followed by packs that do not exist; 0 of a row without them.
+/// The distance of groups in elements, including padding packs, if a group is
+/// not a power of two of packs; 0 for rows without padding.
 static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   if (!dim.isProduct())
     return 0;
@@ -39,8 +39,7 @@ static int64_t paddedGroup(DimAttr dim, int64_t pack) {
   return padded == dim.getGroup().getSize() ? 0 : padded;
 }
 
-/// `place` counts the elements before this lane's pack, those of packs that do
-/// not exist among them.
+/// `place`: elements before this lane's pack, including padding.
 PackPosition RowLayout::positionInGroups(OpBuilder &b, Location loc,
                                          DimAttr dim, Value place) const {
   IndexBuilder x(b, loc);
@@ -57,7 +56,8 @@ PackPosition RowLayout::positionInGroups(OpBuilder &b, Location loc,
   return result;
 }
 
-/// Of a row of one element a group; `pack` is the number of this lane's, index.
+/// The position in a row with one element per group; `pack` is the index of
+/// this lane's pack.
 PackPosition RowLayout::positionOfElement(OpBuilder &b, Location loc,
                                           DimAttr dim, Value pack) const {
   IndexBuilder x(b, loc);
@@ -82,8 +82,8 @@ PackPosition RowLayout::positionOfElement(OpBuilder &b, Location loc,
   return result;
 }
 
-/// Of the pack at `base` of a walk; `isInside`: every lane has it, unless
-/// groups are padded.
+/// The position of the pack at `base` of a walk. `isInside`: every lane has a
+/// pack there, unless groups are padded.
 PackPosition RowLayout::positionFrom(OpBuilder &b, Location loc, DimAttr dim,
                                      Value base, bool isInside) const {
   if (dim.isPerGroup())

@@ -14,45 +14,47 @@
 
 namespace mlafix {
 
-/// Where a pack is. Of a row along a dim with a bound, the packs below the
-/// dim's size exist: single elements, unless the size is a multiple of more.
+/// The position of a pack. In a row along a bounded dim, only packs below the
+/// dim's size exist; they are single elements unless the size is a multiple of
+/// a larger pack.
 struct PackPosition {
-  mlir::Value start;  ///< its first element in the row, index
-  mlir::Value exists; ///< whether the row has it, i1; null: in every lane
-  mlir::Value stores; ///< whether it is this lane's to store, i1; null: it is
+  mlir::Value start;  ///< index of its first element in the row
+  mlir::Value exists; ///< i1: it is inside the row; null: true in every lane
+  mlir::Value stores; ///< i1: this lane stores it; null: true
 };
 
-/// How the rows of a kernel are shared out, and which share is this thread's.
-/// On a CPU a row has one lane.
+/// How a kernel's rows are distributed, and this thread's share. On a CPU a row
+/// has one lane.
 struct RowLayout {
-  /// Of a kernel whose grid has been replaced.
+  /// The layout of a kernel whose grid has been lowered.
   explicit RowLayout(KernelOp kernel);
 
   mutable KernelOp kernel;
   LayoutAttr layout;
   mlir::ArrayAttr guards;
   bool isGPU;
-  /// This thread's lane in its row, index; null when there is one lane.
+  /// This thread's lane in its row, index; null if there is one lane.
   mlir::Value lane;
-  /// The mask of this row's lanes in their warp, i32; null where they never
+  /// The mask of this row's lanes in their warp, i32; null if they never
   /// synchronise.
   mlir::Value mask;
-  /// True if all rows of a warp exist or none.
+  /// True if in every warp either all rows exist or none.
   bool hasWholeWarps = false;
 
-  /// The threads that exchange values at `op` of a row's program, i32: all of
-  /// the warp where they all come there, which is known without a computation.
+  /// The mask (i32) of the threads that exchange values at `op`: the whole warp
+  /// if it is known statically that all of it gets there.
   mlir::Value maskAt(mlir::OpBuilder &b, mlir::Operation *op) const;
 
-  /// Elements of a pack of a row tile.
+  /// Elements per pack of a row tile.
   int64_t packOf(mlir::Type tile) const {
     return layout.packFor(getTileDim(tile));
   }
-  /// Packs that a lane holds of a row tile.
+  /// Packs of a row tile per lane.
   int64_t packsOf(mlir::Type tile) const {
     return layout.packsFor(getTileDim(tile));
   }
-  /// The type of a pack of a row tile, of the tile's elements or others.
+  /// The vector type of a pack of a row tile, with the tile's elements or
+  /// others.
   mlir::VectorType packType(mlir::Type tile) const {
     return packType(tile, mlir::getElementTypeOrSelf(tile));
   }
@@ -60,28 +62,28 @@ struct RowLayout {
     return mlir::VectorType::get({packOf(tile)}, element);
   }
 
-  /// Where pack `p` of this lane is in a row of type `tile`.
+  /// The position of pack `p` of this lane in a row of type `tile`.
   PackPosition positionOf(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, int64_t p) const;
 
-  /// A walk over the packs of all lanes, at once one of each: from 0 to
-  /// `walkEnd` in steps of `walkStep`.
+  /// A walk over all packs, in which each lane processes one pack per step:
+  /// from 0 to `walkEnd` in steps of `walkStep`.
   int64_t walkEnd(mlir::Type tile) const;
   int64_t walkStep(mlir::Type tile) const;
-  /// Where this lane's pack is at `base` of a walk, index.
+  /// The position of this lane's pack at `base` of a walk.
   PackPosition positionAt(mlir::OpBuilder &b, mlir::Location loc,
                           mlir::Type tile, mlir::Value base) const;
 
-  /// Packs of this lane that lie in one group of `dim`, a product: 1 where a
-  /// group has at most one in each lane.
+  /// The number of this lane's packs in one group of `dim`, a product; 1 if a
+  /// group has at most one pack per lane.
   int64_t packsOfGroup(DimAttr dim) const {
     int64_t packs = dim.getGroupPacks(layout.getPack());
     return packs % layout.getLanes() == 0 ? packs / layout.getLanes() : 1;
   }
 
-  /// The alignment in bytes that an access to a pack of `memref` may assume. A
-  /// guard is about packs of the argument's own size, or larger ones. `first`
-  /// is the element of the memory's row that packs are counted from.
+  /// The alignment in bytes of accesses to packs of `memref`. Guards concern
+  /// packs of the argument's own size or larger. Packs are counted from element
+  /// `first` of the row in memory.
   int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack,
                       int64_t first = 0) const {
     int64_t bytes = getDTypeBytes(pack.getElementType());
@@ -97,8 +99,8 @@ struct RowLayout {
         std::max(bytes, getGuardedAlignment(guards, argument.getArgNumber())));
   }
 
-  /// True if stores to `memref` should bypass the caches, which cannot hold all
-  /// of what is written.
+  /// True if stores to `memref` should bypass the caches, because these cannot
+  /// hold all that is written.
   bool isStreamed(mlir::Value memref) const {
     mlir::BlockArgument argument = getKernelArgument(memref);
     return argument && isGuardedBeyondCache(guards, argument.getArgNumber());

@@ -67,7 +67,7 @@ public:
   mlir::Value min(mlir::Value x, mlir::Value y) {
     return mlir::arith::MinimumFOp::create(b, loc, x, y);
   }
-  /// A row tile or a vector of `x`.
+  /// Broadcasts `x` to a row tile or vector type.
   mlir::Value splat(mlir::Value x, mlir::Type type) {
     if (isRowTile(type))
       return SplatOp::create(b, loc, type, x);

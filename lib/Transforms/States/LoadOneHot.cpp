@@ -26,16 +26,17 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A sum of a row that is zero but for one element.
+/// A sum of a row with at most one nonzero element.
 struct OneHot {
   ReduceOp sum;
   Value row;
-  Value label;                          // i32, may be any number
-  llvm::SetVector<Operation *> program; // of the row, in order
+  Value label;                          // i32 index of that element; may be out
+                                        // of range
+  llvm::SetVector<Operation *> program; // ops of the row, in order
 };
 } // namespace
 
-/// The number in all elements of a row; null if they may differ.
+/// The value of all elements of a row if it is uniform, else null.
 static Value getUniform(Value row) {
   auto splat = row.getDefiningOp<SplatOp>();
   return splat ? splat->getOperand(0) : Value();
@@ -62,8 +63,8 @@ static bool readsInputAlone(KernelOp kernel, LoadOp load) {
   return true;
 }
 
-/// True if an element of `row` can be computed by itself; adds the ops that it
-/// takes to `program`.
+/// True if a single element of `row` can be computed; adds the ops needed to
+/// `program`.
 static bool collect(KernelOp kernel, Value row,
                     llvm::SetVector<Operation *> &program) {
   Operation *op = row.getDefiningOp();
@@ -112,7 +113,7 @@ static std::optional<OneHot> match(KernelOp kernel, ReduceOp sum) {
   return result;
 }
 
-/// The element of the row, and 0 where it has none of that number.
+/// Builds the element, or 0 if the index is out of range.
 static Value buildElement(OpBuilder &b, OneHot &oneHot) {
   Location loc = oneHot.sum.getLoc();
   Type type = oneHot.sum.getType();

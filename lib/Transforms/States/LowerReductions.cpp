@@ -19,20 +19,20 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// `element`, or a row of it along the dim of `like` where that is a row.
+/// `element`, or a row of it along the dim of `like`.
 static Type withElement(Type like, Type element) {
   return isRowTile(like) ? getRowTileType(getTileDim(like), element) : element;
 }
 
-/// The result of a reduction, a number or an element a group, in each element
-/// of a row of this type.
+/// Broadcasts the result of a reduction (a number, or one element per group) to
+/// a row of this type.
 static Value spread(OpBuilder &b, Location loc, Type row, Value reduced) {
   return isRowTile(reduced.getType())
              ? Value(BroadcastOp::create(b, loc, row, reduced))
              : Value(SplatOp::create(b, loc, row, reduced));
 }
 
-/// `number`, or a row of it along the dim of `like` where that is a row.
+/// A constant, or a row of it along the dim of `like`.
 static Value buildConstant(OpBuilder &b, Location loc, Type like,
                            TypedAttr number) {
   Value scalar = arith::ConstantOp::create(b, loc, number);
@@ -41,7 +41,7 @@ static Value buildConstant(OpBuilder &b, Location loc, Type like,
                          : scalar;
 }
 
-/// 0 in place of -0, of a number or a row.
+/// Replaces -0 by 0 in a number or a row.
 static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
   if (!getElementTypeOrSelf(value.getType()).isF32())
     return value;
@@ -51,11 +51,11 @@ static Value dropSignOfZero(OpBuilder &b, Location loc, Value value) {
 
 constexpr unsigned kF32FractionBits = 23;
 
-/// How many selections are looked through: both sides of each.
+/// Limit of nested selects to look through; both operands are followed.
 constexpr unsigned kMostSelections = 4;
 
-/// How many low bits of all of a row's f32 are 0, unless they are NaN: those
-/// that the dtype it is loaded from lacks.
+/// The number of low bits that are 0 in all f32 of a row except NaN: those that
+/// the dtype it is loaded from lacks.
 static unsigned countSpareBits(Value row, unsigned selections = 0) {
   if (!getElementTypeOrSelf(row.getType()).isF32() ||
       selections > kMostSelections)
@@ -86,10 +86,9 @@ static unsigned countSpareBits(Value row, unsigned selections = 0) {
 // mlafix.arg_reduce
 //===----------------------------------------------------------------------===//
 
-/// What an element of a row must exceed to be the greatest one: the float below
-/// `greatest`, the maximum of the row. If that is NaN, +inf, which NaN alone
-/// exceeds in the comparison that NaN passes; if it is -inf, NaN, which all
-/// elements exceed then.
+/// The float below `greatest`, the maximum of a row. Exactly the greatest
+/// elements compare "greater or unordered" to it: for NaN it is +inf, which
+/// only NaN passes; for -inf it is NaN, which all pass.
 static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
   auto integer = [&](int32_t number) {
     return buildConstant(b, loc, greatest.getType(),
@@ -115,8 +114,8 @@ static Value buildNextBelow(OpBuilder &b, Location loc, Value greatest) {
       arith::BitcastOp::create(b, loc, greatest.getType(), below));
 }
 
-/// Where `row`, or a number of it, is the row's extreme, which is `extreme`: i1
-/// of each element.
+/// An i1 per element (or for a number) that is true if it equals the row's
+/// extreme `extreme`.
 static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                             Value row, Value extreme) {
   auto all = [&](Value number) {
@@ -135,7 +134,7 @@ static Value buildIsExtreme(OpBuilder &b, Location loc, ReduceKind kind,
                                all(above));
 }
 
-/// The indices of a row where it has its extreme, INT32_MAX elsewhere.
+/// The index of each element that equals the extreme, INT32_MAX for others.
 static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
                           Value extreme) {
   Value row = op.getSource();
@@ -146,9 +145,9 @@ static Value buildIndices(OpBuilder &b, Location loc, ArgReduceOp op,
   return arith::SelectOp::create(b, loc, isHere, all, none);
 }
 
-/// The least index of those elements of a lane that are the row's extreme,
-/// INT32_MAX if there is none, in each element of a row: few lanes look at
-/// their elements one by one.
+/// A row in which each element holds its lane's least index of an extreme
+/// element, or INT32_MAX. Only lanes that contain the extreme search their
+/// elements.
 static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
                               Value extreme) {
   Value row = op.getSource();
@@ -171,8 +170,8 @@ static Value buildLaneIndices(OpBuilder &b, Location loc, ArgReduceOp op,
 }
 
 namespace {
-/// The least of the indices at which the extreme is, or a NaN: the reduction
-/// gives NaN if there is one.
+/// Lowers to the least index of an extreme element, or of a NaN: the reduction
+/// itself yields NaN if there is one.
 struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   LowerArgReduce(const TypeConverter &converter, MLIRContext *context,
                  int64_t leastByLane, int64_t mostByLane, int64_t mostSeparate)
@@ -197,13 +196,13 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
                            : buildIndices(rewriter, loc, op, extreme);
     Value least =
         ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, index);
-    if (isOfGroups) { // where each group begins is 0
+    if (isOfGroups) { // make indices relative to the group
       Value all = IotaOp::create(rewriter, loc, indices);
       Value first =
           ReduceOp::create(rewriter, loc, op.getType(), ReduceKind::min, all);
       least = arith::SubIOp::create(rewriter, loc, least, first);
     }
-    if (dim.isBounded()) // of no elements: 0
+    if (dim.isBounded()) // 0 for empty rows
       least = arith::SelectOp::create(
           rewriter, loc,
           arith::CmpIOp::create(
@@ -215,18 +214,18 @@ struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
   }
 
 private:
-  /// The most elements of a row like `row` of which lanes look for an index.
+  /// The longest row like `row` in which each lane searches for the index.
   int64_t getMostByLane(Value row) const {
     auto load = row.getDefiningOp<LoadOp>();
-    // A lane holds two elements in a register, of which it makes f32 as it
-    // looks, where they are as they were loaded (getMostLanes).
+    // Unless elements are in their loaded 16-bit form, a lane holds only half
+    // as many (getMostLanes).
     int64_t most =
         load && countSpareBits(row) > 0 ? mostByLane / 2 : mostByLane;
     bool isBF16 = load && load.getSource().getType().getElementType().isBF16();
     return isBF16 ? std::max(most, mostSeparate) : most;
   }
 
-  int64_t leastByLane, mostByLane, mostSeparate; // elements of a row
+  int64_t leastByLane, mostByLane, mostSeparate; // row lengths
 };
 } // namespace
 
@@ -235,11 +234,10 @@ private:
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Builds the keys of a row's elements, integers that are all different and of
-/// which the greater one comes first: in the high bits the element, in the
-/// order of its values, and in the low ones its index, all bits turned, so that
-/// of equal elements the first one is the greatest. They are i32 where the
-/// elements have as many low bits that are 0 as an index takes, else i64.
+/// Builds sort keys for a row: distinct integers, the greatest first. The high
+/// bits hold the element in the order of its values, the low bits its inverted
+/// index, so that the first of equal elements has the greatest key. Keys are
+/// i32 if the elements have enough zero low bits for an index, else i64.
 class KeyBuilder {
 public:
   KeyBuilder(OpBuilder &b, Location loc, Value row, bool isOnGPU)
@@ -247,7 +245,7 @@ public:
         isFloat(getElementTypeOrSelf(row.getType()).isF32()),
         sumsToOneNaN(isOnGPU && row.getDefiningOp<LoadOp>()),
         indexBits(countSpareBits(row)) {
-    // NaN has a key of its own, above that of infinity.
+    // NaN sorts above infinity.
     bool isNarrow = dim.isBound() && indexBits < kF32FractionBits &&
                     dim.getSize() <= int64_t(1) << indexBits;
     if (!isNarrow)
@@ -258,11 +256,11 @@ public:
   IntegerType getType() const { return b.getIntegerType(isNarrow() ? 32 : 64); }
 
   Value keys(bool inGroups);
-  /// Of a key, or of a row of keys.
+  /// Extracts the value from a key or a row of keys.
   Value value(Value key);
   Value index(Value key);
-  /// The greatest of `keys`, or of each group of them: of all, or of those
-  /// below `found`, which is one of them. There must be one.
+  /// The greatest of `keys` (or of each group), restricted to those below
+  /// `found` if that is given. There must be one.
   Value greatest(Value keys, Type result, Value found);
 
 private:
@@ -271,11 +269,11 @@ private:
   static Type typed(Value like, Type element) {
     return withElement(like.getType(), element);
   }
-  /// The bits of a float that a key has, and those of an index.
+  /// Masks of a key's value bits and index bits.
   int32_t getValueMask() const { return isNarrow() ? -(1 << indexBits) : -1; }
   int32_t getIndexMask() const { return isNarrow() ? ~getValueMask() : -1; }
-  /// Exchanges the order of the negative floats' bits, as integers, with that
-  /// of the floats, and back.
+  /// Converts between the bits of negative floats and integers of the same
+  /// order; it is its own inverse.
   Value turnNegative(Value bits);
 
   OpBuilder &b;
@@ -283,9 +281,9 @@ private:
   Value row;
   DimAttr dim;
   bool isFloat;
-  /// True if an addition makes 0x7fffffff of every NaN of the row, as it does
-  /// on a GPU (PTX ISA, `add`). Of what is computed, one to 0 may become
-  /// nothing.
+  /// True if an addition turns every NaN of the row into 0x7fffffff, as on a
+  /// GPU (PTX ISA, `add`). The row must be loaded: an addition of 0 to a
+  /// computed value may be folded away.
   bool sumsToOneNaN;
   unsigned indexBits;
 };
@@ -319,7 +317,7 @@ Value KeyBuilder::keys(bool inGroups) {
         b, loc, isNaN, constant(row, INT32_MAX & getValueMask(), 32), order);
   }
   Value index = IotaOp::create(b, loc, typed(row, i32));
-  if (inGroups) { // where each group begins is 0
+  if (inGroups) { // make indices relative to the group
     Value first = ReduceOp::create(b, loc, getRowTileType(dim.getGroups(), i32),
                                    ReduceKind::min, index);
     first = BroadcastOp::create(b, loc, index.getType(), first);
@@ -363,8 +361,8 @@ Value KeyBuilder::greatest(Value keys, Type result, Value found) {
   Type type = withElement(result, getType());
   if (!found)
     return ReduceOp::create(b, loc, type, ReduceKind::max, keys);
-  // An addition makes `found` the least integer, and so what is below it the
-  // greatest ones, in their order, and what is above it the ones between.
+  // The addition maps `found` to the least integer. Keys below `found` become
+  // the greatest, in order; those above come in between.
   unsigned width = getType().getWidth();
   Value step = arith::SubIOp::create(
       b, loc, constant(found, llvm::minIntN(width), width), found);
@@ -383,16 +381,15 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 }
 
 namespace {
-/// Finds the greatest elements of a row, or of each group of it, one after the
-/// other: the greatest of those that are left, and the least of their indices
-/// that has it.
+/// Finds the greatest elements of a row, or of each group, one at a time: the
+/// greatest remaining value, and its least index.
 class GreatestFinder {
 public:
-  /// Elements that are found at most: a set of them is an i64.
+  /// Limit of the elements found: the set of their indices is an i64.
   static constexpr size_t kMost = 64;
 
-  /// `result` is the type of what is wanted of one of them, an element or one
-  /// a group; `first` the index at which the row, or each group, begins.
+  /// `result`: type of one result, a scalar or one element per group. `first`:
+  /// index of the first element of the row or of each group.
   GreatestFinder(OpBuilder &b, Location loc, Value row, Type result,
                  Value first)
       : b(b), loc(loc), rest(row), result(result), first(first),
@@ -402,7 +399,7 @@ public:
     none = buildConstant(b, loc, row.getType(), b.getI32IntegerAttr(INT32_MAX));
   }
 
-  /// The next element and its index in the row.
+  /// Returns the next element and its index in the row.
   std::pair<Value, Value> next();
 
 private:
@@ -410,7 +407,7 @@ private:
 
   OpBuilder &b;
   Location loc;
-  Value rest; // the row, with the least element in place of those found
+  Value rest; // the row, with found elements replaced by the least value
   Type result;
   Value first;
   Type element;
@@ -420,8 +417,8 @@ private:
 };
 } // namespace
 
-/// The first index that was not found: as many low bits are set in a row in the
-/// set of those found, of which there are no more than it has bits.
+/// The first index not found yet: the number of trailing ones in the bit set of
+/// found indices, which holds no more indices than it has bits.
 Value GreatestFinder::buildFirstLeft(OpBuilder &b) {
   Type wide = withElement(result, b.getI64Type());
   auto number = [&](int64_t value) {
@@ -461,7 +458,7 @@ std::pair<Value, Value> GreatestFinder::next() {
   Value indices = arith::SelectOp::create(b, loc, isHere, all, none);
   Value index = ReduceOp::create(b, loc, withElement(result, b.getI32Type()),
                                  ReduceKind::min, indices);
-  if (!found.empty()) { // those found look like the others where all are least
+  if (!found.empty()) { // tell found elements apart if all remaining are least
     Value bound = buildConstant(b, loc, result, least), isLeast;
     if (element.isF32())
       isLeast = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
@@ -486,8 +483,8 @@ std::pair<Value, Value> GreatestFinder::next() {
   return {greatest, index};
 }
 
-/// Finds each element by one reduction of the keys that are left: in long rows,
-/// with narrow keys, and on a CPU.
+/// Finds each element by one reduction of the remaining keys: for long rows,
+/// narrow keys, and CPUs.
 static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
                        SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
@@ -500,13 +497,13 @@ static void findByKeys(OpBuilder &b, TopKOp op, KeyBuilder builder,
   }
 }
 
-/// Of short rows: two reductions for each element, of numbers of half the width
-/// without keys to be made.
+/// For short rows: two reductions per element on numbers of half the width,
+/// without building keys.
 static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                         SmallVector<Value> &indices) {
   Location loc = op.getLoc();
   Type result = op.getValues().front().getType(), i32 = b.getI32Type();
-  Value first; // index of the row, or of each group
+  Value first; // first index of the row or of each group
   if (isRowTile(result)) {
     DimAttr dim = getTileDim(op.getSource().getType());
     Value all = IotaOp::create(b, loc, getRowTileType(dim, i32));
@@ -525,8 +522,8 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
   }
 }
 
-/// Replaces what a row along a bound has no elements for: the least value, at
-/// index 0, as in a reduction of no elements.
+/// Replaces results beyond the end of a row with a bounded dim by the least
+/// value at index 0, as for a reduction of no elements.
 static void endWithRow(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                        SmallVector<Value> &indices) {
   Location loc = op.getLoc();
@@ -569,11 +566,11 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
     return success();
   }
 
-  int64_t mostByIndex; // elements of a row
+  int64_t mostByIndex; // row length
   bool isOnGPU;
 };
 
-/// A reduction of booleans is one of the numbers 0 and 1.
+/// Lowers a reduction of booleans to one of the integers 0 and 1.
 struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -590,7 +587,7 @@ struct LowerReduceOfBools : OpConversionPattern<ReduceOp> {
     Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
     if (isRowTile(result))
       zero = SplatOp::create(rewriter, loc, result, zero);
-    // Of no elements, the numbers are the least one and the greatest one.
+    // For empty rows the reduction gives the type's least or greatest number.
     rewriter.replaceOpWithNewOp<arith::CmpIOp>(op, arith::CmpIPredicate::sgt,
                                                reduced, zero);
     return success();

@@ -13,16 +13,16 @@
 
 namespace mlafix {
 
-/// True if `op` reduces numbers, not booleans.
+/// True if `op` reduces numbers rather than booleans.
 bool reducesNumbers(ReduceOp op);
 
-/// mlafix.arg_reduce, mlafix.top_k and reductions of booleans become reductions
-/// of numbers to numbers. Of rows of up to `mostByIndex` elements, mlafix.top_k
-/// finds an element's index after the element, else both by one key. Of rows of
-/// `leastByLane` to `mostByLane` elements, half as many where they are loaded
-/// from 16 bits or fewer, lanes that have the extreme alone look for its index;
-/// of bf16 in rows of up to `mostSeparate`, since a branch widens it again.
-/// On a GPU (`isOnGPU`) an addition makes one NaN of all.
+/// Lowers mlafix.arg_reduce, mlafix.top_k and boolean reductions to reductions
+/// of numbers. mlafix.top_k reduces value and index separately in rows of up to
+/// `mostByIndex` elements, else by one key. In rows of `leastByLane` to
+/// `mostByLane` elements (half if loaded from 16 bits or fewer; for bf16 up to
+/// `mostSeparate`, since a branch widens it again), only lanes that hold the
+/// extreme search for its index. `isOnGPU`: an addition yields the same NaN for
+/// all.
 void populateLowerReductionPatterns(mlir::RewritePatternSet &patterns,
                                     const mlir::TypeConverter &converter,
                                     int64_t mostByIndex, int64_t leastByLane,

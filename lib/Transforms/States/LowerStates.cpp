@@ -34,10 +34,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Marks exponentials of what the elements of a row are below its maximum,
-/// which are summed and used for nothing else (`afn`): none is more than 1 and
-/// one is 1, so that those that are no normal numbers do not count. Not where
-/// others subtract from the row: CSE may find the same exponential.
+/// Marks exp(x - max(x)) as `afn` where only its sum is used. The largest term
+/// is 1, so flushing subnormal terms to zero does not change the sum. Skipped
+/// if other ops subtract from the row: CSE may merge the exponentials.
 static void markSummedExponentials(KernelOp kernel) {
   kernel.walk([](ReduceOp sum) {
     auto power = sum.getSource().getDefiningOp<math::ExpOp>();
@@ -63,8 +62,8 @@ static void markSummedExponentials(KernelOp kernel) {
 
 namespace {
 
-/// A state's three values, of which the accumulator is a row tile. Empty
-/// exactly when `max` is -inf; `sum` and `acc` then do not matter.
+/// The three values of a state; `acc` is a row tile. The state is empty if and
+/// only if `max` is -inf; `sum` and `acc` are then arbitrary.
 struct Parts {
   Value max, sum, acc;
 
@@ -76,7 +75,7 @@ struct Parts {
 
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
 
-/// The three values of a state in memory: N2.
+/// The three values of a state loaded from memory (N2).
 Parts partsOf(F32Builder f, Value lse, Value row) {
   Value isInf =
       f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
@@ -91,8 +90,8 @@ struct LowerLoadState : OpConversionPattern<LoadStateOp> {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
     Value predicate = statePredicate(rewriter, op);
-    // No `else` for the payload: an excluded row has lse -inf, and so is never
-    // looked at.
+    // The payload needs no `else` value: an excluded row has lse -inf, so it is
+    // never used.
     Value row =
         LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
                        op.getOutIndices(), predicate, Value());
@@ -147,7 +146,7 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
   matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
-    // Adding to -0.0 keeps every number, -0.0 too (N4).
+    // Adding to -0.0 preserves every number, including -0.0 (N4).
     Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
     Parts parts(adaptor.getMax().front(), f.constant(0.0f), acc);
     rewriter.replaceOpWithMultiple(op, {parts.values()});
@@ -155,7 +154,7 @@ struct LowerReference : OpConversionPattern<ReferenceOp> {
   }
 };
 
-/// |acc|, which is less than infinity where an element is finite.
+/// The sum of |acc|; finite if all elements are.
 Value buildMagnitude(OpBuilder &b, Location loc, const Parts &state) {
   return math::AbsFOp::create(b, loc, state.acc);
 }
@@ -171,11 +170,11 @@ struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
     Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
                                      ReduceKind::max, magnitude,
                                      /*in_lane=*/true);
-    // NaN is the largest.
+    // NaN compares as the largest.
     Value inf = f.constant(std::numeric_limits<float>::infinity());
     Value isBad = arith::CmpFOp::create(
         rewriter, loc, arith::CmpFPredicate::UGE, largest, inf);
-    // LLVM lays the branch out behind what follows.
+    // LLVM moves the unlikely branch out of line.
     rewriter.replaceOpWithNewOp<LLVM::ExpectOp>(op, isBad,
                                                 f.constantBool(false));
     return success();
@@ -237,7 +236,7 @@ struct LowerMergeLoop : OpConversionPattern<MergeLoopOp> {
   }
 };
 
-/// Of a merge loop: the chunk's three values.
+/// Lowers the yield of a merge loop to the three values of the chunk.
 struct LowerYield : OpConversionPattern<YieldOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -259,7 +258,7 @@ struct LowerMask : OpConversionPattern<MaskOp> {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
-    // A sum that is NaN must not outlive its state: 0 * NaN is NaN.
+    // Clear a NaN sum of an empty state: 0 * NaN is NaN.
     Value sum = f.select(live, state.sum, f.constant(0.0f));
     Value max = f.select(live, state.max, f.negInf());
     rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
@@ -277,7 +276,7 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
     bool toE = isBaseE(op.getType());
     float factor = toE ? llvm::numbers::ln2f : llvm::numbers::log2ef;
     Value max = f.mul(state.max, f.constant(factor));
-    // An infinity would be an empty state's.
+    // Clamp: an infinity would mean an empty state.
     if (!toE) {
       float largest = std::numeric_limits<float>::max();
       Value finite =
@@ -290,12 +289,12 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
   }
 };
 
-/// A state as it is stored: N1, N3.
+/// A state normalised for a store (N1, N3).
 struct Normalized {
   Normalized(F32Builder f, const Parts &state, StateType type)
       : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
-        // max - max is 0, or NaN if max is: a NaN lse reaches the payload even
-        // where nothing was merged (N6).
+        // max - max is 0, or NaN if max is NaN. So a NaN lse reaches the
+        // payload even if nothing was merged (N6).
         sum(f.add(state.sum, f.sub(state.max, state.max))) {}
 
   /// `scale` may be null.
@@ -303,7 +302,7 @@ struct Normalized {
     Type tile = type.getTileType();
     Value inverse = arith::DivFOp::create(b, loc, f.constant(1.0f), sum,
                                           arith::FastMathFlags::arcp);
-    // Exact: a copied row (sum 1) is value * (1 / scale) to the bit.
+    // Exact: a copied row (sum 1) becomes value * (1 / scale) bit for bit.
     if (scale)
       inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
     Value row = f.mul(state.acc, f.splat(inverse, tile));
@@ -311,10 +310,11 @@ struct Normalized {
   }
 
   Value buildLse(OpBuilder &b, Location loc) {
-    // No subnormal: the sum is 0, NaN, or at least the largest weight, 1.
+    // The sum is never subnormal: it is 0, NaN, or at least 1, the largest
+    // weight.
     Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
     Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
-    // A sum of one is a copy: an lse of -0.0 stays one (N4).
+    // A sum of 1 means a copy: an lse of -0.0 stays -0.0 (N4).
     Value summed = f.fma(log, scale, state.max);
     Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max, summed);
     return f.select(isEmpty, f.negInf(), lse);
@@ -375,7 +375,7 @@ struct LowerLseOf : OpConversionPattern<LseOfOp> {
   }
 };
 
-/// Canonicalisation turns `scf.if` into `arith.select`, of states too.
+/// Canonicalisation turns `scf.if` into `arith.select`, also for states.
 struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -393,7 +393,8 @@ struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
-/// Lowering depends on the base: one that is still a name takes its default.
+/// Binds bases that are still names to their defaults: lowering depends on
+/// them.
 LogicalResult bindBases(KernelOp kernel) {
   AttrTypeReplacer replacer;
   NamedAttrList bindings(
@@ -473,8 +474,8 @@ public:
                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp,
                        TopKOp>();
     legal.addDynamicallyLegalOp<ReduceOp>(reducesNumbers);
-    // The regions of the grid have no states as arguments: only ops need a
-    // look.
+    // The grid's regions have no states as arguments, so only ops need
+    // conversion.
     legal.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
     if (failed(
             applyPartialConversion(getOperation(), legal, std::move(patterns))))

@@ -19,13 +19,13 @@ namespace {
 /// The weight of a state in a merge.
 struct Weight {
   Value value;
-  /// True if the value is 0.
+  /// True if the weight is 0.
   Value isEmptyState;
 };
 
-/// base^difference, exactly 1 for 0. `lost` is what rounding took from the
-/// difference of lse in base e; with it, what rounding takes from the exponent
-/// is put back, too.
+/// base^difference, exactly 1 for 0. `lost`: the rounding error of the lse
+/// difference, in base e. If given, the rounding of the exponent is compensated
+/// too.
 Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value zero = f.constant(0.0f);
   Value exponent = isBaseE
@@ -34,25 +34,26 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value power = f.exp2(exponent);
   if (!lost)
     return {power, f.equal(power, zero)};
-  // An error of the exponent becomes as large a relative error of the power
-  // (Cody and Waite).
+  // The absolute error of the exponent becomes the same relative error of the
+  // power (Cody and Waite).
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
-  // An lse of -inf leaves no number there.
+  // An lse of -inf has no finite difference.
   Value isEmptyState = f.equal(power, zero);
   return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
           isEmptyState};
 }
 
-/// The weights of two states relative to the larger lse, which weighs 1: one
-/// power is enough. A NaN makes it NaN (N6).
+/// The weights of two states relative to the larger lse, whose weight is 1, so
+/// one power suffices. If either lse is NaN, so is the weight (N6).
 SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
                                     Value reference, bool isBaseE) {
   Value isFirstLess = f.less(first, second);
   Value least = f.select(isFirstLess, first, second);
   Value difference = f.sub(least, reference), lost;
   if (isBaseE) {
-    // Knuth's two-sum: up to 2^-18 from 64 on.
+    // Knuth's two-sum recovers the rounding error, up to 2^-18 for lses from 64
+    // on.
     Value back = f.sub(difference, least);
     Value ofLeast = f.sub(least, f.sub(difference, back));
     Value ofReference = f.add(reference, back);
@@ -68,35 +69,35 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
            f.select(isFirstLess, none, power.isEmptyState)}};
 }
 
-/// What lses are subtracted from where `max` is the largest.
+/// The value that lses are subtracted from, given the largest one.
 Value buildReference(F32Builder f, Value max) {
-  // All empty: any finite number will do.
+  // All states are empty: any finite number works.
   return f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
 }
 
-/// The weights of states relative to the largest lse, which is `max`.
+/// The weights of states relative to `max`, the largest lse.
 SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
                                  Value max, bool isBaseE) {
   Value reference = buildReference(f, max);
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
-  // Of more, what rounding takes is left out: it would cost nine operations for
-  // each state, and registers (the ends of N10 say what that means).
+  // For more states, rounding is not compensated: that would cost nine
+  // operations per state and registers (the end of N10 states the error).
   return llvm::map_to_vector(states, [&](const LoweredState &state) {
     return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
   });
 }
 } // namespace
 
-/// True if all elements of `row` are +0.0, as those of a sink.
+/// True if all elements of `row` are +0.0, as in a sink's payload.
 static bool isZeroRow(Value row) {
   auto splat = row.getDefiningOp<SplatOp>();
   return splat && matchPattern(splat.getScalar(), m_PosZeroFloat());
 }
 
-/// The sum of those payloads, at `index`, that are rows of zeros, which needs
-/// none of their elements: +0.0, or -0.0 where all their states are empty. Null
-/// if there is none.
+/// Sums the payloads at `index` that are rows of zeros, without looking at
+/// elements: +0.0, or -0.0 if all their states are empty. Null if there are no
+/// such payloads.
 static Value sumZeroRows(F32Builder f, ArrayRef<LoweredState> states,
                          ArrayRef<Weight> weights, size_t index) {
   Value sum;
@@ -115,7 +116,7 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   F32Builder f(b, loc);
   Value max = states.front().max;
   for (const LoweredState &state : states.drop_front())
-    max = f.max(max, state.max); // keeps NaN (N6)
+    max = f.max(max, state.max); // propagates NaN (N6)
   SmallVector<Weight> weights =
       buildWeights(f, states, max, base == LogBase::E);
 
@@ -126,8 +127,8 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   }
   Value sum;
   for (auto [state, weight] : llvm::zip_equal(states, weights)) {
-    // -0.0 is the neutral element of addition, for -0.0 too (N4); the payload's
-    // own bits are not used (N5).
+    // -0.0 is the neutral element of addition, also for -0.0 (N4). The payload
+    // of an empty state is not used (N5).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
       if (isZeroRow(acc))
         continue;

@@ -13,9 +13,9 @@
 
 namespace mlafix {
 
-/// A state's values: the largest lse m (f32; -inf exactly when the state is
-/// empty), the sum s of the weights relative to it (f32), and the unnormalised
-/// accumulator: one row tile, or the packs that a lane has of one.
+/// The values of a lowered state: the largest lse m (f32; -inf if and only if
+/// the state is empty), the sum s of the weights relative to m (f32), and the
+/// unnormalised accumulator, as a row tile or as a lane's packs.
 struct LoweredState {
   mlir::Value max, sum;
   llvm::SmallVector<mlir::Value> acc;
@@ -34,38 +34,38 @@ struct LoweredState {
 
 /// The merge of one or more states of one base, in this order: with m the
 /// largest maximum, weights w_i = base^(m_i - m), the sum of w_i * s_i and of
-/// w_i * acc_i, each from the first to the last. An accumulator whose weight is
-/// zero contributes nothing, whatever it holds (N5); NaN maxima propagate (N6).
+/// w_i * acc_i, each from the first to the last. An accumulator with weight
+/// zero is ignored (N5); NaN maxima propagate (N6).
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
-/// The same of states whose first has the largest maximum of all: it weighs 1.
+/// As buildMerge(), if the first state has the largest maximum, so that its
+/// weight is 1.
 LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
                                llvm::ArrayRef<LoweredState> states,
                                LogBase base);
 
-/// What a merge loop makes of what runs and of a chunk: their merge, their sum
-/// where both were weighed against the largest maximum of all, or the larger
-/// number.
+/// Combines the running value of a merge loop with a chunk: their merge; their
+/// sum, if both were weighed against the overall maximum; or the larger number.
 llvm::SmallVector<mlir::Value> buildChunkMerge(mlir::OpBuilder &b,
                                                MergeLoopOp op,
                                                mlir::ValueRange running,
                                                mlir::ValueRange chunk);
 
-/// The row whose lane groups share the loop; null where none do.
+/// The row whose lane groups share the loop; null if there is none.
 RowOp getSharedRow(MergeLoopOp op);
 
-/// Makes an scf.for of a merge loop whose states are lowered: its index takes
-/// steps of `stride`, each iteration computes the chunk at `offset` from it,
-/// and `merge` builds the values of the running state with that chunk.
+/// Converts a merge loop with lowered states to an scf.for. Its index advances
+/// by `stride`; each iteration computes the chunk at `offset` from the index,
+/// and `merge` combines the running state with that chunk.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op, mlir::Value stride,
                 mlir::Value offset,
                 llvm::function_ref<llvm::SmallVector<mlir::Value>(
                     mlir::ValueRange running, mlir::ValueRange chunk)>
                     merge);
 
-/// The same where no lane groups share the loop: every iteration merges the
-/// chunk at its index.
+/// As above, without lane groups: every iteration merges the chunk at its
+/// index.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op);
 
 } // namespace mlafix

@@ -28,7 +28,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// A loop that carries one state and nothing else.
+/// True if the loop carries a single state and nothing else.
 static bool carriesState(scf::ForOp loop) {
   return loop.getNumRegionIterArgs() == 1 &&
          isa<StateType>(loop.getRegionIterArg(0).getType());
@@ -49,26 +49,25 @@ static bool onlyReads(scf::ForOp loop) {
 }
 
 namespace {
-/// Merges, and loops that merge into the state they carry, which put one state
-/// together, the root. What they merge are the tree's *leaves*.
+/// The merges, and loops of merges, that together compute one state, the root.
+/// The states that they merge are the tree's *leaves*.
 class MergeTree {
 public:
   explicit MergeTree(Value root) : root(root) {}
 
-  /// False, and the reason, where the states cannot be merged again in a branch
-  /// behind the root.
+  /// Returns false and sets `reason` if the states cannot be merged again in a
+  /// branch behind the root.
   bool collect(StringRef &reason);
-  /// True if more than one merge is left of it once loops were unrolled, and
-  /// its states are not weighed once in any case.
-  /// `machine`: a GPU's, or null.
+  /// True if more than one merge remains after unrolling, and its states are
+  /// not weighed once anyway. `machine`: for GPUs, else null.
   bool isNested(const MachineModel *machine) const;
-  /// The same tree at the insertion point; its root.
+  /// Clones the tree at the insertion point; returns the new root.
   Value clone(OpBuilder &b) const;
-  /// Has every leaf be merged to `reference`; the new root.
+  /// Merges every leaf relative to `reference`; returns the new root.
   Value rewrite(Value reference);
 
   llvm::SetVector<Operation *> ops;
-  /// The operands of `ops` that are results of others.
+  /// Operands of `ops` that are results of other ops of the tree.
   SmallVector<OpOperand *> links;
 
 private:
@@ -78,8 +77,8 @@ private:
   bool isOutsideOfLoop(Operation *op, Operation *user) const;
   void clone(OpBuilder &b, Value state, IRMapping &mapping) const;
   Value mergeTo(Value running, Value state, Operation *user);
-  /// The identity, and what a loop of the tree carries, add nothing to what
-  /// `mergeTo` has merged.
+  /// True for identities and for values that the tree's loops carry: mergeTo()
+  /// has merged these already.
   bool addsNothing(Value state) const {
     auto argument = dyn_cast<BlockArgument>(state);
     return state.getDefiningOp<IdentityOp>() ||
@@ -107,7 +106,7 @@ bool MergeTree::collect(StringRef &why) {
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
         mayWriteBetween(op, last))
       isWhole = refuse("rows are stored between the states that it merges");
-  // Earlier stores of a row's lanes are not visible to all of them.
+  // Earlier stores by lanes of a row are not visible to all of its lanes.
   for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
        loop = loop->getParentOfType<scf::ForOp>())
     if (!onlyReads(loop))
@@ -119,8 +118,8 @@ bool MergeTree::collect(StringRef &why) {
 bool MergeTree::collect(OpOperand &operand) {
   Value state = operand.get();
   Operation *op = state.getDefiningOp();
-  // In a loop, what is used otherwise stays a state of its own, and so does
-  // what each iteration merges anew.
+  // In a loop, a state with other uses stays separate, as does a state that
+  // each iteration merges anew.
   bool isShared = isInLoop(state) && !state.hasOneUse();
   if (!isTreeOp(op) || isShared || isOutsideOfLoop(op, operand.getOwner())) {
     leaves.push_back(state);
@@ -148,7 +147,7 @@ bool MergeTree::collect(Operation *op) {
   return onlyReads(loop) || refuse("its loop stores");
 }
 
-/// True if `value` is computed in one of the tree's loops.
+/// True if `value` is computed inside one of the tree's loops.
 bool MergeTree::isInLoop(Value value) const {
   return llvm::any_of(ops, [&](Operation *op) {
     return isa<scf::ForOp>(op) &&
@@ -156,7 +155,7 @@ bool MergeTree::isInLoop(Value value) const {
   });
 }
 
-/// True if `user` is in one of the tree's loops that `op` is not in.
+/// True if `user` is inside one of the tree's loops and `op` is not.
 bool MergeTree::isOutsideOfLoop(Operation *op, Operation *user) const {
   return llvm::any_of(ops, [&](Operation *loop) {
     return loop->isProperAncestor(user) && !loop->isProperAncestor(op);
@@ -168,7 +167,7 @@ bool MergeTree::isNested(const MachineModel *machine) const {
     auto loop = dyn_cast<scf::ForOp>(op);
     if (!loop || !machine)
       return bool(loop);
-    // Of the loop and its merge.
+    // The tree consists of the loop and its merge.
     bool isAlone = ops.size() == 2 && isWeighedOnce(loop, *machine);
     return !isAlone && !isUnrolledWhole(loop, *machine);
   });
@@ -178,7 +177,7 @@ void MergeTree::clone(OpBuilder &b, Value state, IRMapping &mapping) const {
   Operation *op = state.getDefiningOp();
   if (!op || !ops.contains(op) || isInLoop(state) || mapping.contains(state))
     return;
-  // Of a loop only what it begins with is outside of it.
+  // Only the initial value of a loop comes from outside of it.
   for (Value operand : op->getOperands())
     clone(b, operand, mapping);
   b.clone(*op, mapping);
@@ -190,8 +189,8 @@ Value MergeTree::clone(OpBuilder &b) const {
   return mapping.lookup(root);
 }
 
-/// `state` merged to `running`, which what comes before it was merged to. New
-/// merges stand before `user`.
+/// Merges `state` relative to `running`, which already includes what precedes
+/// it. Creates merges before `user`.
 Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
   Operation *op = state.getDefiningOp();
   OpBuilder b(user);
@@ -208,8 +207,7 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
         0, mergeTo(loop.getRegionIterArg(0), yield->getOperand(0), yield));
     return loop.getResult(0);
   }
-  // Loops and merges stand before this one, in some order; leaves are merged
-  // in it.
+  // Process loops and merges in order; leaves are merged in the same order.
   SmallVector<Value> inner, outer = {Value()};
   for (Value operand : cast<MergeOp>(op).getStates()) {
     Operation *from = operand.getDefiningOp();
@@ -233,14 +231,14 @@ Value MergeTree::mergeTo(Value running, Value state, Operation *user) {
 
 Value MergeTree::rewrite(Value reference) {
   Value merged = mergeTo(reference, root, root.getDefiningOp());
-  // The root first: nothing uses it any more.
+  // Erase the root first, since its uses are gone.
   for (Operation *op : ops)
     if (isa<MergeOp>(op) && op->use_empty())
       op->erase();
   return merged;
 }
 
-/// Has LLVM unroll no loop of `branch`, where few rows come.
+/// Prevents LLVM from unrolling loops in `branch`, which few rows enter.
 static void keepSmall(scf::IfOp branch) {
   MLIRContext *context = branch.getContext();
   auto none = LLVM::LoopUnrollAttr::get(
@@ -249,7 +247,7 @@ static void keepSmall(scf::IfOp branch) {
   branch.walk([&](scf::ForOp loop) { setUnrolling(loop, none); });
 }
 
-/// True if a state's payload does not count for `user`.
+/// True if `user` depends only on the state's lse.
 static bool needsLseAlone(Operation *user) {
   if (auto rebase = dyn_cast<RebaseOp>(user))
     return llvm::all_of(rebase->getUsers(), needsLseAlone);
@@ -266,23 +264,23 @@ public:
     FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
     if (failed(model))
       return signalPassFailure();
-    // Of this kernel alone: the next one's ops may have the same addresses.
+    // Reset per kernel: ops of the next one may reuse addresses.
     Links done;
     SmallVector<Operation *> candidates;
     getOperation().walk([&](Operation *op) {
       if (isTreeOp(op))
         candidates.push_back(op);
     });
-    // Roots come behind what they are made of.
+    // Visit roots before the ops that they are computed from.
     for (Operation *op : llvm::reverse(candidates))
       repair(op->getResult(0), isGPU(target) ? &*model : nullptr, done);
   }
 
 private:
-  /// Of trees that are repaired.
+  /// Links of trees already repaired.
   using Links = llvm::SmallPtrSet<OpOperand *, 16>;
 
-  /// `unrolls`: a GPU's, or null.
+  /// `unrolls`: the machine for GPUs, else null.
   void repair(Value root, const MachineModel *unrolls, Links &done);
 };
 } // namespace

@@ -56,7 +56,7 @@ MergeOp mlafix::getChunkedMerge(scf::ForOp loop, StringRef &reason) {
   return getRunningMerge(loop, reason);
 }
 
-/// The same; what is in `known` was asked about before, and not refused.
+/// As isKnownWithoutRows(); values in `known` were visited before.
 static bool isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
                                StringRef &reason,
                                llvm::SmallPtrSetImpl<Operation *> &known) {
@@ -100,7 +100,7 @@ bool mlafix::isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
   return ::isKnownWithoutRows(value, isInLoop, reason, known);
 }
 
-/// Elements of the longest row that an iteration of `loop` loads.
+/// The longest row, in elements, that an iteration of `loop` loads.
 static int64_t getMostElements(scf::ForOp loop) {
   int64_t most = 0;
   for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())
@@ -150,7 +150,7 @@ IRMapping mlafix::cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
 }
 
 void mlafix::setUnrolling(scf::ForOp loop, LLVM::LoopUnrollAttr how) {
-  // Upstream's conversions take it along to the branch that ends the loop.
+  // Upstream conversions move the attribute to the branch at the loop's end.
   loop->setAttr("loop_annotation", LLVM::LoopAnnotationAttr::get(
                                        loop.getContext(), {}, {}, {}, how, {},
                                        {}, {}, {}, {}, {}, {}, {}, {}, {}, {}));

@@ -17,59 +17,59 @@
 
 namespace mlafix {
 
-/// On the scf.if that merges again what is not finite (mlafix-repair-merges):
-/// few rows come there, so its loops are neither chunked nor unrolled.
+/// Unit attribute of the scf.if that repeats a merge whose result is not finite
+/// (mlafix-repair-merges). Few rows enter it, so its loops are neither chunked
+/// nor unrolled.
 constexpr llvm::StringLiteral kRepairAttr = "mlafix.repair";
 bool isInRepair(mlir::Operation *op);
 
-/// The merge that ends each iteration of `loop`, if all that the loop carries
-/// is the state that it merges into, and its body neither stores nor branches;
-/// null, and a reason, else.
+/// The merge at the end of each iteration of `loop`, if the loop carries only
+/// the state that it merges into and its body neither stores nor branches.
+/// Otherwise returns null and sets `reason`.
 MergeOp getRunningMerge(mlir::scf::ForOp loop, llvm::StringRef &reason);
 
-/// The running merge of a loop at the top of a dense grid's body that a launch
-/// knows how often to run; null, and a reason, else.
+/// The running merge of a loop at the top level of a dense grid's body whose
+/// trip count a launch knows. Otherwise returns null and sets `reason`.
 MergeOp getChunkedMerge(mlir::scf::ForOp loop, llvm::StringRef &reason);
 
-/// Clones one iteration of `loop` but for its `merge`, with the induction
-/// variable `index`, so that nothing is read unless `exists`. What is loaded
-/// where it does not hold is the identity for states, and for others what their
-/// loads give where their predicates do not hold.
+/// Clones an iteration of `loop`, except its `merge`, for induction variable
+/// `index`. Loads execute only if `exists`; otherwise loaded states are the
+/// identity, and other loads yield what they do for a false predicate.
 mlir::IRMapping cloneIteration(mlir::OpBuilder &b, mlir::scf::ForOp loop,
                                MergeOp merge, mlir::Value index,
                                mlir::Value exists);
 
-/// Ops that unrolling may make of one loop: loops in loops multiply. This
-/// bounds the time that compiling takes, whatever the machine.
+/// Limit of the ops that unrolling one loop may create, since nested loops
+/// multiply. An op count, unlike a clock, gives the same code on every machine.
 constexpr uint64_t kMostUnrolledOps = 1024;
 
-/// True if mlafix-chunk-merges leaves `loop` to mlafix-unroll-loops: its
-/// iterations are few, and a warp holds their rows.
+/// True if mlafix-chunk-merges leaves `loop` to mlafix-unroll-loops: it has few
+/// iterations, and a warp can hold their rows.
 bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);
 
-/// True if mlafix-unroll-loops leaves nothing of `loop`, whose merges then
-/// become one.
+/// True if mlafix-unroll-loops fully unrolls `loop`; its merges then become
+/// one.
 bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
 
-/// True if what is computed of `value`, a state's lse or a number, where
-/// `isInLoop` holds, needs no rows; false, and the reason, else.
+/// True if `value` (a lse or number), computed where `isInLoop` holds, does not
+/// depend on rows. Otherwise returns false and sets `reason`.
 bool isKnownWithoutRows(mlir::Value value,
                         llvm::function_ref<bool(mlir::Value)> isInLoop,
                         llvm::StringRef &reason);
 
-/// True if mlafix-chunk-merges has each state of `loop` be weighed once,
-/// against the largest lse of all, which is found first: lses that are computed
-/// from no rows, of rows that are long enough.
+/// True if mlafix-chunk-merges weighs each state of `loop` once, relative to
+/// the overall largest lse, which an earlier loop finds. Requires long rows,
+/// and lses that do not depend on rows.
 bool isWeighedOnce(mlir::scf::ForOp loop, const MachineModel &machine);
 
-/// Says how LLVM is to unroll `loop`.
+/// Sets LLVM's unrolling of `loop`.
 void setUnrolling(mlir::scf::ForOp loop, mlir::LLVM::LoopUnrollAttr how);
 
-/// Ops in the body of `loop`, those of loops inside it too.
+/// The number of ops in the body of `loop`, nested ones included.
 uint64_t countOps(mlir::scf::ForOp loop);
 
 /// Bytes of the rows that one iteration of `loop` loads; rows of unknown length
-/// count for none.
+/// count as 0.
 int64_t countRowBytes(mlir::scf::ForOp loop);
 
 } // namespace mlafix

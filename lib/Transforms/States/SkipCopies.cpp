@@ -29,17 +29,18 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A store of a merge, seen as a store of `copied` where none of `predicates`
+/// A store of a merge that is a store of `copied` if none of `predicates`
 /// holds.
 struct Copy {
   StoreStateOp store;
   LoadStateOp copied;
-  SmallVector<Value> predicates; // of the operands merged into it
-  SmallVector<Operation *> only; // what nothing but the store needs
+  SmallVector<Value> predicates; // of the merged operands
+  SmallVector<Operation *> only; // ops needed only by the store
 };
 } // namespace
 
-/// The condition under which `state` may not be the identity; null: always.
+/// The condition under which `state` may differ from the identity; null:
+/// always.
 static Value getPredicate(Value state) {
   if (auto load = state.getDefiningOp<LoadStateOp>())
     return load.getPredicate();
@@ -48,8 +49,8 @@ static Value getPredicate(Value state) {
   return Value();
 }
 
-/// The store of `merge` as a copy; none, and the reason, where no call leaves
-/// the row as it is.
+/// Matches a store of `merge` that is a copy in some calls. Otherwise returns
+/// nullopt and sets the reason.
 static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
                                      StringRef &reason) {
   auto refuse = [&](StringRef why) {
@@ -78,7 +79,7 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     return refuse("each state has a predicate: a row may become empty");
   if (store.getPredicate())
     return refuse("the store has a predicate");
-  // A store with a scale is not a copy.
+  // A scaled store is not a copy.
   if (store.getScale())
     return refuse("it is scaled when it is stored");
   if (store.getOut() == copy.copied.getOut())
@@ -89,7 +90,7 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
   return copy;
 }
 
-/// True if the row changes by more than what its own lse says.
+/// True if the row changes by more than its own lse implies.
 static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;
@@ -112,8 +113,8 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   return changes;
 }
 
-/// Stores a row in place that only its own lse may change: +inf and -inf make
-/// it the identity, NaN makes it NaN, and all else leaves it alone.
+/// Stores a row in place that only its own lse may change: an infinite lse
+/// makes it the identity, NaN makes it NaN; otherwise it is left unchanged.
 static void buildUnmerged(OpBuilder &b, Location loc, const Copy &copy) {
   StoreStateOp store = copy.store;
   LoadStateOp load = copy.copied;

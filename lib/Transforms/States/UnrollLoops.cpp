@@ -34,14 +34,14 @@ static bool readsRow(Operation &op) {
          });
 }
 
-/// True if the loop itself, not one inside it, reads rows.
+/// True if the loop itself reads rows, not only a nested one.
 static bool readsRows(scf::ForOp loop) {
   return llvm::any_of(*loop.getBody(), readsRow);
 }
 
-/// True if `write`, in the loop, has to wait for a row that the loop reads, of
-/// the same iteration or of one before. What is no store, such as an exchange,
-/// waits for all.
+/// True if `write` in the loop depends on a row that the loop reads in the same
+/// or an earlier iteration. Effects other than stores, such as an exchange,
+/// depend on all.
 static bool waitsForRows(Operation *write, scf::ForOp loop) {
   if (!isa<MemoryAccessOpInterface>(write))
     return true;
@@ -50,7 +50,7 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
   options.omitBlockArguments = true;
   options.omitUsesFromAbove = false;
   options.filter = [&](Operation *op) { return loop->isProperAncestor(op); };
-  // What it is computed of, and the branches and loops around it.
+  // Its operands, and the branches and loops around it.
   llvm::SetVector<Operation *> slice;
   for (Operation *op = write; op != loop; op = op->getParentOp())
     if (failed(getBackwardSlice(op, &slice, options)))
@@ -66,8 +66,8 @@ static bool waitsForRows(Operation *write, scf::ForOp loop) {
   });
 }
 
-/// True if the rows of an iteration have to come before what the next one loads
-/// is issued: a store between the two waits for them, and no load passes it.
+/// True if an iteration's rows must arrive before the next iteration's loads
+/// are issued: a store in between depends on them, and loads cannot pass it.
 static bool readsRowByRow(scf::ForOp loop) {
   return loop.getBody()
       ->walk([&](Operation *op) {
@@ -78,8 +78,8 @@ static bool readsRowByRow(scf::ForOp loop) {
       .wasInterrupted();
 }
 
-/// A loop of which the number of iterations is upper bound - lower bound, a
-/// number that is not negative: what unrolling by a factor divides.
+/// Rewrites a loop so that its trip count is upper - lower, which is not
+/// negative, as unrolling by a factor requires.
 static scf::ForOp makeDivisible(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   Type type = loop.getInductionVar().getType();
@@ -88,23 +88,23 @@ static scf::ForOp makeDivisible(scf::ForOp loop) {
     return countIterations(loop);
   OpBuilder b(loop);
   Value lower = loop.getLowerBound();
-  // An empty range has as many iterations as one that ends where it starts.
-  // From 0 on, a negative count is one that unrolls to none, too.
+  // Clamp the upper bound, so that an empty range has no iterations. From 0 on
+  // this is not needed: unrolling handles a negative count.
   if (!isConstantIntValue(lower, 0))
     loop.setUpperBound(b.createOrFold<arith::MaxSIOp>(loop.getLoc(), lower,
                                                       loop.getUpperBound()));
   return loop;
 }
 
-/// Replaces the loop over the iterations that are left, fewer than `factor`,
-/// by the same iterations without a loop: all loads at once, and then the same
-/// merges, one after the other. All is in a branch, out of which no load moves
-/// ahead of the loop before: lanes would hold these rows beside that loop's.
+/// Replaces the remainder loop (fewer than `factor` iterations) by
+/// straight-line code: all loads at once, followed by the same merges in order.
+/// The code is in a branch, so that its loads do not move before the main loop,
+/// where lanes would have to hold both loops' rows.
 static void loadRestAtOnce(scf::ForOp rest, MergeOp merge, uint64_t factor) {
   Location loc = rest.getLoc();
   OpBuilder b(rest);
   Value first = rest.getLowerBound(), running = rest.getInitArgs()[0];
-  // Does not wrap: the upper bound is no less.
+  // Does not overflow: the upper bound is not below.
   Value left = arith::SubIOp::create(b, loc, rest.getUpperBound(), first);
   auto addBranch = [&](Value exists) {
     auto branch = scf::IfOp::create(b, loc, running.getType(), exists,
@@ -163,26 +163,25 @@ public:
       if (readsRows(loop) && !isInRepair(loop))
         loops.push_back(loop);
     });
-    // Inner loops come first, and count for the outer ones as often as they
-    // were unrolled.
+    // Visit inner loops first; outer ones count them as unrolled.
     for (scf::ForOp loop : loops)
       if (failed(unroll(loop, *model)))
         return signalPassFailure();
   }
 
 private:
-  /// Bytes of the rows of one iteration up to which those that unrolling leaves
-  /// are loaded at once: two accesses a lane of a warp. Of longer rows the
-  /// registers of three iterations cost more warps than the loads gain.
+  /// Limit in bytes of an iteration's rows for loading the remainder at once:
+  /// two accesses per lane of a warp. For longer rows, the registers of three
+  /// iterations cost more warps than the loads gain.
   static constexpr int64_t kMostRestBytes = 1024;
 
   LogicalResult unroll(scf::ForOp loop, const MachineModel &model);
 };
 } // namespace
 
-/// True for a loop by itself whose iterations reduce a row, as a key's score
-/// does: the next ones' rows have to be on the way meanwhile. Branches keep
-/// rows: of eight iterations these would be too many.
+/// True for a loop outside of branches whose iterations reduce a row, such as a
+/// key's score: the next rows must be in flight meanwhile. In a branch, eight
+/// iterations would keep too many rows.
 static bool reducesRows(scf::ForOp loop) {
   return !loop->getParentOfType<scf::ForOp>() &&
          llvm::all_of(loop.getBody()->getOperations(),
