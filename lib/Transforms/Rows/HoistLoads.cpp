@@ -25,9 +25,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Moves `op` and what it needs of the ops between `anchor` and itself to right
-/// before `anchor`. Answers false, having moved nothing, if it needs `anchor`
-/// or an op that may not move.
+/// Moves `op`, and the ops between `anchor` and `op` that it needs, to before
+/// `anchor`. Returns false and moves nothing if it needs `anchor` or an op that
+/// may not move.
 static bool hoist(Operation *op, Operation *anchor) {
   SmallVector<Operation *> slice;
   llvm::SmallPtrSet<Operation *, 8> inSlice;
@@ -54,7 +54,7 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
-/// True if all that `op` does is to prefetch for a later block, in a branch.
+/// True if `op` is a branch that only prefetches for a later block.
 static bool prefetchesAhead(Operation *op) {
   auto branch = dyn_cast<scf::IfOp>(op);
   if (!branch || branch.getNumResults() > 0)
@@ -71,7 +71,7 @@ static bool prefetchesAhead(Operation *op) {
 }
 
 namespace {
-/// In the order in which they are to come.
+/// Kinds of accesses, in the order in which they should execute.
 enum class Access { Load, PredicatedLoad, Prefetch, None };
 } // namespace
 
@@ -83,13 +83,14 @@ static Access getAccess(Operation *op) {
   return prefetchesAhead(op) ? Access::Prefetch : Access::None;
 }
 
-/// Moves the accesses of this kind up to the first op that may wait for one.
+/// Hoists accesses of this kind to the first op that may wait for one of them.
 static void hoistAccesses(Block &block, Access kind) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     Access access = getAccess(&op);
     if (access == kind) {
-      // Behind what it needs itself; those after it gather there, too.
+      // If it cannot pass the anchor, gather the following accesses behind the
+      // ops that it needs.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
         if (anchor == &op)
@@ -99,20 +100,20 @@ static void hoistAccesses(Block &block, Access kind) {
     }
     if (access == Access::None ? mayWrite(&op) && !isShuffle(&op)
                                : access < kind)
-      anchor = nullptr; // behind stores, and accesses of the kinds before
+      anchor = nullptr; // do not pass stores and accesses of earlier kinds
     else if (!anchor)
       anchor = &op;
   }
 }
 
-/// True if the warps of a row wait for each other in `op`.
+/// True if `op` makes the warps of a row synchronise.
 static bool waitsForLanes(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   return reduce ? !reduce.getInLane() : isa<ScanOp>(op);
 }
 
-/// Moves the scalars' loads without a predicate from behind a reduction of a
-/// row to before it: where warps wait for each other, no load passes.
+/// Hoists unpredicated loads of scalars above a reduction of a row: loads
+/// cannot pass the synchronisation of warps later.
 static void hoistScalars(Block &block) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {

@@ -21,13 +21,13 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The member that is stored, where stores of all of them can be joined.
+/// The member that is stored, if the stores of all members can be joined.
 static std::optional<int64_t> getMember(StoreOp store) {
   return store ? store.getAccesses().front().getMovedMember() : std::nullopt;
 }
 
-/// True if `op` may touch what `store` writes: it must not be done between
-/// stores that are joined.
+/// True if `op` may access what `store` writes, so that stores cannot be joined
+/// across it.
 static bool meets(KernelOp kernel, StoreOp store, Operation &op) {
   if (isMemoryEffectFree(&op))
     return false;
@@ -41,8 +41,8 @@ static bool meets(KernelOp kernel, StoreOp store, Operation &op) {
                               store.getAccesses().front().getArgNumber()));
 }
 
-/// The stores from `first` on that write all members of its row, by member;
-/// none where there are no such.
+/// The stores from `first` on that write all members of its row, indexed by
+/// member; empty if there is no such set.
 static SmallVector<StoreOp> findMembers(KernelOp kernel, StoreOp first) {
   std::optional<int64_t> member = getMember(first);
   if (!member)
@@ -86,7 +86,7 @@ public:
   }
 
 private:
-  /// The stores that another one takes the place of.
+  /// Returns the stores that a joined store replaces.
   SmallVector<StoreOp> join(StoreOp first) {
     SmallVector<StoreOp> members = findMembers(getOperation(), first);
     if (members.empty())

@@ -45,32 +45,33 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The stages of a block's ops, in the order in which they are done: of one
-/// stage the scalars first, then the rows pack by pack.
+/// The stage of each op in a block. Stages execute in order; in each stage the
+/// scalars come first, then the rows pack by pack.
 using Stages = llvm::DenseMap<mlir::Operation *, int64_t>;
 } // namespace
 
 namespace {
-/// The result of a reduction for each pack of a walk, in a buffer, which is
-/// reduced by the tree of `reduceTree` when the walk is over. Of a longer walk
-/// the buffer holds a part at a time: a block of that tree. What depends on no
-/// order is reduced element by element instead: the buffer is a pack of that.
+/// The partial results of a reduction over a walk, one per pack, in a buffer
+/// that is reduced by the tree of `reduceTree` at the end. For long walks the
+/// buffer holds one block of that tree at a time. Reductions that do not depend
+/// on the order are accumulated elementwise instead, in a buffer of one pack.
 class WalkPartials {
 public:
-  /// Of a reduction to `results` elements, each of as many packs.
+  /// For a reduction to `results` elements, each from the same number of packs.
   WalkPartials(KernelOp kernel, ReduceOp op, int64_t packs, int64_t results);
-  /// For a reduction of packs of `type` that depends on no order. Fills the
-  /// buffer, before the walk.
+  /// For an order-independent reduction of packs of `type`. Initialises the
+  /// buffer before the walk.
   WalkPartials(mlir::OpBuilder &b, KernelOp kernel, ReduceOp op,
                mlir::VectorType type);
 
-  /// True if `meet` takes packs; else `store` takes what each is reduced to.
+  /// True if packs are passed to `meet`; otherwise the partial of each pack is
+  /// passed to `store`.
   bool isElementwise() const { return bool(type); }
-  /// Reduces `pack`, if `exists`; null: it does.
+  /// Accumulates `pack` if `exists` (null: true).
   void meet(mlir::OpBuilder &b, mlir::Value pack, mlir::Value exists);
-  /// Keeps `partial`, of the pack that is number `step` of the walk, index.
+  /// Stores `partial` of the pack in step `step` (index) of the walk.
   void store(mlir::OpBuilder &b, mlir::Value partial, mlir::Value step);
-  /// Behind the walk: the buffer that begins with the results.
+  /// Called after the walk. Returns the buffer, which starts with the results.
   mlir::Value finish(mlir::OpBuilder &b);
 
 private:
@@ -79,11 +80,11 @@ private:
   void endBlock(mlir::OpBuilder &b, int64_t count, mlir::Value number);
 
   ReduceOp op;
-  mlir::VectorType type; // of what is reduced element by element
+  mlir::VectorType type; // set if accumulated elementwise
   int64_t packs, results;
-  int64_t block; // packs of a block, a power of two
+  int64_t block; // packs per block, a power of two
   mlir::Value buffer;
-  mlir::Value blocks; // the results of full buffers; null: there is one block
+  mlir::Value blocks; // results of full blocks; null if there is one block
 };
 } // namespace
 
@@ -91,9 +92,8 @@ private:
 // Rows that are rematerialised
 //===----------------------------------------------------------------------===//
 
-/// True if a store leaves what a load of a row in stage `stage` reads, the
-/// store's op being in stage `stored`. No call makes one tensor of arguments
-/// whose dims differ.
+/// True if a store in stage `stored` does not change what a load of a row reads
+/// in stage `stage`. Arguments whose dims differ are never the same tensor.
 static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
                       const MemoryAccess &store, int64_t stage,
                       int64_t stored) {
@@ -102,21 +102,22 @@ static bool leavesRow(KernelOp kernel, const MemoryAccess &load,
           kernel.getArgDims(store.getArgNumber()) ||
       load.getElementType() != store.getElementType())
     return true;
-  // Other lanes would have to wait for the load.
+  // Otherwise the load would have to wait for other lanes.
   if (mayConflict(kernel, load, store))
     return false;
   if (load.memref != store.memref &&
       areGuardedDistinct(kernel.getGuardsAttr(), load.getArgNumber(),
                          store.getArgNumber()))
     return true;
-  // The same packs are stored behind the load, or the stage is over.
+  // The store is to the same packs and follows the load, or the stage is over.
   bool isSameRow = llvm::equal(load.indices, store.indices) &&
                    load.group == store.group && load.member == store.member &&
                    !load.allMembers && !store.allMembers;
   return stored > stage || (stored == stage && isSameRow);
 }
 
-/// True if the memory that `load` reads is the same in stage `stage`.
+/// True if the memory that `load` reads still has the same contents in stage
+/// `stage`.
 static bool canReload(KernelOp kernel, const Stages &stages,
                       const MemoryAccess &load, int64_t stage) {
   if (!load.getArgument() || kernel.isArgPeers(load.getArgNumber()))
@@ -124,7 +125,7 @@ static bool canReload(KernelOp kernel, const Stages &stages,
   for (Operation *op = load.op->getNextNode(); op; op = op->getNextNode()) {
     if (op->hasTrait<OpTrait::IsTerminator>())
       continue;
-    // The rows of a nested block are loops of their own, before this stage's.
+    // A nested block's rows are loops of their own, before this stage's loops.
     int64_t stored = stages.lookup(op) - (op->getNumRegions() > 0 ? 1 : 0);
     for (const MemoryAccess &other : collectAccesses(op))
       if (other.isWrite && !leavesRow(kernel, load, other, stage, stored))
@@ -133,8 +134,8 @@ static bool canReload(KernelOp kernel, const Stages &stages,
   return true;
 }
 
-/// `canRematerialize` without the rows in `seen`: one of them that cannot be
-/// made again ends the search.
+/// Implements canRematerialize(). Rows in `seen` were visited before; the first
+/// failure ends the search.
 static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
                             int64_t stage, function_ref<bool(Value)> isKept,
                             llvm::DenseSet<Value> &seen) {
@@ -155,10 +156,9 @@ static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
   });
 }
 
-/// True if `row`, made in an earlier stage of its block, has the same elements
-/// where it is made again, pack by pack, in stage `stage`, before all that the
-/// stage does to these packs: out of rows that `isKept` says are at hand, and
-/// of memory that holds then what it held.
+/// True if `row`, computed in an earlier stage, can be recomputed pack by pack
+/// in stage `stage`, before other ops of that stage on the same packs: from
+/// rows that are available (`isKept`) and from memory that has not changed.
 static bool canRematerialize(KernelOp kernel, const Stages &stages, Value row,
                              int64_t stage, function_ref<bool(Value)> isKept) {
   llvm::DenseSet<Value> seen;
@@ -203,8 +203,8 @@ void WalkPartials::meet(OpBuilder &b, Value pack, Value exists) {
   vector::StoreOp::create(b, loc, met, buffer, ValueRange{zero});
 }
 
-/// Neighbours are reduced until `left` values are; one without a neighbour is
-/// kept (the tree of reduceTree, in place).
+/// Reduces neighbours until `left` values remain; a value without a neighbour
+/// is kept (the tree of reduceTree, in place).
 void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
                           int64_t left) {
   Location loc = op.getLoc();
@@ -230,7 +230,7 @@ void WalkPartials::reduce(OpBuilder &b, Value buffer, int64_t count,
   }
 }
 
-/// The buffer has `count` partials: they become one, that of block `number`.
+/// Reduces the `count` partials in the buffer to the result of block `number`.
 void WalkPartials::endBlock(OpBuilder &b, int64_t count, Value number) {
   Location loc = op.getLoc();
   reduce(b, buffer, count, 1);
@@ -276,13 +276,13 @@ Value WalkPartials::finish(OpBuilder &b) {
   return blocks;
 }
 
-// A long row is walked in loops: one vector per pack would be tens of thousands
-// of instructions. The ops of a row fall into stages with a reduction between
-// two of them: the scalars of a stage come first, then one loop over the packs
-// does all that the stage does to rows of one length. A row that a later stage
-// needs is kept in a buffer on the stack, or made again if it is too long for
-// that (canRematerialize). One that passes through control flow is kept
-// (SpillRows.cpp), so that each block has rows of its own.
+// Long rows are processed in loops: unrolled, one vector per pack would be tens
+// of thousands of instructions. The ops of a row are divided into stages,
+// separated by reductions. In each stage the scalars come first, followed by
+// one loop over packs for all ops on rows of the same length. A row that a
+// later stage needs is kept in a stack buffer, or recomputed if it is too long
+// for that (canRematerialize). Rows that cross control flow are kept in buffers
+// (SpillRows.cpp), so that each block has its own rows.
 
 //===----------------------------------------------------------------------===//
 // Stages
@@ -290,11 +290,11 @@ Value WalkPartials::finish(OpBuilder &b) {
 
 namespace {
 
-/// The pack of one iteration of the loop being built.
+/// The pack of the current iteration.
 struct WalkPosition {
-  Value base;         // of the walk over the packs of all lanes
-  PackPosition place; // of this lane's pack
-  Value local;        // where it is in this lane's buffers
+  Value base;         // position in the walk over all lanes' packs
+  PackPosition place; // position of this lane's pack
+  Value local;        // position in this lane's buffers
 };
 
 class LoopDistribution {
@@ -302,8 +302,8 @@ public:
   LoopDistribution(KernelOp kernel, Block &block)
       : kernel(kernel), layout(kernel), block(block) {}
 
-  /// Decides the order of the loops, and which rows are kept: before run() of
-  /// any block, since both depend on what nested blocks do to memory.
+  /// Assigns stages and decides which rows are kept. Must precede run() of
+  /// every block, since both depend on the memory effects of nested blocks.
   void plan();
   void run();
 
@@ -332,15 +332,15 @@ private:
   RowLayout layout;
   Block &block;
   Stages stages;
-  llvm::DenseSet<Value> kept;           // rows that get a buffer
-  llvm::DenseMap<Value, Value> buffers; // of kept rows, once they are made
-  llvm::DenseMap<Value, Value> lefts;   // of scans, what a walk has seen
-  llvm::DenseMap<Value, Value> packs;   // of the loop being built
-  llvm::DenseMap<Operation *, WalkPartials> partials; // of reductions
+  llvm::DenseSet<Value> kept;           // rows with a buffer
+  llvm::DenseMap<Value, Value> buffers; // buffers of kept rows, once computed
+  llvm::DenseMap<Value, Value> lefts;   // state of scans during the walk
+  llvm::DenseMap<Value, Value> packs;   // packs in the current loop
+  llvm::DenseMap<Operation *, WalkPartials> partials; // partials of reductions
 };
 } // namespace
 
-/// The ops of `block` whose values `op` or an op inside it uses.
+/// The ops of `block` whose results `op`, or an op nested in it, uses.
 static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   SmallVector<Operation *> producers;
   op->walk([&](Operation *nested) {
@@ -353,10 +353,10 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
 }
 
 namespace {
-/// What the order of two ops that access memory depends on.
+/// The properties of a memory access that its order depends on.
 struct AccessClass {
   bool isTile, writes;
-  std::optional<unsigned> kind; // of the access of an argument that it makes
+  std::optional<unsigned> kind; // kind of the argument access
 
   auto asTuple() const { return std::tuple(isTile, writes, kind); }
   bool operator<(const AccessClass &other) const {
@@ -368,14 +368,14 @@ struct AccessClass {
 static AccessClass classify(Operation *op, AccessKinds &kinds) {
   AccessClass result{isTileOp(op), mayWrite(op), std::nullopt};
   std::optional<MemoryAccess> access = getSingleAccess(op);
-  if (access && access->getArgument()) // a buffer has rows along one dim
+  if (access && access->getArgument()) // a buffer has rows of a single dim
     result.kind = kinds.getKind(*access);
   return result;
 }
 
-/// True if `later`, an access that must follow `earlier`, would come before it
-/// in one stage: scalars run before rows, and rows along one dim before those
-/// along another.
+/// True if `later`, which must follow `earlier`, would precede it within one
+/// stage: scalars execute before rows, and rows of one dim before those of
+/// another.
 static bool mustPrecede(const AccessClass &earlier, const AccessClass &later,
                         AccessKinds &kinds) {
   if (!earlier.isTile || !later.isTile)
@@ -384,20 +384,21 @@ static bool mustPrecede(const AccessClass &earlier, const AccessClass &later,
          kinds.getConflicts(*earlier.kind).test(*later.kind);
 }
 
-/// True if `op` takes packs of other steps of the walk.
+/// True if `op` reads packs of other steps of the walk.
 bool LoopDistribution::isFarSwap(Operation *op) {
   auto swap = dyn_cast<SwapOp>(op);
   return swap && !swapsInStep(layout, swap);
 }
 
-/// An op's stage is the first in which all it uses is there: a reduction's
-/// result is from the next stage on, and so are all packs of a row.
+/// An op's stage is the first in which all of its operands are available.
+/// Results of reductions, and all packs of a row, are available one stage
+/// later.
 void LoopDistribution::assignStages() {
   AccessKinds kinds([=](const MemoryAccess &a, const MemoryAccess &b) {
     return (a.getRowDim() != b.getRowDim() || !a.isPartAs(b)) &&
            mayConflict(kernel, a, b);
   });
-  std::map<AccessClass, int64_t> latest; // stage of the ops so far
+  std::map<AccessClass, int64_t> latest; // latest stage so far, by class
   for (Operation &op : block.without_terminator()) {
     int64_t stage = 0;
     for (Operation *producer : getProducers(&op, block))
@@ -428,8 +429,8 @@ WalkPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
   return position;
 }
 
-/// The pack of a row at position `place`: of this loop, of an earlier stage's
-/// buffer, or made again.
+/// The pack of a row at `place`: from this loop, from an earlier stage's
+/// buffer, or recomputed.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                 const WalkPosition &place) {
   if (Value pack = packs.lookup(tile))
@@ -444,14 +445,14 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                     buffer, ValueRange{place.local});
 }
 
-/// The number of the walk's step that is at `base`.
+/// The step number of the walk at `base`.
 Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
                                 Value base) {
   return IndexBuilder(b, loc).div(
       base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
 }
 
-/// Leaves what `reduce` makes of the pack at `place` among its partials.
+/// Reduces the pack at `place` to one of the partials of `reduce`.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     const WalkPosition &place) {
   Location loc = reduce.getLoc();
@@ -466,7 +467,7 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
              getStep(b, loc, reduce.getSource().getType(), place.base));
 }
 
-/// The pack at `place` of what `scan` makes, of all packs up to it.
+/// The pack at `place` of the result of `scan`.
 Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
                                   const WalkPosition &place) {
   SmallVector<ScannedPack> scanned = {
@@ -478,7 +479,7 @@ Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
                          lefts[scan]);
 }
 
-/// The packs of other steps are in a buffer of the stages before.
+/// Packs of other steps are in a buffer written by earlier stages.
 Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                   const WalkPosition &place) {
   Operation *def = swap.getSource().getDefiningOp();
@@ -495,7 +496,7 @@ Value LoopDistribution::buildSwap(OpBuilder &b, SwapOp swap,
                                 ValueRange{other});
 }
 
-/// A row of one element a group is in a buffer: its loop is another one.
+/// A row with one element per group is in a buffer, since its loop is separate.
 Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
                                        const WalkPosition &place) {
   Location loc = op.getLoc();
@@ -513,7 +514,7 @@ Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
   return broadcastElement(b, layout, op, element);
 }
 
-/// Does one op to the pack at `place`; null where that has no result.
+/// Applies one op to the pack at `place`; null if it has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                 const WalkPosition &place) {
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -530,7 +531,7 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
-  // A buffer has room for the packs that a lane does not have.
+  // A buffer has space for packs that the lane does not have.
   auto positionIn = [&](Value memref) -> PackPosition {
     if (!memref || getKernelArgument(memref))
       return place.place;
@@ -539,7 +540,7 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   return doToPack(b, layout, op, operands, positionIn);
 }
 
-/// A row of one element a group stays in the buffer that it is in.
+/// A row with one element per group stays in its buffer.
 void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   Value buffer = partials.find(op)->second.finish(b);
@@ -552,8 +553,8 @@ void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
       memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
-/// True if `reduce` has packs of a lane alone, and the same result in any
-/// order: all but sums of floats.
+/// True if `reduce` combines only packs of a lane and its order does not
+/// matter, which excludes float sums.
 bool LoopDistribution::isElementwise(ReduceOp reduce) const {
   bool isInOrder =
       reduce.getKind() == ReduceKind::add && isa<FloatType>(reduce.getType());
@@ -561,7 +562,8 @@ bool LoopDistribution::isElementwise(ReduceOp reduce) const {
          layout.packOf(reduce.getSource().getType()) > 1;
 }
 
-/// Gives the reductions and scans among `ops`, of one loop, their buffers.
+/// Allocates the buffers of reductions and scans among `ops`, which share a
+/// loop.
 void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
   for (Operation *op : ops) {
     if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -583,7 +585,7 @@ void LoopDistribution::allocPartials(OpBuilder &b, ArrayRef<Operation *> ops) {
   }
 }
 
-/// True if `row`, of stage `stage`, is made again where later stages need it.
+/// True if `row`, computed in stage `stage`, is rematerialised in later stages.
 bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
   auto isKept = [&](Value other) { return kept.contains(other); };
   return !getTileDim(row.getType()).isPerGroup() &&
@@ -597,9 +599,9 @@ bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
          });
 }
 
-/// Collects the rows that get a buffer: those that a later loop needs and does
-/// not make again. A row of one element a group, which a reduction gives, is in
-/// a buffer anyway.
+/// Collects the rows that need a buffer: those used by a later loop and not
+/// rematerialised. A reduction's row with one element per group is in a buffer
+/// anyway.
 void LoopDistribution::chooseKeptRows() {
   for (Operation &op : block.without_terminator()) {
     if (!isTileOp(&op) || isUniform(&op) || op.getNumResults() != 1 ||
@@ -620,15 +622,15 @@ void LoopDistribution::plan() {
   chooseKeptRows();
 }
 
-/// Where the walk over rows of the length of `tile` ends: those that the launch
-/// knows end where their last pack does.
+/// The end of the walk over rows like `tile`; if the launch decides their
+/// length, the end of their last pack.
 Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
   DimAttr dim = getTileDim(tile);
   return dim.isBounded() ? buildRowSize(b, loc, kernel, dim)
                          : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
 }
 
-/// The partials of the packs behind `end`, up to the bound of the row, of the
+/// Fills the partials of packs from `end` to the row's bound, for the
 /// reductions among `ops`.
 void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
                                     Type tile, Value end) {
@@ -653,7 +655,7 @@ void LoopDistribution::fillPartials(OpBuilder &b, ArrayRef<Operation *> ops,
   }
 }
 
-/// The loop over the packs of rows of the length of `tile`.
+/// Builds the loop over the packs of rows with the length of `tile`.
 void LoopDistribution::buildLoop(int64_t stage, Type tile,
                                  ArrayRef<Operation *> ops) {
   OpBuilder b(block.getTerminator());
@@ -669,7 +671,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   WalkPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
-  // Cloned ops come before the stores of this stage.
+  // Cloned ops must precede the stores of this stage.
   for (Operation *op : ops)
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp();
@@ -701,8 +703,8 @@ void LoopDistribution::run() {
     last = std::max(last, stages[&op]);
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
-    // By dim: rows along different ones have nothing in common but scalars, and
-    // rows of one element a group, which others are broadcast from.
+    // By dim: rows of different dims share nothing but scalars and rows with
+    // one element per group, which are broadcast.
     llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)
@@ -722,7 +724,7 @@ void LoopDistribution::run() {
       op->erase();
 }
 
-/// Checks that every row is used in the block that makes it.
+/// Checks that every row is used only in the block that computes it.
 static LogicalResult verifyBlocks(KernelOp kernel) {
   WalkResult walk = kernel.walk([](Operation *op) {
     bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -741,7 +743,7 @@ static LogicalResult verifyBlocks(KernelOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// The blocks that hold rows, inner ones first.
+/// The blocks that contain rows, inner ones first.
 static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
   llvm::SetVector<Block *> blocks;
   kernel.getBody().walk<WalkOrder::PostOrder>([&](Block *block) {

@@ -34,7 +34,7 @@ SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
   return indices;
 }
 
-/// The element of a row that the packs of an access are counted from.
+/// The element of the row from which an access counts its packs.
 static int64_t firstOf(const MemoryAccess &access) {
   return access.slice ? access.slice->begin : 0;
 }
@@ -43,7 +43,7 @@ static int64_t firstOf(const MemoryAccess &access) {
 // Members
 //===----------------------------------------------------------------------===//
 
-/// The indices of group `start + i`'s element `member` (null: the first).
+/// The indices of element `member` (null: the first) of group `start + i`.
 static SmallVector<Value> buildMemberIndices(OpBuilder &b, Location loc,
                                              const MemoryAccess &access,
                                              Value start, int64_t i,
@@ -72,8 +72,8 @@ static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
   }
 }
 
-/// The first elements of all, the second ones, and so on; of a power of two of
-/// vectors.
+/// Interleaves a power of two of vectors: all first elements, all second ones,
+/// and so on.
 static Value interleaveAll(OpBuilder &b, Location loc,
                            ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
@@ -94,8 +94,8 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 // Elements of groups
 //===----------------------------------------------------------------------===//
 
-/// True if the elements of a row do not lie one behind another: those of an
-/// element a group, by their stride or in tiles, which are moved one by one.
+/// True if a row's elements are not contiguous (one element per group with a
+/// stride, or tiled storage), so that they are accessed one by one.
 static bool isSpread(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
   return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
@@ -106,7 +106,7 @@ static bool isSpread(Value memref) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Reads the pack at `start`: of zeros where `predicate` does not hold.
+/// Loads the pack at `start`; zeros where `predicate` is false.
 class PackReader {
 public:
   PackReader(OpBuilder &b, const RowLayout &layout, LoadOp load,
@@ -130,7 +130,7 @@ private:
                       firstOf(access));
   }
 
-  /// The member of the groups, element by element.
+  /// Loads a member of the groups, element by element.
   Value readMember() {
     SmallVector<Value> elements;
     for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
@@ -141,7 +141,7 @@ private:
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
 
-  /// The same out of whole groups.
+  /// Loads whole groups and extracts the member.
   Value readMemberOfGroups() {
     int64_t size = access.getProduct().getGroup().getSize();
     int64_t count = pack.getNumElements();
@@ -153,7 +153,7 @@ private:
     return vector::ShuffleOp::create(b, loc, groups, groups, places);
   }
 
-  /// The element of a group, in all of the pack.
+  /// Loads an element per group and broadcasts it to the pack.
   Value readElement(ValueRange indices) {
     Value element = read(pack.getElementType(), indices);
     auto type = VectorType::get(pack.getShape(), element.getType());
@@ -174,8 +174,8 @@ private:
 // The ops
 //===----------------------------------------------------------------------===//
 
-// An omitted tensor reads as zero; `else` is for a false predicate of the
-// kernel's own.
+// An omitted tensor reads as zero; `else` applies only to a false predicate of
+// the kernel's own.
 Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
                        PackPositionFn positionIn) {
   Location loc = load.getLoc();
@@ -193,7 +193,7 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
 }
 
 namespace {
-/// Reads the elements of a pack of a row that is read into a longer one.
+/// Loads the elements of a pack for a row that is read into a longer one.
 class ShiftedReader {
 public:
   ShiftedReader(OpBuilder &b, const RowLayout &layout, LoadIntoOp load,
@@ -218,8 +218,8 @@ private:
 };
 } // namespace
 
-/// True if the row begins again behind its end: not along a dim with a bound,
-/// whether that is bound to a size or not. A slice does.
+/// True if the row repeats behind its end: a whole row whose dim has no bound,
+/// or a slice.
 static bool isRepeated(const MemoryAccess &access) {
   if (access.slice)
     return true;
@@ -229,7 +229,7 @@ static bool isRepeated(const MemoryAccess &access) {
   return !kernel.getMostOf(cast<StringAttr>(dims[dims.size() - 1]).getValue());
 }
 
-/// An element, or the elements of a pack, for those from `start` on.
+/// Loads an element, or a pack, starting at `start`.
 Value ShiftedReader::readAt(Value start, Type type) {
   IndexBuilder x(b, loc);
   int64_t first = load.getFirst(), each = load.getEach();
@@ -287,13 +287,14 @@ Value ShiftedReader::read() {
   return vector::FromElementsOp::create(b, loc, result, elements);
 }
 
-/// Where a store with `predicate` writes the pack at `place`; null: always.
+/// The condition to store the pack at `place`, combined with `predicate`; null:
+/// always.
 static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
                                const PackPosition &place) {
   return both(b, loc, both(b, loc, predicate, place.exists), place.stores);
 }
 
-/// A store of `value` to the element at `indices` and those behind it.
+/// Stores `value` to the elements from `indices` on.
 static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
                       Value predicate, Value value, Value target,
                       ValueRange indices, int64_t first = 0) {
@@ -335,7 +336,7 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
   PackPosition place = positionIn(target);
-  // Two neighbours are narrowed by one instruction.
+  // One instruction narrows two neighbouring elements.
   Value value =
       narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
   SmallVector<Value> indices = buildMemberIndices(
@@ -344,7 +345,7 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
             target, indices);
 }
 
-/// The indices of the elements from `start` on.
+/// The indices of a pack's elements, starting with `start`.
 static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   Location loc = iota.getLoc();
   SmallVector<int32_t> steps =
@@ -356,7 +357,7 @@ static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   return arith::AddIOp::create(b, loc, firsts, step);
 }
 
-/// The constant in all elements of a row.
+/// The constant in all elements of a row, if it is uniform.
 static std::optional<int64_t> getConstantOfRow(Value row) {
   if (auto splat = row.getDefiningOp<SplatOp>())
     row = splat->getOperand(0);
@@ -366,9 +367,8 @@ static std::optional<int64_t> getConstantOfRow(Value row) {
   return constant.getSExtValue();
 }
 
-/// Whether the indices of a pack are below a constant, or not, where the
-/// constant is between packs: what its first index tells of all of them. Null
-/// for other comparisons.
+/// Lowers a comparison of a pack's indices with a constant that lies between
+/// packs: its first index decides for all. Null for other comparisons.
 static Value compareIndices(OpBuilder &b, VectorType type, arith::CmpIOp op,
                             ValueRange operands) {
   using P = arith::CmpIPredicate;

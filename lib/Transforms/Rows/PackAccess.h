@@ -12,31 +12,31 @@
 
 namespace mlafix {
 
-/// Where a pack of a row is in `memref` (null: in the row). A lane's own buffer
-/// holds its packs alone.
+/// The position of a pack in `memref` (null: in the row). A lane's own buffer
+/// contains only its own packs.
 using PackPositionFn = llvm::function_ref<PackPosition(mlir::Value memref)>;
 
-/// The indices of an element in memory: of an access of one (null `start`), or
-/// of the one at `start` in a row that is no member.
+/// The indices in memory of a single element (null `start`), or of the element
+/// at `start` of a row that is not a member.
 llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
                                             mlir::Location loc,
                                             const MemoryAccess &access,
                                             mlir::Value start);
 
-/// The pack at `positionIn`; what is not to be read is zero, or the `else`
-/// value.
+/// Loads the pack at `positionIn`. Masked-off elements read as zero, or as the
+/// `else` value.
 mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
                      PackPositionFn positionIn);
 void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
                mlir::Value pack, PackPositionFn positionIn);
-/// `packs`: one of each member.
+/// `packs`: one per member.
 void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
                   StoreMembersOp store, mlir::ValueRange packs,
                   PackPositionFn positionIn);
 
-/// Does `op`, for which isPackwise() holds, to one pack of a row. `operands`
-/// are the op's, with a pack for a row. Null where the op has no result. What
-/// is not to be read is zero, or the `else` value.
+/// Applies `op`, for which isPackwise() holds, to one pack of a row. `operands`
+/// are the op's, with packs for rows. Returns null if the op has no result.
+/// Masked-off elements read as zero, or as the `else` value.
 mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
                      mlir::Operation *op, mlir::ValueRange operands,
                      PackPositionFn positionIn);

@@ -52,13 +52,13 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
-/// `type`, a scalar or a vector, with another element.
+/// `type`, a scalar or vector type, with another element type.
 static Type withElement(Type type, Type element) {
   auto vector = dyn_cast<VectorType>(type);
   return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
 }
 
-/// Memory knows unsigned integers, arith does not; the bits are the same.
+/// The signless form of a memory type: arith has no unsigned integers.
 static Type dropSign(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isUnsignedInteger()
@@ -76,8 +76,8 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-/// The bits of a value in memory, signless: what a float or a boolean that is
-/// only moved is to a body.
+/// Converts a value in memory to signless bits, the form of floats and booleans
+/// that a body only moves.
 static Value toBits(OpBuilder &b, Location loc, Value value) {
   auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
   if (!element)
@@ -87,7 +87,7 @@ static Value toBits(OpBuilder &b, Location loc, Value value) {
   return arith::BitcastOp::create(b, loc, bits, value);
 }
 
-/// `number` in the shape of `value`, f32.
+/// An f32 constant in the shape of `value`.
 static Value constantLike(OpBuilder &b, Location loc, Value value,
                           double number) {
   TypedAttr attr = b.getF32FloatAttr(number);
@@ -96,8 +96,8 @@ static Value constantLike(OpBuilder &b, Location loc, Value value,
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-/// A float from memory as f32. What was not read is 0, which powers of two in
-/// memory have no bits for.
+/// Extends a float in memory to f32. Masked-off elements must be 0, which types
+/// with only powers of two cannot represent.
 static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
                         Value predicate) {
   Type element = getElementTypeOrSelf(value.getType());
@@ -123,7 +123,7 @@ Value mlafix::widen(OpBuilder &b, Location loc, Value source, Type result,
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
-/// The smaller and then the larger of `value` and a bound.
+/// Applies the lower and then the upper bound (MinOp, MaxOp) to `value`.
 template <typename MinOp, typename MaxOp>
 static Value clamp(OpBuilder &b, Location loc, Value value, double low,
                    double high) {
@@ -131,14 +131,13 @@ static Value clamp(OpBuilder &b, Location loc, Value value, double low,
   return MaxOp::create(b, loc, value, constantLike(b, loc, value, low));
 }
 
-/// `value` within the finite numbers of a type in memory, wherever upstream
-/// would fold a conversion that does not saturate. Of f8E4M3FN, that is a
-/// constant that was an integer: a truncation of such a conversion becomes one
-/// conversion, NaN beyond the range. Of f8E5M2 it is every infinity, of a
-/// constant or of an f8E5M2 that was loaded; mlafix-convert-fp8 takes this out
-/// where the conversion saturates. f8E8M0FNU has no zero, no signs and no
-/// infinities, which upstream's folds would meet likewise. f4E2M1FN has neither
-/// infinities nor NaN.
+/// Clamps `value` to the finite range of a memory type where upstream would
+/// fold a conversion without saturation. For f8E4M3FN: a constant from an
+/// integer, since truncating such a conversion folds to a single one that gives
+/// NaN out of range. For f8E5M2: every infinity, from constants or loads of
+/// f8E5M2; mlafix-convert-fp8 removes the clamp if the conversion saturates.
+/// f8E8M0FNU has no zeros, signs or infinities, and f4E2M1FN neither infinities
+/// nor NaN.
 static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E5M2Type>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
@@ -146,7 +145,7 @@ static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E8M0FNUType>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, 0x1p-127,
                                                        0x1p127);
-  // It has no NaN: that is 6, as the GPUs' instruction has it.
+  // The type has no NaN: it becomes 6, as in the GPU instruction.
   if (sharesByte(to))
     return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -6, 6);
   if (isa<Float8E4M3FNType>(to) &&
@@ -155,7 +154,7 @@ static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   return value;
 }
 
-/// The byte nearest to f32 `value`, ties to even; NaN is 0.
+/// The byte nearest to f32 `value`, ties to even; NaN becomes 0.
 static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                          bool isUnsigned) {
   Value isNaN =
@@ -164,9 +163,9 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                                   value);
   value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
       b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
-  // The unit of 1.5 * 2^23 is 1: adding it rounds. The integer is in the low
-  // bits then, but ptxas 13.0 takes the low byte of such a sum for a conversion
-  // of the sum that saturates: always 255.
+  // Adding 1.5 * 2^23, whose unit is 1, would round and leave the integer in
+  // the low bits. But ptxas 13.0 treats the low byte of such a sum as a
+  // saturating conversion of the sum, which is always 255.
   Value unit = constantLike(b, loc, value, 12582912.0);
   value = arith::AddFOp::create(b, loc, value, unit);
   value = arith::SubFOp::create(b, loc, value, unit);
@@ -174,7 +173,7 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
   return arith::FPToSIOp::create(b, loc, i32, value);
 }
 
-/// i32 or i64 `value` within the range of a byte.
+/// Clamps `value`, i32 or i64, to the range of a byte.
 static Value clampToByte(OpBuilder &b, Location loc, Value value,
                          bool isUnsigned) {
   auto constant = [&](int64_t number) -> Value {
@@ -212,21 +211,21 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
     value = arith::TruncIOp::create(b, loc, bits, value);
   if (width < to)
     value = arith::ExtSIOp::create(b, loc, bits, value);
-  if (isa<FloatType>(element)) // which a dtype variable is bound to
+  if (isa<FloatType>(element)) // bound dtype variable
     return arith::BitcastOp::create(b, loc, type, value);
   return castSign(b, loc, value, type);
 }
 
-/// Zero of a type in memory.
+/// Zero in a memory type.
 static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(dropSign(type)));
   return castSign(b, loc, zero, type);
 }
 
-// On a GPU a predicated load is a masked load with a uniform mask: it becomes a
-// branch around the load only after all optimisation, whereas the arithmetic on
-// its result would be pulled into a branch made here, and wait there for the
-// load while others have yet to be issued.
+// On a GPU a predicated load is a masked load with a uniform mask, which
+// becomes a branch only after all optimisation. A branch created here would
+// attract the arithmetic on its result, which would then wait for this load
+// before other loads are issued.
 Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
                          ValueRange indices, int64_t first) {
@@ -276,7 +275,7 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
 bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
-  // An index has no size in memory, so a pack cannot hold it.
+  // An index has no size in memory, so a pack cannot contain it.
   return isa<LoadOp, LoadIntoOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(
              op) ||
          (isElementwise(op) &&

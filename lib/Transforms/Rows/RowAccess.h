@@ -12,37 +12,37 @@
 
 namespace mlafix {
 
-/// Checks that the rows of `kernel` can be done pack by pack: its grid has been
-/// replaced, and no op takes a row as a whole.
+/// Checks that all rows of `kernel` can be processed pack by pack: its grid is
+/// lowered, and no op needs a whole row.
 llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
-/// The value read from `source` in the form of a load's `result`: floats widen
-/// to f32 (N7), integers to the result's width; the bits of a float or a
-/// boolean that is only moved, likewise. `value` is zero where `predicate`, if
-/// there is one, is false.
+/// Converts `value`, read from `source`, to the type of a load's `result`:
+/// floats to f32 (N7), integers to the result's width, floats and booleans that
+/// are only moved to their bits. Yields zero where `predicate` (may be null) is
+/// false.
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value source,
                   mlir::Type result, mlir::Value value, mlir::Value predicate);
-/// `value` as a store writes it to `target`: f32 becomes a float in memory
-/// (N7), all but bytes a byte within its range, and an integer that of a dtype
-/// variable, sign-extended or its low bits.
+/// Converts `value` to the element type of `target`: f32 to the float type
+/// (N7); any number to a byte, by saturation; integers to the type of a dtype
+/// variable, by sign extension or truncation.
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
                    mlir::Value value);
 
-/// One element, or one pack, of `source`, as it is in memory (but for a sign,
-/// which bodies do not know); zero where the predicate, if there is one, is
-/// false. Packs are counted from element `first` of the memory's row.
+/// Loads an element or a pack from `source` in its memory type (signless); zero
+/// where the predicate (may be null) is false. Packs are counted from element
+/// `first` of the row in memory.
 mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        const RowLayout &layout, mlir::Value predicate,
                        mlir::Type type, mlir::Value source,
                        mlir::ValueRange indices, int64_t first = 0);
 
-/// The ops that `write` builds, under the predicate if there is one.
+/// Builds the ops of `write` in a branch on the predicate (null: without
+/// branch).
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
 
-/// True if `op`, which takes or makes a row, does the same to each of its packs
-/// apart from the others: an access, a splat, its indices, a constant of one
-/// value, or an elementwise op with one result.
+/// True if `op` handles each pack of its rows independently: an access, splat,
+/// iota, uniform constant, or elementwise op with one result.
 bool isPackwise(mlir::Operation *op);
 
 } // namespace mlafix

@@ -75,12 +75,12 @@ LaneBits mlafix::bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups) {
   return bits;
 }
 
-/// The lanes that a block has of a row which is wider than a warp.
+/// The lanes per block of a row that exceeds a warp.
 static int64_t countBlockLanes(const RowLayout &layout) {
   return layout.layout.getLanes() / layout.layout.getBlocks();
 }
 
-/// This thread's lane among those of its block.
+/// This thread's lane within its block.
 static Value getBlockLane(OpBuilder &b, Location loc, const RowLayout &layout) {
   if (!layout.layout.isClustered())
     return layout.lane;
@@ -121,8 +121,8 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 // same two numbers that an exchange of all partials would, so that a sum's tree
 // is the same, with one exchange a pack less and an addition for two.
 
-/// The lane, of `packs`, that the partial of pack `pack` is left with: the bits
-/// of its number in reverse.
+/// The lane (of `packs` lanes) that keeps the partial of pack `pack`: the
+/// bit-reversed pack number.
 static int64_t getKeeper(int64_t pack, int64_t packs) {
   int64_t keeper = 0;
   for (int64_t bit = 1, half = packs / 2; half > 0; bit *= 2, half /= 2)
@@ -130,14 +130,15 @@ static int64_t getKeeper(int64_t pack, int64_t packs) {
   return keeper;
 }
 
-/// True if partials of `packs` packs can be spread over lanes of `bits`.
+/// True if the partials of `packs` packs can be distributed over lanes of
+/// `bits`.
 static bool areSpread(LaneBits bits, int64_t packs) {
   return packs > 1 && llvm::isPowerOf2_64(packs) && bits.first == 1 &&
          packs <= std::min(bits.end, kWarpThreads);
 }
 
-/// `partials` reduced across `lanes` lanes, each in the lanes whose numbers
-/// have its keeper's low bits.
+/// Reduces `partials` across `lanes` lanes. Each result ends up in the lanes
+/// whose numbers have its keeper's low bits.
 static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
                                Value lane, Value mask, int64_t lanes,
                                SmallVector<Value> partials) {
@@ -163,7 +164,7 @@ static Value spreadAcrossLanes(OpBuilder &b, Location loc, ReduceKind kind,
   return partials.front();
 }
 
-/// The tree of the partials that `packs` lanes keep.
+/// Combines the partials kept by `packs` lanes into one, as a tree.
 static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
                       int64_t packs, Value partial) {
   for (int64_t distance = packs / 2; distance > 0; distance /= 2)
@@ -172,8 +173,8 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
   return partial;
 }
 
-/// The same as shareAcrossWarps, of the partial of `packs` that each lane
-/// keeps.
+/// As shareAcrossWarps(), if each lane keeps the partial of one of `packs`
+/// packs.
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
@@ -201,10 +202,10 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // shared memory of all of them, and meet; then each reads its own. A kernel's
 // reductions have memory of their own: only a loop comes back to it.
 
-/// The most partials that each thread reads by itself.
+/// The most partials that a single thread reads.
 constexpr int64_t kMostRead = 16;
 
-/// True if what `b` builds is done several times in a row's program.
+/// True if the insertion point is inside a loop of the row's program.
 static bool isInLoop(OpBuilder &b) {
   for (Operation *up = b.getInsertionBlock()->getParentOp();
        up && !isa<KernelOp>(up); up = up->getParentOp())
@@ -214,17 +215,17 @@ static bool isInLoop(OpBuilder &b) {
 }
 
 namespace {
-/// Where the blocks' partials of a reduction are in the memory of each.
+/// The layout of all blocks' partials in the shared memory of each block.
 struct BlockPartials {
-  /// `areKept`: a thread has the partial of one pack alone, of `packs`.
+  /// `areKept`: a thread has the partial of only one of the `packs` packs.
   BlockPartials(const RowLayout &layout, int64_t packs, bool areKept)
       : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
         areSharedOut(areKept && blocks * packs > kMostRead),
         read(areSharedOut ? std::max<int64_t>(1, blocks * packs / kWarpThreads)
                           : 1) {}
 
-  /// The place of the first of the packs, or of a thread's own, `pack`, of
-  /// block `block`: those that a lane reads are next to each other.
+  /// The index of the partial of `pack` (the first pack, or a thread's own) of
+  /// block `block`. Partials that a lane reads are adjacent.
   Value placeOf(IndexBuilder &x, Value block, Value pack) const {
     Value group = x.mul(x.div(block, x.constant(read)), x.constant(packs));
     return x.add(x.mul(x.add(group, pack), x.constant(read)),
@@ -233,13 +234,13 @@ struct BlockPartials {
 
   int64_t blocks, packs;
   bool areKept;
-  bool areSharedOut; // among the lanes of a warp, which then exchange them
-  int64_t read;      // by a lane, of consecutive blocks
+  bool areSharedOut; // lanes of a warp share the reads, then shuffle
+  int64_t read;      // partials per lane, of consecutive blocks
 };
 } // namespace
 
-/// Stores this block's `partials` to the memory of all blocks, each by threads
-/// of its own, and waits for those of the others.
+/// Stores this block's `partials` to the memory of all blocks, with separate
+/// threads for each, and waits for the other blocks' stores.
 static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
                           const BlockPartials &of, ValueRange partials) {
   IndexBuilder x(b, loc);
@@ -247,7 +248,7 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
       allocShared(b, loc, {of.blocks * of.packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
   Value mine = x.div(layout.lane, x.constant(countBlockLanes(layout)));
-  int64_t threads = of.areKept ? of.packs : 1; // that store to a block
+  int64_t threads = of.areKept ? of.packs : 1; // per target block
   Value first = of.placeOf(x, mine, x.rem(lane, x.constant(threads)));
   Value block = x.toI32(x.div(lane, x.constant(threads)));
   Value isSender = x.compare(arith::CmpIPredicate::ult, lane,
@@ -262,9 +263,10 @@ static Value pushToBlocks(OpBuilder &b, Location loc, const RowLayout &layout,
   return shared;
 }
 
-/// Leaves in `partials` the partials of all blocks, reduced in each pack. They
-/// are those of all packs in each thread, or, if there are more `packs`, each
-/// thread keeps that of one; they are one afterwards where lanes read them.
+/// Exchanges `partials` between the blocks of a cluster and reduces them per
+/// pack. On entry: one partial per pack, or this thread's own pack if `packs >
+/// partials.size()`. On exit: one partial if the lanes share the reads, else
+/// one per pack.
 static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
                                const RowLayout &layout, int64_t packs,
                                SmallVector<Value> &partials) {
@@ -305,12 +307,12 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 // Across warps and lanes
 //===----------------------------------------------------------------------===//
 
-/// The partials of the warps that a thread's own meets, `step` apart from the
-/// first of `met` on, reduced in each pack: by a thread that reads all of them
-/// while they are few, else by the lanes of every warp, each of which reads
-/// those of one warp. Both add them in the order of one tree. `kept`: whether
-/// lanes keep partials of `packs` packs, which are one here afterwards where
-/// lanes read them.
+/// Exchanges partials between warps and reduces them per pack: the `met` warps
+/// that this one combines with, `step` apart. While there are few, each thread
+/// reads all partials; otherwise each lane reads those of one warp, and the
+/// lanes of every warp combine them. Both use the same tree. If lanes keep one
+/// of `packs` partials on entry, there may be a single partial on exit, if
+/// lanes share the reads.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {
@@ -323,7 +325,7 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                          : shareAcrossWarps(b, loc, layout, partials);
   int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads),
           met = bits.end / kWarpThreads;
-  Value base; // of this group's warps
+  Value base; // first warp of this group
   if (met < warps) {
     Value warp = x.div(layout.lane, x.constant(kWarpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
@@ -357,12 +359,12 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
         partial = combine(b, loc, kind, partial,
                           buildShuffleXor(b, loc, all, partial, half));
   }
-  if (layout.layout.isClustered()) // where the block's threads meet, too
+  if (layout.layout.isClustered()) // which contains a barrier
     return reduceAcrossBlocks(b, op, layout, packs, partials);
-  buildBarrier(b, loc); // another exchange may have the same memory
+  buildBarrier(b, loc); // the next exchange may reuse the memory
 }
 
-/// True if all elements of `pack` are the greatest i32.
+/// True if all elements of `pack` are INT32_MAX.
 static bool isGreatest(Value pack) {
   if (auto broadcast = pack.getDefiningOp<vector::BroadcastOp>())
     pack = broadcast.getSource();
@@ -371,7 +373,8 @@ static bool isGreatest(Value pack) {
          number.getBitWidth() == 32 && number.isMaxSignedValue();
 }
 
-/// The first of the indices of a pack, which it adds to; null if it has others.
+/// If the pack is consecutive indices, the first of them (which is added to a
+/// constant); else null.
 static Value getFirstIndex(Value pack) {
   auto sum = pack.getDefiningOp<arith::AddIOp>();
   auto first =
@@ -385,9 +388,9 @@ static Value getFirstIndex(Value pack) {
              : Value();
 }
 
-/// The least of the indices of a pack for which a condition holds, and else the
-/// greatest i32: one selection for each, from the last to the first, without
-/// additions and minima. Null if `pack` is none of those.
+/// Lowers the minimum of (condition ? index : INT32_MAX) over a pack: one
+/// select per element, from the last to the first, without additions and
+/// minima. Null if `pack` has another form.
 static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   auto choice = pack.getDefiningOp<arith::SelectOp>();
   auto type = cast<VectorType>(pack.getType());
@@ -408,8 +411,8 @@ static Value selectLeastIndex(OpBuilder &b, Location loc, Value pack) {
   return x.select(isNone, x.i32(INT32_MAX), x.add(first, least));
 }
 
-/// `value`, a scalar or a vector, or the neutral element where it does not
-/// exist (`exists` is null: it always does).
+/// `value` (scalar or vector), or the neutral element where `exists` is false
+/// (null: true).
 static Value orNeutral(OpBuilder &b, Location loc, ReduceKind kind, Value value,
                        Value exists) {
   if (!exists)
@@ -484,7 +487,7 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
       bitsOf(layout, getTileDim(op.getSource().getType()), inGroups);
   Value mask = layout.maskAt(b, op);
   if (layout.layout.isClustered()) {
-    // A power of two of packs is spread over the lanes.
+    // Distribute a power of two of packs over the lanes.
     Value neutral = arith::ConstantOp::create(
         b, loc, neutralOf(op.getKind(), partials.front().getType()));
     partials.resize(llvm::PowerOf2Ceil(partials.size()), neutral);

@@ -12,68 +12,67 @@
 
 namespace mlafix {
 
-// A row is reduced along the bits of the element's index, lowest first: within
-// a pack, across lanes, across warps, across packs. The tree is the same for
-// every layout (N9). A group has the low bits: what lies beyond them is left
-// alone where each group is reduced to an element.
+// A reduction combines elements along the bits of their index, lowest first:
+// within a pack, across lanes, across warps, across packs. The tree is the same
+// for every layout (N9). Reductions of groups stop after the low bits, which
+// number the elements in a group.
 
-/// One step of a reduction, of scalars or element by element.
+/// A single step of a reduction, for scalars or elementwise.
 mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                     mlir::Value x, mlir::Value y);
 
 /// The neutral element of `combine` for `type`, f32 or an integer.
 mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
 
-/// The lanes whose partials meet, as bits of the difference of their numbers:
-/// those from `first` up to `end`, powers of two. All bits are those of a row;
-/// the lanes of a group have the low ones, and the rows of one element a group
-/// are alike in these.
+/// A range of lane-number bits, from `first` up to `end` (powers of two), along
+/// which partials are combined. A row has all bits, a group the low ones; rows
+/// with one element per group are uniform in those.
 struct LaneBits {
   int64_t first = 1, end;
 };
-/// Of a row along `dim`, or of each of its groups.
+/// The bits of a row along `dim`, or with `inGroups` of each of its groups.
 LaneBits bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups);
 
-/// `partials` of every warp in shared memory, those of a warp next to each
-/// other, for all threads to read. A barrier must follow the last read: a loop
-/// may come back to this memory.
+/// Stores the `partials` of every warp to shared memory, those of a warp
+/// adjacent, for all threads to read. The last read must be followed by a
+/// barrier, since a loop may reuse the memory.
 mlir::Value shareAcrossWarps(mlir::OpBuilder &b, mlir::Location loc,
                              const RowLayout &layout,
                              mlir::ValueRange partials);
 
-/// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first;
-/// a missing neighbour is neutral.
+/// Reduces `values` by the tree of `mlafix.reduce`: neighbours first; a missing
+/// neighbour is neutral.
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
-/// The reduction by `op` of one pack of this lane, a scalar: neutral where the
-/// pack does not exist (null: it always does).
+/// Reduces one pack of this lane by `op` to a scalar; neutral where the pack
+/// does not exist (null: it exists).
 mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        mlir::Value pack, mlir::Value exists);
 
-/// True if `op` is the extreme of a row of floats of 16 bits, or of their
-/// magnitudes, and the target has instructions for two of them.
+/// True if `op` is the extreme of a row of 16-bit floats (or of their
+/// magnitudes) and the target has packed instructions for it.
 bool isNarrowExtreme(ReduceOp op);
 
-/// The extreme of all packs of this lane, a scalar: of the packs element by
-/// element, then of halves, so that mlafix-delay-widening can compute it of the
-/// narrow elements, two at once. The order makes no difference.
+/// The extreme of all packs of this lane, a scalar: combines packs elementwise,
+/// then halves, so that mlafix-delay-widening can use packed instructions on
+/// the narrow elements. The order does not affect the result.
 mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
                            ReduceOp op, mlir::ValueRange packs);
 
-/// Replaces this lane's `partials`, one for each pack, by those of all lanes of
-/// the row, or of the pack's group, together.
+/// Replaces this lane's `partials`, one per pack, by those of all lanes of the
+/// row (or of the pack's group).
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
 
-/// Of these: one value, or one for each pack that this lane has of a row of one
-/// element a group.
+/// Combines these across packs: returns one value, or one per pack of this lane
+/// in a row with one element per group.
 llvm::SmallVector<mlir::Value>
 reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                   llvm::ArrayRef<mlir::Value> partials);
 
-/// A pack of the row that `op` makes, of `element`, the pack of the row of one
-/// element a group that it is made of.
+/// The pack of the result of `op`, given `element`, the pack of its operand, a
+/// row with one element per group.
 mlir::Value broadcastElement(mlir::OpBuilder &b, const RowLayout &layout,
                              BroadcastOp op, mlir::Value element);
 

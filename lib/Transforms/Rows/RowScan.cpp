@@ -21,15 +21,15 @@ static Value buildNeutral(OpBuilder &b, Location loc, ReduceKind kind,
   return arith::ConstantOp::create(b, loc, neutralOf(kind, type));
 }
 
-/// `total`, of the left half, and then each element of `pack`.
+/// Combines `total` of the left half with each element of `pack`.
 static Value addLeft(OpBuilder &b, ScanOp op, Value total, Value pack) {
   Location loc = op.getLoc();
   Value totals = vector::BroadcastOp::create(b, loc, pack.getType(), total);
   return combine(b, loc, op.getKind(), totals, pack);
 }
 
-/// Adds the other half of the block; where that is the left one, also to the
-/// elements.
+/// Combines a block with its other half; if that is the left one, also updates
+/// the elements.
 static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
                     Value isRight) {
   Location loc = op.getLoc();
@@ -39,7 +39,7 @@ static void addHalf(OpBuilder &b, ScanOp op, ScannedPack &scanned, Value other,
   scanned.total = combine(b, loc, op.getKind(), scanned.total, other);
 }
 
-/// True if the bit `bit`, a power of two, of an index is set.
+/// True if bit `bit` (a power of two) of an index is set.
 static Value isBitSet(OpBuilder &b, Location loc, Value index, int64_t bit) {
   IndexBuilder x(b, loc);
   Value part = bit == 1 ? index : x.div(index, x.constant(bit));
@@ -56,7 +56,7 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Value neutrals = arith::ConstantOp::create(
       b, loc, DenseElementsAttr::get(type, Attribute(neutral)));
   for (int64_t bit = 1; bit < size; bit *= 2) {
-    SmallVector<int64_t> lefts; // the last element of the left half, or neutral
+    SmallVector<int64_t> lefts; // last element of the left half, or neutral
     for (int64_t i = 0; i < size; ++i)
       lefts.push_back(i & bit ? (i & -bit) - 1 : size + i);
     Value left = vector::ShuffleOp::create(b, loc, pack, neutrals, lefts);
@@ -71,10 +71,9 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
   return scanned;
 }
 
-/// The other halves are blocks of whole warps, whose totals are in shared
-/// memory. There are no more warps than a warp has lanes: each lane takes the
-/// total of one, and the lanes of every warp add them as the tree of warps
-/// does. So a thread holds one total of each pack.
+/// Combines blocks of whole warps through shared memory. There are at most as
+/// many warps as lanes, so each lane reads one warp's total, and the lanes of
+/// every warp combine them as a tree. A thread then holds one total per pack.
 static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                             LaneBits bits, SmallVector<ScannedPack> &scanned) {
   Location loc = op.getLoc();
@@ -88,7 +87,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
-  SmallVector<Value> totals; // of the block of warps that `mine` is in
+  SmallVector<Value> totals; // totals of `mine`'s block of warps
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(
         b, loc, shared, ValueRange{x.add(base, x.constant(p))}));
@@ -106,7 +105,7 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                         buildShuffleXor(b, loc, all, total, half));
     }
   }
-  buildBarrier(b, loc); // another exchange may have the same memory
+  buildBarrier(b, loc); // the next exchange may reuse the memory
 }
 
 void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
@@ -126,7 +125,7 @@ void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
     scanAcrossWarps(b, layout, op, bits, scanned);
 }
 
-/// Packs of a lane that are scanned one after the other.
+/// The number of a lane's packs that are scanned consecutively.
 static int64_t countMetPacks(const RowLayout &layout, ScanOp op) {
   Type row = op.getSource().getType();
   return op.getInGroups() ? layout.packsOfGroup(getTileDim(row))
@@ -138,7 +137,7 @@ SmallVector<Value> mlafix::scanAcrossPacks(OpBuilder &b,
                                            ArrayRef<ScannedPack> scanned) {
   Location loc = op.getLoc();
   int64_t met = countMetPacks(layout, op);
-  SmallVector<Value> packs, totals; // of blocks of `half` packs
+  SmallVector<Value> packs, totals; // for blocks of `half` packs
   for (const ScannedPack &each : scanned) {
     packs.push_back(each.pack);
     totals.push_back(each.total);
@@ -170,7 +169,7 @@ Value mlafix::scanAcrossSteps(OpBuilder &b, const RowLayout &layout, ScanOp op,
     Value place = x.constant(bit);
     Value isRight = isBitSet(b, loc, step, int64_t(1) << bit);
     Value left = memref::LoadOp::create(b, loc, totals, ValueRange{place});
-    // A total that is not complete yet is replaced before it is a left half.
+    // An incomplete total is replaced before it serves as a left half.
     Value kept = arith::SelectOp::create(b, loc, isRight, left, scanned.total);
     memref::StoreOp::create(b, loc, kept, totals, ValueRange{place});
     addHalf(b, op, scanned, left, isRight);

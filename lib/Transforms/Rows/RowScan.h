@@ -12,39 +12,39 @@
 
 namespace mlafix {
 
-// Element i of a scan is the reduction of the elements up to i, by the tree of
-// a reduction (RowReduce.h). A half of a block of that tree is complete before
-// the other half begins, so along each bit of the element's index, lowest
-// first, what lies in the right half takes the total of the left half (Sklansky
-// 1960). That is one operation for each bit of the index, on vectors.
+// Element i of a scan is the reduction of elements 0 to i by the tree of
+// RowReduce.h. In each block of that tree, the left half is complete before the
+// right half starts. So along each bit of the element's index, lowest first,
+// the right half is combined with the total of the left half (Sklansky 1960):
+// one vector operation per bit.
 
-/// A pack of a row that is scanned, within a block that grows from bit to bit.
+/// A pack of a scanned row, within a block that doubles from bit to bit.
 struct ScannedPack {
-  mlir::Value pack;  ///< scanned as if the row began with this block
-  mlir::Value total; ///< of the block, in all lanes that share it
+  mlir::Value pack;  ///< scanned as if this block were the whole row
+  mlir::Value total; ///< total of the block, in all of its lanes
 };
 
-/// The bits of an index in the pack. Neutral where the pack does not exist
-/// (null: it always does).
+/// Scans along the index bits within a pack; neutral where the pack does not
+/// exist (null: it exists).
 ScannedPack scanPack(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                      mlir::Value pack, mlir::Value exists);
 
-/// The bits of a lane's number, for each pack of this lane.
+/// Scans along the bits of the lane number, for each pack of this lane.
 void scanAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                      llvm::SmallVector<ScannedPack> &scanned);
 
-/// The bits of a pack's number, where all packs of this lane are at hand: the
-/// packs of the scan.
+/// Scans along the bits of the pack number if all packs of this lane are in
+/// registers; returns the scanned packs.
 llvm::SmallVector<mlir::Value>
 scanAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ScanOp op,
                 llvm::ArrayRef<ScannedPack> scanned);
 
-/// How many these bits are.
+/// The number of pack-number bits.
 int64_t countPackBits(const RowLayout &layout, ScanOp op);
 
-/// The same in a walk over the packs, of which this is number `step`, index.
-/// `totals`, a buffer of one element for each bit, keeps the left half that was
-/// last complete.
+/// As scanAcrossPacks(), for step `step` (index) of a walk over the packs.
+/// `totals`, a buffer with one element per bit, holds the last complete left
+/// half.
 mlir::Value scanAcrossSteps(mlir::OpBuilder &b, const RowLayout &layout,
                             ScanOp op, ScannedPack scanned, mlir::Value step,
                             mlir::Value totals);

@@ -30,12 +30,12 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
   return elements;
 }
 
-/// The packs of the lane whose number differs by the bit `distance`, of another
-/// warp: through shared memory, as many elements at a time as it has room for.
+/// Exchanges packs with the lane whose number differs in bit `distance`, in
+/// another warp: through shared memory, in batches that fit it.
 static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
                                           SwapOp op, ValueRange packs,
                                           int64_t distance) {
-  constexpr int64_t kMostBytes = 32 << 10; // other memory has the rest
+  constexpr int64_t kMostBytes = 32 << 10; // leaves the rest to other uses
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
   auto type = cast<VectorType>(packs.front().getType());
@@ -49,7 +49,7 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
   Value shared = allocScratch(b, loc, {atOnce * lanes}, type.getElementType());
   Value other =
       arith::XOrIOp::create(b, loc, layout.lane, x.constant(distance));
-  // Neighbouring lanes have neighbouring places.
+  // Neighbouring lanes use neighbouring addresses.
   auto placeOf = [&](Value lane, int64_t i) {
     return x.add(x.constant(i * lanes), lane);
   };
@@ -63,7 +63,7 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
     for (auto [i, element] : llvm::enumerate(some))
       element =
           memref::LoadOp::create(b, loc, shared, ValueRange{placeOf(other, i)});
-    buildBarrier(b, loc); // another exchange may have the same memory
+    buildBarrier(b, loc); // the next exchange may reuse the memory
     left = left.drop_front(some.size());
   }
   SmallVector<Value> swapped;
@@ -74,8 +74,8 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
   return swapped;
 }
 
-/// The number of lanes between those that exchange their packs; 0: each lane
-/// swaps within its packs.
+/// The distance of lanes that exchange packs; 0 if each lane swaps within its
+/// own packs.
 static int64_t getDistance(const RowLayout &layout, SwapOp op) {
   return op.getBlock() / layout.packOf(op.getType());
 }

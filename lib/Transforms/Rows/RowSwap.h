@@ -12,18 +12,19 @@
 
 namespace mlafix {
 
-// A block is a power of two of elements, so one bit of an element's index
-// changes: a bit in its pack, of its lane's number, or of its pack's number.
+// Blocks are a power of two of elements, so a swap flips one bit of an
+// element's index: a bit in the pack, in the lane number, or in the pack
+// number.
 
-/// True if that bit is in the pack or of the lane's number: both blocks are
-/// among the packs that a walk comes to in one step.
+/// True if that bit is in the pack or in the lane number, so that both blocks
+/// are in the same step of a walk.
 bool swapsInStep(const RowLayout &layout, SwapOp op);
 
-/// Of such a swap: the pack of this lane, out of those of one step.
+/// Lowers such a swap: returns this lane's pack, given the packs of one step.
 mlir::Value swapInStep(mlir::OpBuilder &b, const RowLayout &layout, SwapOp op,
                        mlir::Value pack);
 
-/// The packs of this lane.
+/// Returns the swapped packs of this lane.
 llvm::SmallVector<mlir::Value> swapPacks(mlir::OpBuilder &b,
                                          const RowLayout &layout, SwapOp op,
                                          mlir::ValueRange packs);

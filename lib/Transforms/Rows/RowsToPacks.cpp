@@ -44,7 +44,7 @@ template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
   const RowLayout &layout;
 };
 
-/// A load of a scalar, by every lane.
+/// Loads of scalars are executed by every lane.
 struct DistributeScalarLoad : RowPattern<LoadOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -55,8 +55,8 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Location loc = op.getLoc();
     Value source = op.getSource();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    // An omitted tensor reads as zero; `else` is for a false predicate of the
-    // kernel's own.
+    // An omitted tensor reads as zero; `else` applies only to a false predicate
+    // of the kernel's own.
     Type element = cast<MemRefType>(source.getType()).getElementType();
     Value value = readMemory(
         rewriter, loc, layout, predicate, element, source,
@@ -70,7 +70,7 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
   }
 };
 
-/// A store of a scalar, by the first lane alone.
+/// Stores of scalars are executed only by the first lane.
 struct DistributeScalarStore : RowPattern<StoreOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -98,7 +98,7 @@ struct DistributeScalarStore : RowPattern<StoreOp> {
   }
 };
 
-/// Ops that are done to each pack of a row separately.
+/// Applies an op to each pack of a row separately.
 struct DistributePackwise : ConversionPattern {
   DistributePackwise(const TypeConverter &converter, MLIRContext *context,
                      const RowLayout &layout)
@@ -154,8 +154,9 @@ struct DistributeReduce : RowPattern<ReduceOp> {
             rewriter, layout, op, pack,
             layout.positionOf(rewriter, loc, op.getSource().getType(), p)
                 .exists));
-    // A lane reduces its packs first where the order makes no difference: they
-    // are exchanged as one. That of a sum is fixed, for any number of packs.
+    // If the order does not matter, each lane reduces its packs first and
+    // exchanges a single value. The order of a sum is fixed for any number of
+    // packs.
     bool isOrdered = op.getKind() == ReduceKind::add;
     if (!isOrdered)
       partials = reduceAcrossPacks(rewriter, layout, op, partials);
@@ -223,7 +224,7 @@ static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
 }
 
 namespace {
-/// A merge loop's state is (maximum, sum, packs) from here on.
+/// Converts the state of a merge loop to (maximum, sum, packs).
 struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -257,7 +258,7 @@ struct DistributeYield : OpConversionPattern<YieldOp> {
 };
 } // namespace
 
-/// Rows that are not walked in loops become one value a pack.
+/// Checks rows that are not processed in loops: they become one value per pack.
 static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
                                     int64_t most) {
   int64_t packs = 0;

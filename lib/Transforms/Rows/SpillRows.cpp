@@ -28,10 +28,10 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// A row that a loop carries, that a branch yields or that a nested block uses
-// would tie the loops over packs of two blocks together. In a buffer on the
-// stack, stored where it is made and loaded where it is used, it leaves each
-// block with rows of its own alone.
+// A row that is carried by a loop, yielded by a branch, or used in a nested
+// block would couple the pack loops of two blocks. This pass puts it into a
+// stack buffer, stored where it is computed and loaded where it is used, so
+// that each block has its own rows.
 
 static void storeRow(OpBuilder &b, Value tile, Value buffer) {
   StoreOp::create(b, tile.getLoc(), tile, buffer, ValueRange(), Value());
@@ -42,7 +42,7 @@ static Value loadRow(OpBuilder &b, Type tile, Value buffer) {
                         Value());
 }
 
-/// Stores the rows among the terminator's operands and leaves the others.
+/// Stores the terminator's row operands to buffers; keeps the others.
 static void storeYielded(Block &block, ArrayRef<Value> buffers) {
   Operation *yield = block.getTerminator();
   OpBuilder b(yield);
@@ -56,8 +56,8 @@ static void storeYielded(Block &block, ArrayRef<Value> buffers) {
   yield->setOperands(kept);
 }
 
-/// Gives the results of `op` to those of `replacement`, which has none for
-/// rows: these are read from their buffers behind it.
+/// Replaces the results of `op` by those of `replacement`; rows are loaded from
+/// their buffers behind it.
 static void replaceResults(Operation *op, Operation *replacement,
                            ArrayRef<Value> buffers) {
   OpBuilder b(op->getContext());
@@ -116,8 +116,8 @@ static void bufferBranch(KernelOp kernel, scf::IfOp branch) {
   replaceResults(branch, replacement, buffers);
 }
 
-/// A row that a nested block uses is stored where it is made, and loaded before
-/// each such use.
+/// Stores a row with nested uses where it is computed, and loads it before each
+/// such use.
 static void bufferNestedUses(KernelOp kernel, Operation *op) {
   Value tile = op->getResult(0);
   Value buffer;
@@ -136,7 +136,7 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
-/// Merge loops that carry rows become loops, whose rows can be in buffers.
+/// Lowers merge loops that carry rows to loops, whose rows can be in buffers.
 static void lowerMergeLoops(KernelOp kernel) {
   SmallVector<MergeLoopOp> loops;
   kernel.walk([&](MergeLoopOp loop) {

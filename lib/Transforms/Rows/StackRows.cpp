@@ -38,7 +38,7 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
   memref::AllocaOp row;
   kernel.walk([&](memref::AllocaOp buffer) {
     MemRefType type = buffer.getType();
-    if (type.getMemorySpace()) // which threads share
+    if (type.getMemorySpace()) // shared by threads
       return;
     int64_t bytes =
         type.getNumElements() * getDTypeBytes(type.getElementType());

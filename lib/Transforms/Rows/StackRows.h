@@ -12,14 +12,14 @@
 
 namespace mlafix {
 
-/// A buffer on the stack, for as long as the kernel runs.
+/// Allocates a stack buffer that lives as long as the kernel.
 mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
 
-/// Likewise for what a lane holds of `row`, a row tile.
+/// Allocates a buffer for a lane's part of `row`, a row tile.
 mlir::Value allocRow(KernelOp kernel, mlir::Value row);
 
-/// Checks that the buffers of `kernel` fit the stack that a thread has for
-/// them; the error is at the largest row in one.
+/// Checks that the buffers of `kernel` fit a thread's stack; otherwise reports
+/// an error at the largest row in a buffer.
 llvm::LogicalResult verifyBuffers(KernelOp kernel);
 
 } // namespace mlafix
