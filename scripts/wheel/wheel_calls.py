@@ -201,6 +201,17 @@ def depths(dim: int, name: str) -> Iterator[Request]:
         yield ops.mix_depth, {**rows, "score_weight": floats(dim, of=of), "out_weight": -floats(dim, of=of)}
 
 
+def norms(dim: int, name: str) -> Iterator[Request]:
+    """Norms of sums, of a model's whole width, in each format."""
+    rows = {"x": floats(1, dim, of=DTYPES[name]), "residual": -floats(1, dim, of=DTYPES[name])}
+    groups = {"Fp8Groups": zeros(1, dim // 128), "MxFp8": zeros(1, dim // 32, of=np.uint8)}
+    forms = [None, ops.Fp8(1.0), ops.Fp8Groups(groups["Fp8Groups"]), ops.Fp8Groups(groups["Fp8Groups"], power_of_two=True), ops.MxFp8(groups["MxFp8"]),
+             ops.MxFp4(groups["MxFp8"]), ops.NvFp4(zeros(1, dim // 16, of=np.uint8), 1.0),
+             ops.NvFp4(zeros(128, dim // 16, of=np.uint8), 1.0, tiles="128x4"), ops.MxFp4(zeros(128, dim // 32, of=np.uint8), tiles="128x4")]  # fmt: skip
+    for form in forms:
+        yield ops.rmsnorm, {**rows, "weight": floats(dim, of=DTYPES[name]), "out_format": form}
+
+
 def experts(dim: int, name: str) -> Iterator[Request]:
     """Weighted sums of rows of a model's whole width."""
     rows = floats(1, dim, of=DTYPES[name])
@@ -386,6 +397,7 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
         yield from depths(7168, "bf16")
         for width in (2048, 4096, 5120, 7168):
             yield from experts(width, "bf16")
+            yield from norms(width, "bf16")
     yield from rare_without_rows()
     yield from chunks()
 

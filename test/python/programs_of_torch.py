@@ -216,6 +216,8 @@ PROGRAMS = {
     "quantize_fp8_static": Program(lambda x: ops.quantize_fp8_static(x, 0.5).view(U8), lambda n, H, D: (r(n, H, D),)),
     "quantize_groups": Program(_grouped, lambda n, H, D: (r(n, H, D),)),
     "rmsnorm": Program(lambda *x: ops.rmsnorm(*x), lambda n, H, D: (r(n, D), r(D))),
+    "rmsnorm_of_sums": Program(_updated(lambda x, weight, residual: ops.rmsnorm(x, weight, residual=residual, out_format=ops.Fp8(0.1)).view(U8), 2),
+                               lambda n, H, D: (r(n, H, D), r(D), r(n, H, D))),
     "combine_experts": Program(lambda *x: ops.combine_experts(x[0], x[1][:, None], x[2], shared=x[3]),
                                lambda n, H, D: (r(H, D), ints(*range(-1, n - 1)), r(n, 1), r(n, D))),
     "softmax": Program(lambda x: ops.softmax(x, 0.5), lambda n, H, D: (r(n, D),)),

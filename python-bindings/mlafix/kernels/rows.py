@@ -149,6 +149,36 @@ def quantize_rows(scaling: Scaling) -> Any:
     return quantize_rows
 
 
+@inline
+def normed(row, weight, epsilon):
+    """A row's RMSNorm."""
+    return row * rsqrt(sum(row * row) / f32(shape("(G K)")) + epsilon) * weight
+
+
+@scaled
+def norm_rows(scaling: Scaling) -> Any:
+    """RMSNorm of each head's row, or of its sum with the residual's, which takes the sum."""
+    of = scaling.dim
+
+    @kernel
+    def norm_rows(
+        to: result(scaling),
+        residual: InOut[T, "n H (G K)"] | None,
+        x: In[T, "n H (G K)"],
+        weight: In[W, "(G K)"],
+        epsilon: f32,
+    ):
+        for t, p in grid("n", of):
+            rows = [f32(x[t, p * scaling.joined + j]) for j in range(scaling.joined)]
+            if present(residual):
+                rows = [rows[j] + residual[t, p * scaling.joined + j] for j in range(scaling.joined)]
+            for j in range(scaling.joined):
+                residual[t, p * scaling.joined + j] = rows[j]
+            store_rows([normed(row, weight[:], epsilon) for row in rows], t, p, to)
+
+    return norm_rows
+
+
 @kernel
 def combine_experts(
     out: Out[T, "n D"], rows: In[T, "m D"], places: In[P, "n k"], weights: In[W, "n k"], shared: In[T, "n D"] | None

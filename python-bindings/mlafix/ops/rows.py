@@ -59,7 +59,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         [[10.0, 3.0, 448.0, nan]]
     """
     if len(getattr(x, "shape", ())) == 3:
-        return _quantised(x, Fp8(scale), out, stream)
+        return _stored("quantised_rows", x, Fp8(scale), out, {"x": x}, (), stream, splits=True)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
     launch(_QUANTIZE[PLAIN], (out, x, one_element(scale, x)), stream)
@@ -101,25 +101,31 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
     check_format(out_format)
     if type(out_format) is Fp8:
         raise wrong("out_format", "Fp8Groups, MxFp8, MxFp4 or NvFp4 (one static scale has quantize_fp8_static)", "Fp8")
-    return _quantised(x, out_format, out, stream)
+    return _stored("quantised_rows", x, out_format, out, {"x": x}, (), stream, splits=True)
 
 
-@operation({"y": "out"}, out="")
-def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None = None, stream: Stream = None) -> Any:
+@operation({"y": "out"}, writes=("residual",), out="")
+def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, residual: Array | None = None, out_format: OutFormat | None = None,
+            out: Array | None = None, stream: Stream = None) -> Any:
     """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
 
+    With a residual, of the sum, which the residual takes: residual = x + residual, rounded once, and the norm is that of the sum in
+    f32. This is engines' `fused_add_rms_norm` with its quantisation, in one launch.
+
     Args:
-        x: `[n, D] T`, T of bf16, f16, f32.
-        weight: `[D] T`.
+        x: `[n, D] T`, T of bf16, f16, f32; or `[n, H, D]`, of which each head is a row.
+        weight: `[D] T`; with a residual, a format or heads f32, bf16 or f16.
         epsilon: added to the mean square.
-        out: `[n, D] T`; may be `x` itself (N11). Allocated if None.
+        residual: as `x`; updated. None: nothing is added.
+        out_format: stores `out` as fp8 or fp4, as [the page of formats](formats.md) says for rows `[n, H, D]`; of `[n, D]` H is 1. None: as T.
+        out: as `x`, or what the format stores; without a format it may be `x` itself (N11). Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
         `out`.
 
     Cost:
-        Reads and writes n D E bytes each, with E bytes an element of T.
+        Reads and writes n D E bytes each, with E bytes an element of T, and as many again with a residual.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -127,11 +133,20 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
     Example:
         >>> ops.rmsnorm(np.array([[3.0, 4.0, 0.0, 0.0]], np.float32), np.ones(4, np.float32)).round(3).tolist()
         [[1.2000000476837158, 1.600000023841858, 0.0, 0.0]]
+        >>> residual = np.array([[2.0, 4.0, 0.0, 0.0]], np.float32)
+        >>> out = ops.rmsnorm(np.array([[1.0, 0.0, 0.0, 0.0]], np.float32), np.ones(4, np.float32), residual=residual, out_format=ops.Fp8(0.1))
+        >>> residual.tolist(), out.astype(np.float32).tolist()
+        ([[3.0, 4.0, 0.0, 0.0]], [[12.0, 16.0, 0.0, 0.0]])
     """
-    if out is None:
-        out = empty_rows(x, "x", ("n", "D"))
-    launch(_RMSNORM[PLAIN], (out, x, weight, epsilon), stream)
-    return out
+    if residual is None and out_format is None and len(getattr(x, "shape", ())) != 3:
+        if out is None:
+            out = empty_rows(x, "x", ("n", "D"))
+        launch(_RMSNORM[PLAIN], (out, x, weight, epsilon), stream)
+        return out
+    if out_format is not None:
+        check_format(out_format)
+    check_dtype(weight, "weight")
+    return _stored("normed_rows", x, out_format, out, {"residual": residual, "x": x}, (weight, epsilon), stream)
 
 
 @operation({"y": "out"}, out="")
@@ -221,26 +236,37 @@ def _bound_to(count: int) -> Any:
     return library.kernel("mix_depth").specialize(k=count)
 
 
-def _quantised(x: Any, out_format: OutFormat, out: Any, stream: Any) -> Any:
-    """Launches the quantisation of rows with or without heads, or binds it where `stream` is a `Binding`; `out`."""
+def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dict[str, Any], more: tuple[Any, ...], stream: Any,
+            splits: bool = False) -> Any:
+    """Launches a kernel whose result is stored in a format, or binds it where `stream` is a `Binding`; `out`.
+
+    `rows` are the kernel's arguments of the shape of `x`, with or without heads, by name; `more` those behind them. `splits`: a row
+    without heads may be taken for several, which the kernel treats each by itself.
+    """
     shape = getattr(x, "shape", None)
     if shape is None:
         raise wrong("x", "an array", type(x).__qualname__)
+    if len(shape) not in (2, 3):
+        raise wrong("x", "2 dims [n, D] or 3 dims [n, H, D]", len(shape))
     check_dtype(x, "x")
+    fits = tuple(shape) if out_format is None else out_format.stored_shape(tuple(shape))
     if out is None:
-        out = out_format.empty(x, tuple(shape))
-    elif tuple(getattr(out, "shape", ())) != (fits := out_format.stored_shape(tuple(shape))):
+        out = empty(x, tuple(shape)) if out_format is None else out_format.empty(x, tuple(shape))
+    elif tuple(getattr(out, "shape", ())) != fits:
         raise wrong("out", f"shape {list(fits)}", f"shape {list(out.shape)}" if hasattr(out, "shape") else type(out).__qualname__)
-    rows, results = x, out
+    result = out
     if len(shape) == 2:
-        heads = out_format.heads_of(shape[1])
-        rows, results = _with_heads(x, "x", heads), _with_heads(out, "out", heads)
-    launch_in(out_format, "quantised_rows", rows.shape, results, (rows,), rows, "x", Bases("e", "e", "e"), stream)
+        heads = out_format.heads_of(shape[1]) if splits and out_format is not None else 1
+        result = _with_heads(out, "out", heads)
+        rows = {key: None if array is None else _with_heads(array, key, heads) for key, array in rows.items()}
+    launch_in(out_format, name, rows["x"].shape, result, (*rows.values(), *more), rows["x"], "x", Bases("e", "e", "e"), stream)
     return out
 
 
 def _with_heads(array: Any, name: str, heads: int) -> Any:
     """Rows [n, D] as [n, heads, D / heads], over the same memory."""
+    if len(getattr(array, "shape", ())) != 2:
+        raise wrong(name, "2 dims [n, D]", len(array.shape) if hasattr(array, "shape") else type(array).__qualname__)
     if heads == 1:
         return array[:, None]
     view = viewed(array, (array.shape[0], heads, array.shape[1] // heads))

@@ -213,8 +213,11 @@ def draw_row(d: Draw, name: str) -> None:
         made, want = d.call(name, ops.softmax, x, scale=scale, out=out), contract.softmax(x.values, 1.0 if scale is None else scale)
     else:
         weight, epsilon = d.array("weight", d.normal(dim, dtype=dtype), row=True), d.one([None, 1e-3])
-        made = d.call(name, ops.rmsnorm, x, weight, epsilon=epsilon, out=out)
-        want = contract.rmsnorm(x.values, weight.values, 1e-6 if epsilon is None else float(np.float32(epsilon)))
+        residual = d.updated("residual", d.normal(n, dim, dtype=dtype), row=True) if d.yes() else None
+        made = d.call(name, ops.rmsnorm, x, weight, epsilon=epsilon, residual=residual, out=out)
+        total = x.values if residual is None else x.values.astype(F32) + residual.values.astype(F32)
+        assert residual is None or same_bits(residual.fetch(), total.astype(dtype))
+        want = contract.rmsnorm(total, weight.values, 1e-6 if epsilon is None else float(np.float32(epsilon)))
     loose = contract.Expected(want.value, 2 + 8 * np.abs(want.value), want.exact)
     loose.check(d.result(made, out), "out")
 
