@@ -12,21 +12,20 @@
 
 namespace mlafix {
 
-/// On the scf.if in a loop's body that merges the loop's chunk, once computed,
-/// into the running state. mlafix-lower-merge-loops writes it,
+/// Unit attribute of the scf.if at the end of a loop body that merges the
+/// loop's chunk into the running state. Written by mlafix-lower-merge-loops;
 /// mlafix-load-chunks-ahead reads and removes it.
 constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
 
-/// On the scf.for that finds the largest lse of what another loop merges, and
-/// on the branch that ends that loop's chunks. mlafix-lower-merge-loops writes
-/// it, mlafix-load-chunks-ahead reads and removes it: the first chunk is loaded
-/// ahead of both loops.
+/// Unit attribute of the scf.for that finds the largest lse for another merge
+/// loop, and of the branch that ends that loop's chunks. Written by
+/// mlafix-lower-merge-loops; mlafix-load-chunks-ahead reads and removes it, and
+/// loads the first chunk before both loops.
 constexpr llvm::StringLiteral kLargestLseAttr = "mlafix.largest_lse";
 
-/// On an scf.if whose then branch is for code that groups with one chunk each
-/// have of their own: elsewhere, the else branch does as well.
-/// mlafix-lower-merge-loops writes it, mlafix-load-chunks-ahead reads and
-/// removes it.
+/// Unit attribute of an scf.if whose then branch serves groups with a single
+/// chunk each; the else branch is right for any. Written by
+/// mlafix-lower-merge-loops; mlafix-load-chunks-ahead reads and removes it.
 constexpr llvm::StringLiteral kOnlyChunkAttr = "mlafix.only_chunk";
 
 } // namespace mlafix

@@ -24,8 +24,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Clones one iteration at `index`, in which nothing is read unless `exists`,
-/// and appends the states that it would merge to `chunk`.
+/// Clones the iteration at `index`, whose loads execute only if `exists`, and
+/// appends the states that it would merge to `chunk`.
 static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
                             Value index, Value exists,
                             SmallVector<Value> &chunk) {
@@ -34,15 +34,15 @@ static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
     if (state == loop.getRegionIterArg(0))
       continue;
     Value copy = mapping.lookupOrDefault(state);
-    // A state that was loaded is the identity by its predicate.
+    // A loaded state is the identity if its predicate is false.
     if (copy == state || !copy.getDefiningOp<LoadStateOp>())
       copy = MaskOp::create(b, merge.getLoc(), copy, exists);
     chunk.push_back(copy);
   }
 }
 
-/// A merge loop over chunks of `size` iterations of `loop`. `build` makes the
-/// value of a chunk of its states.
+/// Creates a merge loop over chunks of `size` iterations of `loop`. `build`
+/// computes the value of a chunk from its states.
 static MergeLoopOp
 createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
              Value init, bool isToFirst,
@@ -55,7 +55,7 @@ createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
   Block &block = chunks.getBody().emplaceBlock();
   Value first = block.addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(&block);
-  // The difference does not wrap: no bound is negative.
+  // The difference does not overflow, since bounds are not negative.
   Value left = arith::SubIOp::create(b, loc, loop.getUpperBound(), first);
   SmallVector<Value> states;
   for (int64_t i = 0; i < size; ++i) {
@@ -69,8 +69,8 @@ createChunks(OpBuilder &b, scf::ForOp loop, MergeOp merge, int64_t size,
   return chunks;
 }
 
-/// A state that holds nothing yet, and the largest lse of what `loop` begins
-/// with and of all that it merges.
+/// Returns an empty state with the largest lse of the initial state of `loop`
+/// and of all states that it merges.
 static Value findLargest(OpBuilder &b, scf::ForOp loop, MergeOp merge,
                          int64_t size) {
   Location loc = merge.getLoc();
@@ -140,7 +140,7 @@ private:
 };
 } // namespace
 
-/// The running merge of a loop that is to be chunked; null for other loops.
+/// The running merge of a loop that should be chunked; null for others.
 MergeOp ChunkMergesPass::chooseLoop(scf::ForOp loop,
                                     const MachineModel &model) {
   auto opts = nameRemark("chunk-merges", DEBUG_TYPE, getOperation());

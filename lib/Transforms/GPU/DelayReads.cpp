@@ -31,15 +31,14 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A merge that may be stored to the memory that one of its two states was
-/// loaded from.
+/// A merge that may be stored to the memory of one of its two operands.
 struct InPlaceMerge {
   StoreStateOp store;
   LoadStateOp updated;
 };
 } // namespace
 
-/// None, and the reason, for a store of another kind.
+/// Returns nullopt and sets the reason if the store has another form.
 static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                                               StringRef &reason) {
   auto refuse = [&](StringRef why) {
@@ -52,7 +51,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
     return refuse("it does not merge two states that were loaded");
-  // Which calls are small depends on the size of a row.
+  // Whether a call is small depends on the row size, which must be known.
   if (!getTileDim(first.getType().getTileType()).isBound())
     return refuse("the size of a row is not bound");
   for (auto [updated, other] : {std::pair(second, first), {first, second}})
@@ -66,7 +65,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                 "stored");
 }
 
-/// True if the grid's rows are so few that the cache holds them, i1.
+/// An i1: the grid has so few rows that the cache holds them.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
                           int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);
@@ -77,7 +76,7 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
-/// Splits the load of `merge.updated` into two, one of which waits for the lse.
+/// Splits the load of `merge.updated` in two; one of them waits for the lse.
 static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
@@ -85,7 +84,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null, unless it is optional: an omitted state is empty.
+  // Null unless it is optional: an omitted state is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
@@ -113,16 +112,14 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, early);
   b.setInsertionPointToStart(branch.thenBlock());
-  // With an infinite lse of either sign the state is empty, and its row is not
-  // read.
+  // An infinite lse of either sign means an empty state, whose row is not read.
   Value isHeld = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
                                        math::AbsFOp::create(b, loc, loadLse()),
                                        constant(inf));
   scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
   b.setInsertionPoint(load);
   Value row = branch.getResult(0);
-  // Loaded again, from the first-level cache: nothing before the branch may
-  // wait.
+  // Load it again (from L1), so that nothing before the branch waits.
   Value lse = loadLse();
   Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
   load.replaceAllUsesWith(state);
@@ -141,7 +138,7 @@ public:
     auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
     if (!grid)
       return;
-    // The two that are read and the one that is written.
+    // Two rows are read and one is written.
     int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
     SmallVector<InPlaceMerge> merges;
     grid.walk([&](StoreStateOp store) {
@@ -159,7 +156,7 @@ private:
 };
 } // namespace
 
-/// The store of `merge` if its read is to be delayed.
+/// Matches the store of `merge` if its read should be delayed.
 std::optional<InPlaceMerge> DelayReadsPass::chooseMerge(StoreStateOp store,
                                                         MergeOp merge,
                                                         int64_t smallBytes) {

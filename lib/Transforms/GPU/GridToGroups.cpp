@@ -29,8 +29,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// How many threads a multiprocessor holds at once, of those that hold the
-/// current chunk's result beside the next chunk's rows.
+/// The resident threads per multiprocessor if each holds the current chunk's
+/// result and the next chunk's rows.
 static int64_t countGroupedThreads(const MachineModel &machine,
                                    LayoutAttr layout) {
   int64_t registers =
@@ -41,15 +41,15 @@ static int64_t countGroupedThreads(const MachineModel &machine,
                       std::min(machine.groupMostRegisters, registers));
 }
 
-/// The first merge loop of a row, of which there is one at least.
+/// The first merge loop of a row; there is at least one.
 static MergeLoopOp getMergeLoop(ForallOp forall) {
   return *forall.getOps<MergeLoopOp>().begin();
 }
 
-/// A launch shares out among lane groups the iterations of the kernel's merge
-/// loops, which all have the same bound, or the first one's. With fewer threads
-/// than multiprocessors hold, memory runs out of loads; with more, the last
-/// blocks run alone.
+/// The geometry of a launch that distributes the iterations of merge loops over
+/// lane groups. All merge loops have the same bound (otherwise the first one's
+/// counts). Too few threads leave memory idle; with more than multiprocessors
+/// can hold, the last blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = getMergeLoop(forall);
   LayoutAttr layout = kernel.getLayoutAttr();
@@ -62,12 +62,12 @@ static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
 }
 
 namespace {
-/// The names of a thread in a layout of lane groups; i32.
+/// The position of a thread in a layout of lane groups; all i32.
 struct GroupThread {
-  Value group;        ///< of the block
-  Value groups;       ///< of the block
-  Value groupThreads; ///< of a group
-  Value member;       ///< of the group
+  Value group;        ///< in the block
+  Value groups;       ///< in the block
+  Value groupThreads; ///< per group
+  Value member;       ///< in the group
 };
 
 class GridToGroupsPass
@@ -94,7 +94,7 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   Type i32 = b.getI32Type();
   GroupThread thread;
   thread.groupThreads = addArgument(kernel, "group_threads", i32);
-  // A power of two: shifts are a fraction of what divisions cost.
+  // A power of two: shifts cost a fraction of divisions.
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
   Value id = buildThreadId(b, loc);
@@ -104,8 +104,8 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   return thread;
 }
 
-/// Has the first group alone do what follows the last merge loop of `row`, for
-/// rows that exist.
+/// Restricts what follows the last merge loop of `row` to the first group and
+/// to rows that exist.
 static void guardStores(RowOp row, Value isStored) {
   Operation *last = row.getBody().front().getTerminator();
   Operation *loop = last->getPrevNode();
@@ -123,13 +123,12 @@ static void guardStores(RowOp row, Value isStored) {
   }
 }
 
-/// A dense grid in which groups of lanes share the chunks of merge loops. The
-/// lanes of a row do not synchronise, so the grid's lanes are numbered
-/// consecutively, independent of blocks; a block has as many groups of the same
-/// lanes as fit `group_threads`, a parameter of the launch's own, into its
-/// threads. All threads of a block take part in the exchange of chunks: those
-/// past the last row do the last row once more. The first group does what comes
-/// after.
+/// Lowers a dense grid whose merge loops are shared by lane groups. The lanes
+/// of a row do not synchronise, so lanes are numbered consecutively across
+/// blocks. A block has as many groups of the same lanes as fit its threads,
+/// with `group_threads` (set by the launch) each. All threads of a block take
+/// part in the exchange of chunks: those behind the last row repeat it. The
+/// first group executes what follows.
 void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
@@ -155,8 +154,8 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value isStored = x.band(x.ult(row, total), isFirst);
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
   SmallVector<Value> indices = rows.indicesOf(row);
-  // Groups that all load one chunk have loaded its lses by the time that a
-  // prefetch takes.
+  // Prefetching does not help groups that all load the same chunk: its lses
+  // arrive as soon as a prefetch.
   MergeLoopOp loop = getMergeLoop(forall);
   std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
   if (!pieces || *pieces > static_cast<int64_t>(loop.getStep()))
@@ -164,7 +163,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   buildDependency(b, loc, kernel);
 
   if (kernel.isCollective()) {
-    // A rank without rows of its own still meets the others.
+    // A rank without rows still synchronises with the others.
     Value hasRows =
         x.compare(arith::CmpIPredicate::ne, total, rows.constant(0));
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);

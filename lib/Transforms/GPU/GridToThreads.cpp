@@ -53,9 +53,9 @@ private:
 };
 } // namespace
 
-/// The fewest threads that a block may be launched with: few rows then still
-/// reach all multiprocessors. Blocks are halved as long as they hold whole
-/// warps of whole rows.
+/// The fewest threads per block to launch with, so that few rows still reach
+/// all multiprocessors. Blocks are halved as long as they contain whole warps
+/// of whole rows.
 static int64_t getLeastThreads(const MachineModel &machine, KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
   int64_t least = kernel->hasAttr(kPlainRowsAttr) ? machine.leastPlainThreads
@@ -67,7 +67,7 @@ static int64_t getLeastThreads(const MachineModel &machine, KernelOp kernel) {
   return threads;
 }
 
-/// The conditions that decide whether rows are stored or unchanged.
+/// The conditions that decide if a row is stored or stays unchanged.
 static SetVector<Value> getRowConditions(ForallOp forall) {
   SetVector<Value> conditions;
   forall.walk([&](StoreOp store) {
@@ -78,8 +78,8 @@ static SetVector<Value> getRowConditions(ForallOp forall) {
   return conditions;
 }
 
-/// True if one of `conditions` is another for the last row than for the first,
-/// i1; null where scalar arithmetic alone cannot tell. Built ahead of the grid.
+/// An i1: one of `conditions` differs between the first and the last row. Null
+/// if scalar arithmetic cannot decide that. Built before the grid.
 static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
                              const SetVector<Value> &conditions) {
   Location loc = forall.getLoc();
@@ -122,11 +122,12 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
   return any;
 }
 
-/// Blocks, or clusters of them, 0, 1, 2, … take the positions 0, n / 2, 1, n /
-/// 2 + 1, …: unchanged rows are adjacent as a rule, and use no bandwidth; so
-/// their blocks run beside others. If the rows at both ends are treated alike,
-/// blocks keep their positions, which is faster. So do they where the same
-/// block of each rank waits for it: the conditions of ranks differ.
+/// Interleaves the halves of the grid: blocks (or clusters) 0, 1, 2, … take
+/// positions 0, n / 2, 1, n / 2 + 1, …. Unchanged rows are usually adjacent and
+/// use no bandwidth, so their blocks should run beside others. Blocks keep
+/// their positions, which is faster, if both ends of the grid are treated
+/// alike, and in exchanges, where the same block of every rank must wait while
+/// conditions differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   SetVector<Value> conditions = getRowConditions(forall);
   auto kernel = forall->getParentOfType<KernelOp>();
@@ -146,8 +147,8 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
                  : place;
 }
 
-/// True if the grid's rows fill whole warps: their number is a multiple of the
-/// product of the sizes that are known.
+/// True if the grid's rows always fill whole warps: their number is a multiple
+/// of the product of the static extents.
 static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
   int64_t known = 1;
   for (Value extent : forall.getExtents())
@@ -190,16 +191,16 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row, isBundled, bundle);
 
   Value isRow;
-  // A rank without rows of its own still meets the others.
+  // A rank without rows still synchronises with the others.
   if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
   prefetchTables(b, kernel, forall);
-  // All that needs no memory has been computed: it overlaps the
-  // preceding grid.
+  // Everything before this point needs no memory and overlaps the preceding
+  // grid.
   buildDependency(b, loc, kernel);
 
-  // Threads past the last row skip the body rather than leave: they still take
-  // part in what a whole block does.
+  // Threads behind the last row skip the body instead of returning, because
+  // they take part in block-wide operations.
   if (isRow) {
     auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());

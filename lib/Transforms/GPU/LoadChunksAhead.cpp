@@ -39,32 +39,34 @@ static int64_t countBytes(vector::MaskedLoadOp load) {
 }
 
 namespace {
-/// The loads of one iteration of a merge loop, as they can be built for any.
+/// The loads of one iteration of a merge loop, in a form that can be built for
+/// any iteration.
 class ChunkLoads {
 public:
-  /// `mostBytes`: what a lane may hold of the next chunk. `streamedBytes`: of
-  /// a load of f32 that the caches are to drop first. `branches`: whether a
-  /// chunk that is there as a whole is loaded without predicates.
+  /// `mostBytes`: limit of the bytes that a lane holds of the next chunk.
+  /// `streamedBytes`: size of f32 loads that get the evict-first hint.
+  /// `branches`: load complete chunks without predicates.
   ChunkLoads(scf::ForOp loop, int64_t mostBytes,
              std::optional<int64_t> streamedBytes, bool branches)
       : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes),
         branches(branches) {}
 
-  /// Collects the loads. False, and the reason, if one of them takes what only
-  /// its own iteration knows, or all together take too many registers.
+  /// Collects the loads. Returns false and sets `reason` if one depends on its
+  /// own iteration, or if together they need too many registers.
   bool collect(StringRef &reason);
-  /// The bytes that a lane then holds of the next chunk.
+  /// Bytes of the next chunk per lane.
   int64_t bytes = 0;
 
-  /// The values that `carried` has in the iteration at `index`.
+  /// Builds the values of `carried` for the iteration at `index`.
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
-  /// The same if there is such an iteration, else nothing in particular.
+  /// As build(), but yields arbitrary values if there is no such iteration.
   SmallVector<Value> buildIfAny(OpBuilder &b, Location loc, Value index) const;
-  /// The same unless `condition` holds, which may be null.
+  /// As build(), but yields arbitrary values if `condition` (may be null)
+  /// holds.
   SmallVector<Value> buildUnless(OpBuilder &b, Location loc, Value condition,
                                  Value index) const;
 
-  /// The results of its loads that the iteration uses.
+  /// The results of the loads that the iteration uses.
   SmallVector<Value> carried;
 
 private:
@@ -85,13 +87,14 @@ private:
   int64_t mostBytes;
   std::optional<int64_t> streamedBytes;
   bool branches;
-  llvm::SetVector<Operation *> indices; // what needs no load, in order
-  llvm::SetVector<Operation *> loads;   // loads, and what needs them, in order
+  llvm::SetVector<Operation *> indices; // ops that need no load, in order
+  llvm::SetVector<Operation *> loads;   // loads and ops that need them, in
+                                        // order
   llvm::SetVector<Value> masks;         // i1
 };
 } // namespace
 
-/// A predicate of the load, which is a scalar; null if it has none.
+/// The predicate of the load (a scalar), or null.
 static Value getMask(vector::MaskedLoadOp load) {
   auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>();
   return mask ? mask.getSource() : Value();
@@ -147,8 +150,8 @@ bool ChunkLoads::collectMasks(StringRef &reason) {
   return bytes <= mostBytes;
 }
 
-/// The loads' values, where they take the place of what is not there: that is
-/// known when they are loaded.
+/// Collects the results of the loads, including selects that replace masked-off
+/// elements by constants: their conditions are known at the load.
 void ChunkLoads::collectCarried() {
   for (Operation *op : llvm::to_vector(loads)) {
     if (!isa<vector::MaskedLoadOp>(op))
@@ -170,8 +173,7 @@ void ChunkLoads::collectCarried() {
   }
 }
 
-/// The loads at the insertion point; without their masks where all of these
-/// hold.
+/// Clones the loads at the insertion point; without masks if all of these hold.
 SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
                                           bool isMasked) const {
   for (Operation *op : loads) {
@@ -198,7 +200,7 @@ SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
       carried, [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
-/// A branch that gives values of the types of `carried`.
+/// Builds a branch that yields values of the types of `carried`.
 SmallVector<Value> ChunkLoads::buildBranch(OpBuilder &b, Location loc,
                                            Value condition, BuildValues then,
                                            BuildValues otherwise) const {
@@ -226,7 +228,7 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
     all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
     any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
   }
-  // A lane group may be past the end where others have a chunk.
+  // A lane group may be past the end while others still have a chunk.
   auto none = [&] {
     return llvm::map_to_vector(carried, [&](Value value) -> Value {
       auto select = value.getDefiningOp<arith::SelectOp>();
@@ -268,8 +270,8 @@ SmallVector<Value> ChunkLoads::buildUnless(OpBuilder &b, Location loc,
       [&] { return build(b, loc, index); });
 }
 
-/// The loop that finds the largest lse of what the loop around `end` merges;
-/// null if none does.
+/// The loop that finds the largest lse for the loop around `end`; null if there
+/// is none.
 static scf::ForOp getLargestLse(scf::IfOp end) {
   if (!end->removeAttr(kLargestLseAttr))
     return scf::ForOp();
@@ -279,8 +281,8 @@ static scf::ForOp getLargestLse(scf::IfOp end) {
   return cast_if_present<scf::ForOp>(loop);
 }
 
-/// What finds the largest lse of what `loop` merges, from the loop `largest`
-/// on: groups tell each other, and wait.
+/// The ops that find the largest lse for `loop`, from the loop `largest` on,
+/// including the exchange between groups.
 static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
                                                   scf::ForOp loop) {
   llvm::SetVector<Operation *> ops;
@@ -296,8 +298,8 @@ static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
   return ops.takeVector();
 }
 
-/// Has `loop` carry what `loads` loads of its next iteration, which is loaded
-/// before `next`, and at first `init`; the loop that takes its place.
+/// Makes `loop` carry what `loads` loads for its next iteration. The load is
+/// placed before `next`; `init` is the first iteration's. Returns the new loop.
 static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
                              SmallVector<Value> init, Operation *next) {
   IRRewriter rewriter(loop);
@@ -305,9 +307,9 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
   auto addStep = [&](Value index) -> Value {
     return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
   };
-  // Where the next chunk begins is carried, too: as a function of what the loop
-  // counts it would be known ahead of the wait for the preceding grid, and the
-  // second chunk would be prefetched beside the first (ScheduleGridWait.cpp).
+  // Also carry where the next chunk begins. As a function of the induction
+  // variable it would be known before the wait for the preceding grid, and
+  // ScheduleGridWait.cpp would prefetch the second chunk beside the first.
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(next);
@@ -322,7 +324,8 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// Ops of the body of `loop`, but for what only groups with one chunk do.
+/// The number of ops in the body of `loop`, without code for groups with only
+/// one chunk.
 static uint64_t countOpsOfLoop(scf::ForOp loop) {
   uint64_t count = countOps(loop);
   loop.getBody()->walk([&](scf::IfOp branch) {
@@ -332,7 +335,7 @@ static uint64_t countOpsOfLoop(scf::ForOp loop) {
   return count;
 }
 
-/// Leaves out what only groups with one chunk do where others do it, too.
+/// Drops the code for groups with only one chunk if other code does the same.
 static void dropForOnlyChunk(KernelOp kernel) {
   IRRewriter b(kernel.getContext());
   kernel.walk([&](scf::IfOp branch) {
@@ -346,11 +349,11 @@ static void dropForOnlyChunk(KernelOp kernel) {
   });
 }
 
-/// Where the loads of `loop` have what the lses of `largest`, if there is one,
-/// are for the same chunk. None if they lack one, or if two copies of `loop`
-/// would be too much. Where groups have one chunk each, the lanes that share a
-/// group's chunks in `largest` have none but for the first, whose chunk is the
-/// group's, and only that lane tells what it has found.
+/// For each lse load of `largest`, the index of the same load in `loop`;
+/// nullopt if one has no counterpart or two copies of `loop` would be too
+/// large. Empty if `largest` is null. With one chunk per group, the lanes that
+/// share a group's chunks in `largest` have no chunk except for the first lane;
+/// only that lane reports what it found.
 static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
@@ -359,7 +362,7 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
     return std::nullopt;
   if (!largest)
     return SmallVector<size_t>();
-  // Whether there is a single chunk is asked ahead of `largest`.
+  // The test for a single chunk must precede `largest`.
   IRRewriter b(loop.getContext());
   SmallVector<Value> bounds = {loop.getLowerBound(), loop.getUpperBound(),
                                loop.getStep()};
@@ -370,7 +373,7 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
   return findOfChunk(largest, lses, loop, loads);
 }
 
-/// Loads ahead what the loop around `end` loads.
+/// Loads the chunks of the loop around `end` ahead.
 static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
   auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
@@ -394,7 +397,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
       << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
                      "current one is merged",
                      loads.bytes);
-  // Lanes have chunks of their own: few of them branch alike.
+  // Lanes have different chunks, so their branches would diverge.
   ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
                   /*branches=*/false);
   const bool carriesLses = largest && lses.collect(reason);
@@ -421,7 +424,7 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
     for (auto [lse, number] : llvm::zip_equal(lses.carried, *own))
       known.map(lse, first[number]);
   loop = carryLoads(loop, loads, first, end);
-  // Memory is at work meanwhile.
+  // The first chunk is in flight meanwhile.
   for (Operation *op : behind)
     op->moveBefore(loop);
   if (own)

@@ -34,14 +34,14 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Lanes of a row that a warp has, whichever row it begins with: a power of
+/// The number of a row's lanes that are in one warp, for any row: a power of
 /// two.
 static int64_t countInWarp(LayoutAttr layout) {
   int64_t lanes = layout.getLanes();
   return std::min<int64_t>(lanes & -lanes, limits::warpThreads);
 }
 
-/// The largest number of `lanes` lanes side by side; `mask` has the row's.
+/// The largest number among `lanes` adjacent lanes; `mask` covers the row.
 static Value buildLargest(OpBuilder &b, Location loc, Value number,
                           int64_t lanes, Value mask) {
   for (int64_t distance = lanes / 2; distance; distance /= 2) {
@@ -51,8 +51,8 @@ static Value buildLargest(OpBuilder &b, Location loc, Value number,
   return number;
 }
 
-/// Makes an scf.for of a loop that finds the largest number: that of the chunks
-/// at `offset`, `offset` + `stride`, ….
+/// Lowers a loop that finds the largest number to an scf.for over the chunks at
+/// `offset`, `offset` + `stride`, ….
 static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
                                  Value offset) {
   Operation *next = op->getNextNode();
@@ -65,7 +65,8 @@ static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
   return loop;
 }
 
-/// True if lanes share the chunks of `op`: all of them load the only one.
+/// True if lanes have several chunks of `op` to share; all lanes load a single
+/// one.
 static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
@@ -74,7 +75,7 @@ static Value hasSeveralChunks(OpBuilder &b, MergeLoopOp op) {
                                first);
 }
 
-/// The largest number of the lanes where `isLong` holds, else this lane's own.
+/// The largest number among the lanes if `isLong`, else this lane's own.
 static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
                             Value number, int64_t lanes, Value mask) {
   auto branch = scf::IfOp::create(b, loc, number.getType(), isLong,
@@ -87,8 +88,9 @@ static Value buildLargestIf(OpBuilder &b, Location loc, Value isLong,
   return branch.getResult(0);
 }
 
-/// Finds the largest number for a row that no groups share: its lanes share the
-/// chunks where they are a power of two, else each goes through all of them.
+/// Lowers the search for the largest number in a row without lane groups: its
+/// lanes share the chunks if they are a power of two; otherwise each processes
+/// all.
 static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
                                 int64_t inWarp) {
   if (!row || !row.getMask())
@@ -109,15 +111,16 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
   });
 }
 
-/// Chunks that the first group adds in one iteration (Few rows of many splits,
-/// docs/Experiments.md): a group for each of 32 states is one iteration.
+/// Chunks that the first group adds per iteration (Few rows of many splits,
+/// docs/Experiments.md). With a group for each of 32 states, one iteration
+/// suffices.
 constexpr int64_t kAddedChunks = 8;
 
 namespace {
-/// Makes an scf.for of a merge loop whose rows are packs, in a layout of lane
-/// groups: group g computes the chunks g, g + groups, …; the groups leave
-/// theirs in shared memory, and the first group merges them in the order of one
-/// group alone. Of numbers, all groups find the largest.
+/// Lowers a merge loop on packs in a layout of lane groups to an scf.for. Group
+/// g computes the chunks g, g + groups, …. The groups publish their chunks in
+/// shared memory, and the first group merges them in the order of a single
+/// group. When looking for the largest number, all groups find it.
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
@@ -140,13 +143,13 @@ private:
   SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
     return buildChunkMerge(b, op, running, chunk);
   }
-  /// What groups do not know of each other's chunks: where these were weighed
-  /// against the largest maximum, all have that one.
+  /// The values that groups exchange. If chunks were weighed against the
+  /// largest maximum, all groups know it already.
   ValueRange getExchanged(ValueRange chunk) {
     return chunk.drop_front(op.getToFirst() ? 1 : 0);
   }
-  /// Lanes of a row that surely share a block, too, however few threads a
-  /// group has in one.
+  /// The number of a row's lanes that are in one block for any number of
+  /// threads per group.
   int64_t inAnyBlock() const {
     return std::min(inWarp, LayoutAttr::kLeastGrouped);
   }
@@ -169,7 +172,7 @@ private:
     IndexBuilder x(b, loc);
     return x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   }
-  /// What the first group has of `build`; the others keep what they have.
+  /// Executes `build` in the first group; the others keep `running`.
   SmallVector<Value> buildIfFirst(ValueRange running, BuildValues build) {
     return buildIf(isFirstGroup(), running.getTypes(), build,
                    [&] { return SmallVector<Value>(running); })
@@ -181,11 +184,11 @@ private:
   RowOp row;
   Location loc;
   LayoutAttr layout;
-  int64_t inWarp;    // lanes that surely share a row and a warp
-  int64_t collected; // chunks that the first group merges in one iteration
-  /// Of the row (mlafix.row).
+  int64_t inWarp;    // lanes known to share a row and a warp
+  int64_t collected; // chunks that the first group merges per iteration
+  /// Copied from the row (mlafix.row).
   Value group, groups, member;
-  Value isShared; // whether there are several groups
+  Value isShared; // i1: there are several groups
 };
 } // namespace
 
@@ -203,8 +206,8 @@ void MergeLoopLowering::run() {
   });
 }
 
-/// The largest number of all chunks: the lanes that surely share a row share a
-/// group's chunks.
+/// Finds the largest number of all chunks. Lanes known to be in the same row
+/// share a group's chunks.
 void MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
   F32Builder f(b, loc);
@@ -214,7 +217,7 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   Value lane = x.band(member, x.sub(together, x.i32(1)));
   offset = x.add(offset, x.mul(stride, x.toIndex(lane)));
   stride = x.mul(stride, x.toIndex(together));
-  // Other groups do not know what a loop before this one has made.
+  // Only the first group knows the result of an earlier loop.
   Value isFirst = isFirstGroup();
   Value init = op.getInit()[0];
   Value isNaN =
@@ -240,8 +243,8 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
                        buildLargestIf(b, loc, isLong, own, inWarp, x.i32(-1)));
 }
 
-/// Every thread has the largest number of its row: those that `tells` holds for
-/// tell it in shared memory, where the least number is until then.
+/// Gives every thread the largest number of its row. Threads with `tells`
+/// combine theirs in shared memory, which is initialised with the least number.
 Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   auto [buffer, place] = allocLeast();
   auto branch = scf::IfOp::create(b, loc, tells, /*withElseRegion=*/false);
@@ -255,9 +258,9 @@ Value MergeLoopLowering::tellGroups(Value number, Value tells) {
   return fromOrdered(memref::LoadOp::create(b, loc, buffer, place));
 }
 
-/// The least number in shared memory for the threads of each group that surely
-/// share a row, and this thread's place in it; before the wait for the
-/// preceding grid, if there is one.
+/// Allocates shared memory with the least number for the threads of each group
+/// known to share a row; returns it with this thread's index in it. Built
+/// before the wait for the preceding grid, if there is one.
 std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   OpBuilder::InsertionGuard guard(b);
   Operation *first = row;
@@ -282,8 +285,8 @@ std::pair<Value, Value> MergeLoopLowering::allocLeast() {
   return {buffer, place};
 }
 
-/// An integer that is the larger, the larger the number is. A NaN that is the
-/// result of an operation is the largest.
+/// Maps a number to an integer with the same order. NaN results of arithmetic
+/// become the largest.
 Value MergeLoopLowering::toOrdered(Value number) {
   return flipNegative(arith::BitcastOp::create(b, loc, b.getI32Type(), number));
 }
@@ -300,8 +303,8 @@ Value MergeLoopLowering::flipNegative(Value bits) {
   return arith::XOrIOp::create(b, loc, bits, x.band(sign, magnitude));
 }
 
-/// The end of an iteration: a chunk is merged, or the chunks of all groups in
-/// their order.
+/// Builds the end of an iteration: merges the chunk, or the chunks of all
+/// groups in order.
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
   SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
@@ -327,7 +330,7 @@ scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   auto build = [&](Block *block, BuildValues values) {
-    block->clear(); // a branch without results comes with terminators
+    block->clear(); // a branch without results is created with terminators
     b.setInsertionPointToStart(block);
     scf::YieldOp::create(b, loc, values());
   };
@@ -336,8 +339,8 @@ scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
   return branch;
 }
 
-/// Such a branch where `byAll`, which may be null, holds and groups have one
-/// chunk each.
+/// A branch for groups with only one chunk each, taken if `byAll` holds. If
+/// `byAll` is null, builds only `otherwise`.
 SmallVector<Value> MergeLoopLowering::buildIfAll(Value byAll, TypeRange types,
                                                  BuildValues then,
                                                  BuildValues otherwise) {
@@ -348,7 +351,7 @@ SmallVector<Value> MergeLoopLowering::buildIfAll(Value byAll, TypeRange types,
   return branch.getResults();
 }
 
-/// A barrier in all iterations but the first.
+/// Builds a barrier in all iterations but the first.
 void MergeLoopLowering::buildBarrierBehindFirst() {
   auto loop =
       b.getInsertionBlock()->getParentOp()->getParentOfType<scf::ForOp>();
@@ -361,9 +364,9 @@ void MergeLoopLowering::buildBarrierBehindFirst() {
   buildBarrier(b, loc);
 }
 
-/// Every thread leaves its chunk's values in shared memory, if groups share the
-/// loop. The barrier ahead is for the first group, which may be busy with the
-/// chunks before: the others have computed their next ones meanwhile.
+/// If groups share the loop, publishes this thread's chunk in shared memory.
+/// The barrier before it is for the first group, which may still read the
+/// previous chunks while the others compute their next ones.
 void MergeLoopLowering::publish(SharedChunks &shared, ValueRange running,
                                 ValueRange chunk, Value byAll) {
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
@@ -374,7 +377,7 @@ void MergeLoopLowering::publish(SharedChunks &shared, ValueRange running,
     shared.write(getExchanged(chunk));
     return SmallVector<Value>();
   };
-  // The first group has added its own already: its sums come first.
+  // The first group has already added its chunk: its sums come first.
   auto writeToAdd = [&] {
     Value isFirst = isFirstGroup();
     SmallVector<Value> values;
@@ -386,7 +389,7 @@ void MergeLoopLowering::publish(SharedChunks &shared, ValueRange running,
   buildIfAll(byAll, TypeRange(), writeToAdd, write);
 }
 
-/// All threads add the chunks of all groups, the first group has the sums.
+/// All threads add the chunks of all groups; the first group gets the sums.
 SmallVector<Value> MergeLoopLowering::addByAll(SharedChunks &shared,
                                                ValueRange running) {
   shared.add();
@@ -398,10 +401,10 @@ SmallVector<Value> MergeLoopLowering::addByAll(SharedChunks &shared,
   });
 }
 
-/// The first group merges the chunks of all groups, the others keep what they
-/// have. An iteration merges several chunks, so that their weights are computed
-/// side by side; chunks that are added wait for no weights, so that more of
-/// them are read at once.
+/// The first group merges the chunks of all groups; the others keep their
+/// values. An iteration merges several chunks to overlap the computation of
+/// their weights. Chunks that are only added need no weights, so more of them
+/// are read at once.
 SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
                                               ValueRange running,
                                               ValueRange chunk) {
@@ -450,7 +453,7 @@ public:
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
-    // The groups that share a loop are a power of two, two at least.
+    // The groups that share a loop are a power of two, at least two.
     int64_t collected = getMachine(kernel).collectedChunks;
     if (!loops.empty() && collected != 1 && collected != 2) {
       kernel.emitError() << "expected collectedChunks to be 1 or 2, got "

@@ -27,8 +27,8 @@ Value mlafix::buildHasOnlyChunk(OpBuilder &b, scf::ForOp loop) {
   return arith::AndIOp::create(b, loc, any, one);
 }
 
-/// The number of a chunk's first iteration in `loop`, which adds an offset to
-/// what it counts once; null if it adds more to that.
+/// The number of a chunk's first iteration in `loop`: the result of the only
+/// addition to its induction variable. Null unless there is exactly one.
 static Value getChunk(scf::ForOp loop) {
   Value chunk;
   for (Operation *user : loop.getInductionVar().getUsers()) {
@@ -42,7 +42,7 @@ static Value getChunk(scf::ForOp loop) {
 }
 
 namespace {
-/// Compares values of two loops' chunks, each pair once.
+/// Compares values of the chunks of two loops; remembers compared pairs.
 class ChunkComparison {
 public:
   ChunkComparison(scf::ForOp loopOfX, scf::ForOp loopOfY)
@@ -96,7 +96,7 @@ std::optional<SmallVector<size_t>> mlafix::findOfChunk(scf::ForOp loop,
   return numbers;
 }
 
-/// Clones the only iteration of `loop`, but for what `mapping` has, and maps
+/// Clones the only iteration of `loop`, except values in `mapping`, and maps
 /// its results.
 static void cloneOnlyIteration(OpBuilder &b, scf::ForOp loop,
                                IRMapping &mapping) {
@@ -126,7 +126,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
   };
   llvm::SetVector<Value> results;
   for (Operation *op : ops) {
-    // Shared memory is the same for all branches.
+    // Branches share the buffers in shared memory.
     op->walk([&](memref::AllocaOp buffer) { buffer->moveBefore(ops.front()); });
     for (Value result : op->getResults())
       if (!llvm::all_of(result.getUsers(), isAround))
@@ -140,7 +140,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
     value.replaceUsesWithIf(
         result, [&](OpOperand &use) { return !isAround(use.getOwner()); });
 
-  // A branch without results comes with terminators.
+  // A branch without results is created with terminators.
   auto begin = [&](Block *block) {
     block->clear();
     b.setInsertionPointToStart(block);
@@ -161,7 +161,7 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
     SmallVector<Value> copies = llvm::map_to_vector(
         values, [&](Value value) { return mapping.lookupOrDefault(value); });
     scf::YieldOp::create(b, loc, copies);
-    // What is loaded of a next chunk, too.
+    // Also erases what is loaded of a next chunk.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
       if (isOpTriviallyDead(&op))
         op.erase();

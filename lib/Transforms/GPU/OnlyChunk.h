@@ -13,22 +13,23 @@
 
 namespace mlafix {
 
-/// True if a launch has one iteration of the loop over chunks `loop`, i1: each
-/// group of lanes then has one chunk at most.
+/// An i1: the chunk loop `loop` has one iteration in this launch, so that each
+/// lane group has at most one chunk.
 mlir::Value buildHasOnlyChunk(mlir::OpBuilder &b, mlir::scf::ForOp loop);
 
-/// Where `among`, in the body of the loop over chunks `other`, are the values
-/// that `values` are in that of `loop` for the same chunk: both loops add an
-/// offset to what they count. None if one is missing. Of loads, that nothing is
-/// stored meanwhile.
+/// For each of `values`, in the body of the chunk loop `loop`, the index in
+/// `among`, in the body of the chunk loop `other`, of the value that is the
+/// same for the same chunk. Both loops add an offset to their induction
+/// variables. Returns nullopt if a value has no counterpart. Loads count as
+/// equal only if nothing is stored in between.
 std::optional<llvm::SmallVector<size_t>>
 findOfChunk(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::Value> values,
             mlir::scf::ForOp other, llvm::ArrayRef<mlir::Value> among);
 
-/// Branches by `hasOnlyChunk`, and then by `isShared`, both i1, to code without
-/// loops for what `before` and `loop` do. `before` begins with the loop
-/// `largest`, which then has one iteration, too, if there is one. `known` maps
-/// values of these iterations to what has them already.
+/// Adds branches on `hasOnlyChunk`, then on `isShared` (both i1), with
+/// loop-free copies of `before` and `loop`. `before` starts with the loop
+/// `largest` if that is not null; it has one iteration then as well. `known`
+/// maps values of these iterations to values computed already.
 void separateOnlyChunk(llvm::ArrayRef<mlir::Operation *> before,
                        mlir::scf::ForOp largest, mlir::scf::ForOp loop,
                        mlir::Value hasOnlyChunk, mlir::Value isShared,

@@ -39,14 +39,14 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Builds values of a row's program anew, as they are in the first lane of the
-/// row of the block that has this thread's number.
+/// Recomputes values of a row's program as they are in the first lane of
+/// another row of the block: the row whose number is this thread's.
 class FirstLanes {
 public:
   FirstLanes(OpBuilder &b, Location loc, Operation *program, int64_t lanes)
       : b(b), loc(loc), program(program), lanes(lanes) {}
 
-  /// True if `value` is plain arithmetic, as far as `program` computes it.
+  /// True if `value` is pure arithmetic within `program`.
   bool isKnown(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || !program->isProperAncestor(op))
@@ -92,8 +92,8 @@ Value FirstLanes::build(Value value) {
   return mapping.lookup(value);
 }
 
-/// True if another thread can do `store`, of a scalar, in place of the row's
-/// first lane.
+/// True if another thread can execute `store`, of a scalar, for the row's first
+/// lane.
 static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
   MemoryAccess access = *getSingleAccess(store);
   return !access.isRow && !access.isPart() &&
@@ -103,8 +103,8 @@ static bool isGatherable(StoreOp store, RowOp row, FirstLanes &first) {
          });
 }
 
-/// The scalars that `row` stores to the peers, but for those that stay. Stores
-/// to one tensor keep their order: all of them are gathered or none.
+/// The scalars that `row` stores to peers and that can be gathered. Stores to
+/// one tensor keep their order, so all of them are gathered or none.
 static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
                                             FirstLanes &first) {
   SmallVector<StoreOp> found;
@@ -122,8 +122,8 @@ static SmallVector<StoreOp> findSentScalars(KernelOp kernel, RowOp row,
   return found;
 }
 
-/// Has the first lane of each row keep what `store` stores in shared memory, a
-/// place for each row of the block.
+/// Makes the first lane of each row keep the stored value in shared memory,
+/// which has one entry per row of the block.
 static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   Location loc = store.getLoc();
   Value buffer =
@@ -141,10 +141,10 @@ static Value keep(OpBuilder &b, StoreOp store, RowOp row, LayoutAttr layout) {
   return buffer;
 }
 
-/// Has neighbouring threads store the scalars that the rows of a block store to
-/// the peers, rather than the first lane of each row its own: a link moves them
-/// together then, where they are next to each other in memory. `program` holds
-/// the row's program; all threads of the block execute it once.
+/// Gathers the scalars that a block's rows store to peers: neighbouring threads
+/// store them in place of the first lane of each row, so that the link
+/// transfers adjacent ones together. `program` contains the row's program; all
+/// threads of the block execute it once.
 ///
 /// Scalars in a loop, or whose place or predicate is read from memory or
 /// computed from a row, stay where they are, and with them all that are stored
@@ -204,7 +204,7 @@ public:
 };
 } // namespace
 
-/// The op of the kernel's top level that is the row's program, or holds it.
+/// The top-level op of the kernel that is, or contains, the row's program.
 static Operation *findProgram(KernelOp kernel) {
   for (Operation &op : kernel.getBody().front())
     if (op.walk([](RowOp) { return WalkResult::interrupt(); }).wasInterrupted())
@@ -218,7 +218,7 @@ static ExchangeOp findExchange(Operation *program) {
   return found;
 }
 
-/// NaN, or all bits of an integer.
+/// The marker: NaN, or an integer with all bits set.
 static Value buildMark(OpBuilder &b, Location loc, Type type) {
   Type element = getElementTypeOrSelf(type);
   auto real = dyn_cast<FloatType>(element);
@@ -230,9 +230,9 @@ static Value buildMark(OpBuilder &b, Location loc, Type type) {
                          : Value(SplatOp::create(b, loc, type, scalar));
 }
 
-/// Has `program` not read the peers' memory: a mark takes the place of each
-/// element, and of the result of a merge loop over them, whose chunks would
-/// take shared memory of their own.
+/// Removes reads of peers' memory from `program`: a marker replaces each loaded
+/// element, and the result of each merge loop over these (whose chunks would
+/// need shared memory of their own).
 static void markPeers(KernelOp kernel, Operation *program) {
   SetVector<Operation *> marked;
   program->walk([&](LoadOp load) {
@@ -248,15 +248,15 @@ static void markPeers(KernelOp kernel, Operation *program) {
       result.replaceAllUsesWith(buildMark(b, op->getLoc(), result.getType()));
     op->erase();
   }
-  // The largest lse of what is marked is needed no more.
+  // The largest lse for marked states is no longer needed.
   program->walk([](MergeLoopOp loop) {
     if (loop.use_empty())
       loop.erase();
   });
 }
 
-/// Leaves of `program` what comes before its exchange, with stores where
-/// `sends` holds. Loads do not wait for it.
+/// Keeps the part of `program` before its exchange; its stores execute only if
+/// `sends` holds. Its loads do not wait for that.
 static void keepSends(Operation *program, Value sends) {
   ExchangeOp exchange = findExchange(program);
   SmallVector<Operation *> behind;
@@ -274,8 +274,8 @@ static void keepSends(Operation *program, Value sends) {
   });
 }
 
-/// Leaves of `program` what comes behind its exchange, and what that needs: no
-/// stores to the peers.
+/// Keeps the part of `program` behind its exchange and everything it needs, but
+/// no stores to peers.
 static void keepMerge(Operation *program) {
   ExchangeOp exchange = findExchange(program);
   Block *block = exchange->getBlock();
@@ -295,14 +295,15 @@ static void keepMerge(Operation *program) {
   }
 }
 
-/// The ranks wait for each other at both ends of the program, and it pulls.
+/// Pull: ranks synchronise at both ends of the program.
 static void placeWaits(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
   auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/false);
   Value valid = ReleasePeersOp::create(b, loc, b.getI1Type(), arrived);
-  // Behind the release: what was read is known to be the peers' only then.
+  // Write markers behind the release: only then is it known that the reads were
+  // valid.
   Value isMarked = arith::XOrIOp::create(
       b, loc, valid, arith::ConstantIntOp::create(b, loc, true, 1));
   auto marks = scf::IfOp::create(b, loc, isMarked, /*withElseRegion=*/false);
@@ -311,7 +312,8 @@ static void placeWaits(KernelOp kernel, Operation *program) {
   program->moveBefore(branch.thenBlock()->getTerminator());
 }
 
-/// The ranks wait for each other's stores between two parts of the program.
+/// Exchange: ranks wait for each other's stores between two parts of the
+/// program.
 static void placeExchange(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();

@@ -33,7 +33,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 }
 
 void RaggedRows::addBundle(RowBundle &bundle) {
-  // One vote of a warp tells all marks.
+  // One warp's ballot collects all marks.
   if (bundle.rows <= kWarpThreads)
     bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
@@ -60,24 +60,24 @@ Value RaggedRows::innerSize() {
   return size;
 }
 
-/// Which bundle the block begins with, and with how many others it shares it:
-/// as many as there are blocks for, but a power of two of them. A bundle whose
-/// parts are scattered is shared by at least as many as it has parts. A block
+/// Computes the block's first bundle and the number of blocks that share it: as
+/// many as are available, rounded down to a power of two. A bundle whose parts
+/// are scattered is shared by at least as many blocks as it has parts. A block
 /// searches for the segment of each part that it takes, which can take longer
-/// than to store the part; hence few rows are not scattered.
+/// than storing the part; so few rows are not scattered.
 void RaggedRows::shareBundle(RowBundle &bundle) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
     return math::CountLeadingZerosOp::create(b, loc, value);
   };
-  // bundles - 1, since total is at least 1.
+  // bundles - 1; total is at least 1.
   Value last = x.div(x.sub(total, x.i32(1)), x.i32(bundle.rows));
   // floor(log2(blocks)) - ceil(log2(bundles))
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   Value least = x.i32(0);
   if (bundle.scatteredRows) {
-    // floor(log2(parts)), and 0 of none.
+    // floor(log2(parts)); 0 if there are none.
     Value parts = x.div(x.toI32(innerSize()), x.i32(bundle.perRow));
     parts = arith::MaxUIOp::create(b, loc, parts, x.i32(1));
     Value isLong = x.compare(arith::CmpIPredicate::uge, total,
@@ -88,8 +88,8 @@ void RaggedRows::shareBundle(RowBundle &bundle) {
   bundle.first = x.shr(bundle.block, bundle.shared);
 }
 
-/// Marks where the rows [before, end) of the segment at `position` begin in the
-/// block's first bundle.
+/// Marks the rows in [before, end) at which the segment at `position` starts in
+/// the block's first bundle.
 void RaggedRows::mark(const RowBundle &bundle, Value position, Value before,
                       Value end) {
   Value rows = x.i32(bundle.rows);
@@ -113,8 +113,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   for (auto [k, length] : llvm::enumerate(lengths)) {
     Value own = x.add(position, x.constant(k));
     memref::StoreOp::create(b, loc, before, prefix, own);
-    // The number that is added to a row's number to give its index. For rows
-    // that count, it fits.
+    // Added to a row's number, this gives the row's index; it fits for all rows
+    // in use.
     memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before), shift,
                             own);
     Value end = saturatingAdd(before, length);
@@ -125,7 +125,8 @@ void RaggedRows::publish(Value position, ArrayRef<Value> starts,
   }
 }
 
-/// The position of the last prefix that is at most `number` (i32).
+/// Binary search for the last position whose prefix sum is at most `number`
+/// (i32).
 Value RaggedRows::search(Value number) {
   Value position = x.constant(0);
   for (int64_t step = positions / 2; step >= 1; step /= 2) {
@@ -137,7 +138,7 @@ Value RaggedRows::search(Value number) {
   return position;
 }
 
-/// The number after the last row of the segment at `position`, i32.
+/// The number behind the last row of the segment at `position`, i32.
 Value RaggedRows::endOf(Value position) {
   Value next = x.add(position, x.constant(1)), last = x.constant(positions - 1);
   Value known = arith::MinUIOp::create(b, loc, next, last);
@@ -145,8 +146,8 @@ Value RaggedRows::endOf(Value position) {
   return x.select(x.compare(arith::CmpIPredicate::ugt, next, last), total, end);
 }
 
-/// The position of this thread's row of the block's first bundle: the last mark
-/// at or before it. Where there is no such row, any number.
+/// The position of this thread's row in the block's first bundle: the last mark
+/// at or before it. Arbitrary if there is no such row.
 Value RaggedRows::findMarked(const RowBundle &bundle) {
   Value at = x.i32(0);
   if (bundle.rows > 1) {
@@ -183,9 +184,8 @@ void RaggedRows::forEachRow(
   Value parts = x.shl(x.i32(1), bundle.shared);
   Value innerStep = x.toIndex(x.mul(parts, perRow));
 
-  // Of the parts of all bundles, every block takes its own, and then each that
-  // lies as many further as there are blocks. This thread's row is in
-  // ceil((total - slot) / rows) of the bundles.
+  // The parts of all bundles are distributed round-robin over the blocks. This
+  // thread has a row in ceil((total - slot) / rows) of the bundles.
   Value rows = x.constant(bundle.rows);
   Value beyond = x.add(x.toIndex(total), x.constant(bundle.rows - 1));
   Value bundles = x.div(x.sub(beyond, slot), rows);
@@ -199,8 +199,7 @@ void RaggedRows::forEachRow(
   Value at = x.shr(loop.getInductionVar(), shared);
   Value number = x.toI32(x.add(x.mul(at, rows), slot));
   Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
-  // The search is left out where a row is of the same segment as the one
-  // before.
+  // Skip the search if the row is in the same segment as the previous one.
   auto isNew = scf::IfOp::create(
       b, loc, TypeRange{b.getIndexType(), b.getI32Type()},
       x.compare(arith::CmpIPredicate::uge, number, end), true);
@@ -231,7 +230,7 @@ SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
       bounded.push_back({load, *bound});
 }
 
-/// The bound that the predicate of `load` is, if it is nothing else.
+/// If the predicate of `load` is exactly a bound, that bound.
 std::optional<SegmentPredicate::Bound>
 SegmentPredicate::getBound(LoadOp load) const {
   Value condition = load.getPredicate();
@@ -257,7 +256,7 @@ SegmentPredicate::getBound(LoadOp load) const {
   return bound;
 }
 
-/// `isBounded`: the segment may be past the bounds of loads.
+/// `isBounded`: the segment may exceed the bounds of loads.
 Value SegmentPredicate::build(Value segment, bool isBounded) {
   IRMapping mapping;
   mapping.map(predicate.getArgument(0), segment);
@@ -274,8 +273,8 @@ Value SegmentPredicate::build(Value segment, bool isBounded) {
   return mapping.lookupOrDefault(yield.getValues()[0]);
 }
 
-/// True if all segments before `end` exist and are within the bounds of loads,
-/// or, as another computation of it, whether not.
+/// True if all segments before `end` exist and are within the bounds of loads.
+/// With `isWithin` false, computes the negation, by separate ops.
 Value SegmentPredicate::endsWithin(Value end, Value segments, bool isWithin) {
   IndexBuilder x(b, loc);
   Value all;
@@ -306,8 +305,8 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
     Value any;
     for (int64_t i = 0; i < count; ++i) {
       Value segment = x.add(x.add(base, member), x.constant(i * step));
-      // The last one again rather than a branch: all loads are on the way at
-      // once.
+      // Clamp to the last segment instead of branching, so that all loads are
+      // in flight at once.
       if (!isWhole)
         segment = arith::MinUIOp::create(b, loc, segment, last);
       Value selected = build(segment, /*isBounded=*/!isWhole);
@@ -317,9 +316,9 @@ Value SegmentPredicate::isAnySelected(Value base, Value member, int64_t count,
   };
   if (bounded.empty())
     return buildAny(/*isWhole=*/false);
-  // A GPU has seven predicates for a thread, so that loads which each have one
-  // wait for each other. Two branches rather than one with an else: what is
-  // loaded first in either is prefetched (PrefetchCandidates.cpp).
+  // A thread has seven predicate registers, and loads with one each would wait
+  // for each other. Use two branches instead of if/else, since what is loaded
+  // first in either is prefetched (PrefetchCandidates.cpp).
   Value end = x.add(base, x.constant(count * step));
   Value any = arith::ConstantIntOp::create(b, loc, false, 1);
   for (bool isWhole : {true, false}) {

@@ -14,33 +14,34 @@
 
 namespace mlafix {
 
-/// The work of a block at one time: some rows, each by some threads or lane
-/// groups, which take the row's inner indices in turn.
+/// What a block processes at a time: several rows, each by several threads or
+/// lane groups that take turns over the row's inner indices.
 struct RowBundle {
   int64_t rows;
-  int64_t perRow;    ///< threads or lane groups of a row
-  mlir::Value slot;  ///< the row of this thread, i32
-  mlir::Value place; ///< of this thread or lane group in the row, i32
-  mlir::Value block; ///< the number of the block, i32
-  /// Where a chunk has so many rows for each of its positions, the bundle is
-  /// scattered: neighbouring blocks take neighbouring parts of it, rather than
-  /// a bundle each. A part is as many inner indices as the bundle has threads
-  /// or lane groups for. 0: never.
+  int64_t perRow;    ///< threads or lane groups per row
+  mlir::Value slot;  ///< this thread's row, i32
+  mlir::Value place; ///< this thread or lane group within the row, i32
+  mlir::Value block; ///< block number, i32
+  /// If a chunk has this many rows per position, the bundle is scattered:
+  /// neighbouring blocks process neighbouring parts of it instead of a bundle
+  /// each. A part is as many inner indices as the bundle has threads or lane
+  /// groups per row. 0: never.
   int64_t scatteredRows = 0;
 
-  // The additions of RaggedRows.
+  // Set by RaggedRows.
 
-  /// By row: 1 + the position of the segment that has its first row there, or
-  /// 0. Null where there are too many rows.
+  /// Per row: 1 + the position of the segment that starts there, or 0. Null if
+  /// there are too many rows.
   mlir::Value marks = {};
   mlir::Value first = {}; ///< the block's first bundle, i32
-  /// log2 of the number of blocks that share a bundle, i32.
+  /// log2 of the number of blocks per bundle, i32.
   mlir::Value shared = {};
 };
 
-/// The rows of the selected segments of a chunk, numbered through, shared out
-/// over the blocks of a grid. Each position of the chunk has the prefix sum of
-/// the lengths before it in shared memory, and what makes a number a row.
+/// Distributes the rows of a chunk's selected segments, numbered consecutively,
+/// over the blocks of a grid. Shared memory holds, for each position of the
+/// chunk, the prefix sum of the lengths before it and the offset from a number
+/// to a row index.
 ///
 /// A row number becomes a (position, row) by a binary search. For the first
 /// bundle of a block there is no need: threads whose segments meet it mark
@@ -48,30 +49,29 @@ struct RowBundle {
 /// inner indices; where the bundle is scattered, always.
 class RaggedRows {
 public:
-  /// For chunks of `positions` (a power of two) segments, `inner` the extents
-  /// of the inner indices.
+  /// For chunks of `positions` (a power of two) segments and inner indices with
+  /// extents `inner`.
   RaggedRows(mlir::OpBuilder &b, mlir::Location loc, int64_t positions,
              mlir::ValueRange inner, mlir::Value threadId);
 
   void addBundle(RowBundle &bundle);
-  /// Discards the previous chunk; a barrier comes between this and `publish`.
+  /// Discards the previous chunk. A barrier must separate this from publish().
   void clear();
-  /// Says what this thread's segments hold: at `position` and the following,
-  /// rows from `starts` (index) on, `lengths` (i32) of them; `before` and
-  /// `total` (i32) are the lengths before these and of all. A barrier comes
-  /// between this and `forEachRow`.
+  /// Publishes this thread's segments, at `position` and following: they
+  /// contain `lengths` (i32) rows from `starts` (index) on. `before` and
+  /// `total` (i32) are the sums of the lengths before these and of all. A
+  /// barrier must separate this from forEachRow().
   void publish(mlir::Value position, llvm::ArrayRef<mlir::Value> starts,
                llvm::ArrayRef<mlir::Value> lengths, mlir::Value before,
                mlir::Value total);
-  /// Calls `body` with the position, the row and the inner indices of each pair
-  /// of row and inner indices that this thread is to do. Must be built where
-  /// all threads of the block execute it.
+  /// Calls `body` with position, row and inner indices for each (row, inner
+  /// index) pair of this thread. All threads of the block must execute it.
   void forEachRow(const RowBundle &bundle,
                   llvm::function_ref<void(mlir::Value position, mlir::Value row,
                                           mlir::ValueRange inner)>
                       body);
 
-  /// Lengths add up with saturation.
+  /// Adds lengths with saturation.
   mlir::Value saturatingAdd(mlir::Value a, mlir::Value c);
 
 private:
@@ -92,24 +92,24 @@ private:
   llvm::SmallVector<RowBundle *> bundles;
 };
 
-/// The predicate of a ragged grid, as code at the builder's insertion point.
+/// Builds the predicate of a ragged grid at the builder's insertion point.
 class SegmentPredicate {
 public:
   SegmentPredicate(mlir::OpBuilder &b, RaggedForallOp grid);
 
-  /// True if the segment, which exists, is selected.
+  /// True if the existing segment `segment` is selected.
   mlir::Value isSelected(mlir::Value segment) {
     return build(segment, /*isBounded=*/true);
   }
 
-  /// True if one of the segments base + member + i step for i < count is
-  /// selected, of those below `segments`, all with the bases of one strip.
+  /// True if any of the segments base + member + i * step, for i < count and
+  /// below `segments`, is selected. All of these share the bases of one strip.
   mlir::Value isAnySelected(mlir::Value base, mlir::Value member, int64_t count,
                             int64_t step, mlir::Value segments);
 
 private:
-  /// Holds for all segments before `end` if end + ahead compares so with the
-  /// limit.
+  /// A bound on segments: holds for all segments before `end` if end + ahead
+  /// compares this way with the limit.
   struct Bound {
     mlir::arith::CmpIPredicate comparison;
     int64_t ahead;
@@ -127,7 +127,7 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
   mlir::Block &predicate;
-  /// The loads whose own predicates are bounds of the segment's number.
+  /// Loads whose predicates are bounds on the segment number.
   llvm::SmallVector<BoundedLoad> bounded;
 };
 

@@ -39,10 +39,10 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+/// Stores of scalars that depend only on the grid's indices, not on memory.
 struct IndexStores {
   llvm::SmallVector<StoreOp> stores;
-  /// These, and what they need of the body.
+  /// The stores and the ops that they need.
   llvm::SmallVector<mlir::Operation *> ops;
 };
 } // namespace
@@ -51,8 +51,8 @@ struct IndexStores {
 // Stores of indices
 //===----------------------------------------------------------------------===//
 
-/// Those of a grid's body; none where anything is read in it, or a row is
-/// stored where they may be.
+/// The index stores of a grid's body; empty if anything is loaded in it, or if
+/// a row may be stored to the same memory.
 static IndexStores findIndexStores(Block &body) {
   SmallVector<StoreOp> stores;
   SmallVector<MemoryAccess> rows;
@@ -70,7 +70,7 @@ static IndexStores findIndexStores(Block &body) {
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
     MemoryAccess access = *getSingleAccess(store);
-    // Two tensors that are written are never the same one.
+    // Two written tensors are always distinct.
     if (llvm::any_of(rows, [&](const MemoryAccess &row) {
           return row.memref == access.memref;
         }))
@@ -86,7 +86,7 @@ static IndexStores findIndexStores(Block &body) {
       }))
     return {};
   IndexStores found = {stores, {}};
-  for (Operation &op : body) // in their order
+  for (Operation &op : body) // in program order
     if (slice.contains(&op))
       found.ops.push_back(&op);
   return found;
@@ -97,8 +97,8 @@ static IndexStores findIndexStores(Block &body) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Scans the predicate of a ragged grid over a chunk of segments and shares the
-/// selected rows out over the grid.
+/// Scans the predicate of a ragged grid over chunks of segments, and
+/// distributes the selected rows over the grid.
 ///
 /// Each thread asks the predicate for raggedSegments segments; one block-wide
 /// reduction ends the chunk when none is selected. Otherwise the exclusive
@@ -122,7 +122,7 @@ public:
   void build();
 
 private:
-  /// True (i1) if `flag` (i1) holds for a thread of the block.
+  /// An i1: `flag` (i1) holds for some thread of the block.
   Value isAny(Value flag) {
     Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), flag);
     return x.compare(arith::CmpIPredicate::ne, buildBarrierOr(b, loc, bits),
@@ -157,8 +157,8 @@ private:
 };
 } // namespace
 
-/// The segment at `position` of the chunk: neighbouring threads read
-/// neighbouring segments, so position t * raggedSegments + k holds segment k *
+/// The segment at `position` of the chunk. Neighbouring threads read
+/// neighbouring segments, so position t * raggedSegments + k is segment k *
 /// threads + t.
 Value RaggedScan::segmentOf(Value base, Value position) {
   Value perThread = x.constant(machine.raggedSegments);
@@ -167,9 +167,10 @@ Value RaggedScan::segmentOf(Value base, Value position) {
   return x.add(base, x.add(first, round));
 }
 
-/// Where a segment begins and the number of its rows, i32: 0 where it is past
-/// the last one (then the last is looked at again: rather than a branch, all
-/// loads are on the way at once), malformed or not selected.
+/// The start of a segment and the number of its rows, i32. The number is 0 if
+/// the segment is malformed, not selected, or behind the last one (then the
+/// last is read again instead of branching, so that all loads are in flight at
+/// once).
 std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
                                                  Value segments) {
   Value known =
@@ -182,7 +183,7 @@ std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
   return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
 }
 
-/// An empty cu_seqlens has no segment, not 2^64 - 1.
+/// An empty cu_seqlens has 0 segments, not 2^64 - 1.
 Value RaggedScan::countSegments() {
   Value segments = x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0),
                          x.constant(1));
@@ -190,11 +191,12 @@ Value RaggedScan::countSegments() {
   return x.select(none, x.constant(0), segments);
 }
 
-/// How many segments' predicates a thread evaluates at once before the scan: a
-/// few operations wait for memory together, many fill the time by themselves.
+/// The number of segments whose predicates a thread evaluates at once before
+/// the scan: cheap predicates overlap their latency, expensive ones fill the
+/// time.
 int64_t RaggedScan::segmentsAhead() {
-  // This bounds the time that compiling takes, whatever the machine: each
-  // segment has a copy of the predicate.
+  // Limit of the ops in all copies of the predicate. An op count, unlike a
+  // clock, gives the same code on every machine.
   constexpr int64_t kMostOps = 64;
   int64_t ops = 0;
   grid.getPredicate().walk([&](Operation *) { ++ops; });
@@ -204,8 +206,8 @@ int64_t RaggedScan::segmentsAhead() {
   return ahead;
 }
 
-/// The number of segments to scan: `segments`, or none where there are more
-/// than a chunk holds and none of them is selected.
+/// The number of segments to scan: 0 if there is more than one chunk and no
+/// segment is selected, else `segments`.
 Value RaggedScan::evaluatePredicates(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
                            x.constant(threads * machine.raggedSegments));
@@ -234,7 +236,7 @@ Value RaggedScan::evaluatePredicates(Value segments) {
   return many.getResult(0);
 }
 
-/// The exclusive prefix sum of `sum` over the block's threads.
+/// The exclusive prefix sum of `sum` over the threads of the block.
 Value RaggedScan::scan(Value sum, Value &total) {
   Value inclusive = sum;
   for (int64_t distance = 1; distance < kWarpThreads; distance *= 2) {
@@ -267,7 +269,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
-/// True if the operations of a grid's body read no memory.
+/// True if the ops in a grid's body read no memory.
 static bool onlyStores(Block &body) {
   return llvm::all_of(body, [](Operation &op) {
     std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
@@ -278,9 +280,9 @@ static bool onlyStores(Block &body) {
   });
 }
 
-/// The work of a block at one time, and the number of blocks. Scalars are begun
-/// by the last blocks, since the first ones have rows to do; a lane group's
-/// rows, by as many groups as there may be inner indices.
+/// Plans what a block processes at a time, and the number of blocks. The last
+/// blocks start with scalars, since the first ones have rows. The rows of lane
+/// groups are split over as many groups as there may be inner indices.
 ///
 /// Many rows that are only stored are scattered: together, all blocks then
 /// write a window of memory that is contiguous and small. On an H200 a fill of
@@ -303,7 +305,7 @@ void RaggedScan::planBundles() {
                llvm::is_contained(scalars.stores, &op);
       });
   int64_t perRow = layout.getRows();
-  int64_t size = 1; // of the inner indices, as far as that is known; else 0
+  int64_t size = 1; // static product of inner extents, else 0
   for (Value extent : grid.getInner()) {
     APInt value;
     bool isKnown = size && matchPattern(extent, m_ConstantInt(&value));
@@ -327,7 +329,7 @@ void RaggedScan::planBundles() {
          << (isAllScalars ? "no rows" : "rows by groups of lanes");
   int64_t pairs = isAllScalars ? threads * machine.raggedScalars
                                : layout.getRows() * machine.raggedRows;
-  // Loads are waited for: more blocks have more of them on the way.
+  // Loads have latency: more blocks keep more of them in flight.
   int64_t blocks = isAllScalars || onlyStores(grid.getBody().front())
                        ? machine.raggedBlocks
                        : machine.raggedLoadBlocks;
@@ -337,8 +339,8 @@ void RaggedScan::planBundles() {
                               /*rowsPerBlock=*/pairs, threads, blocks));
 }
 
-/// Calls `body` with the indices of the grid's body, of each pair of row and
-/// inner indices that this thread is to do.
+/// Calls `body` with the grid's indices for each (row, inner index) pair of
+/// this thread.
 void RaggedScan::forEachRow(const RowBundle &bundle, Value base,
                             function_ref<void(ValueRange)> body) {
   rows->forEachRow(bundle, [&](Value position, Value row, ValueRange inner) {
@@ -348,8 +350,8 @@ void RaggedScan::forEachRow(const RowBundle &bundle, Value base,
   });
 }
 
-/// One thread a scalar: of a bundle of rows by inner indices, the rows lie next
-/// to each other.
+/// One thread per scalar. In a bundle of rows by inner indices, rows are
+/// adjacent.
 void RaggedScan::storeScalars(Value base) {
   forEachRow(*scalarBundle, base, [&](ValueRange indices) {
     IRMapping mapping;
@@ -393,7 +395,7 @@ void RaggedScan::build() {
   planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
-  // Every grid waits; below, each does so directly before it loads.
+  // Every grid waits; below, each branch waits directly before it loads.
   auto isEmpty = scf::IfOp::create(
       b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
       false);
@@ -405,8 +407,8 @@ void RaggedScan::build() {
   buildLoop(
       b, loc, x.constant(0), evaluatePredicates(segments),
       x.constant(threads * machine.raggedSegments), [&](Value base) {
-        // Waited for here, so that what is the same in each chunk is computed
-        // before; where there is nothing to wait for any more, it costs little.
+        // Wait here, so that values common to all chunks are computed before
+        // it; a second wait costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;
@@ -431,7 +433,7 @@ void RaggedScan::build() {
           storeScalars(base);
         if (rowBundle)
           buildRows(base);
-        buildBarrier(b, loc); // the next chunk overwrites shared memory
+        buildBarrier(b, loc); // the next chunk reuses the memory
       });
   grid.erase();
 }

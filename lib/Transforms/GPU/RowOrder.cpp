@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// A tensor's stride along `dim` as a value, an index.
+/// A tensor's stride along `dim`, as an index value.
 static Value buildStride(OpBuilder &b, Location loc, Value memref,
                          unsigned dim) {
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
@@ -28,17 +28,17 @@ static Value buildStride(OpBuilder &b, Location loc, Value memref,
       b, loc, metadata.getConstifiedMixedStrides()[dim]);
 }
 
-/// True if `access` is of an element of one tensor with strides.
+/// True if `access` is to a scalar of a single tensor with strides.
 static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
   BlockArgument argument = access.getArgument();
   return argument && !access.isRow && !isSwizzled(access.memref) &&
          !kernel.isArgMany(argument.getArgNumber());
 }
 
-/// True if scalars of rows that differ in the grid's first index alone are next
-/// to each other where the last dim of `access` is contiguous; those of the
-/// rows of a block are not. Rows that are reduced or stored in another width
-/// gain less by it than it costs to compute another order.
+/// True if the last dim of `access` is contiguous and the grid's first index
+/// addresses it: scalars of rows that differ only in that index are then
+/// adjacent, those of the rows of a block are not. If rows are reduced or
+/// converted, a different order costs more to compute than it gains.
 static bool isTransposed(KernelOp kernel, Block &body,
                          const MemoryAccess &access) {
   return kernel->hasAttr(kPlainRowsAttr) && isScalar(kernel, access) &&
@@ -54,7 +54,7 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
   if (kernel.isCollective())
     return {};
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
-  // Rows that lie apart would lie further apart.
+  // Strided rows would end up even further apart.
   if (llvm::any_of(accesses, [&](const MemoryAccess &access) {
         return access.isRow && hasUnknownStride(kernel, access.memref);
       }))
@@ -70,10 +70,10 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
   return {};
 }
 
-/// With more, the first thread of a block would take longer than the others.
+/// With more tables, a block's first thread would take longer than the others.
 static constexpr size_t kMostTables = 4;
 
-/// True if a tensor is known to take a line or less, which blocks load
+/// True if a tensor is known to fit one cache line, which all blocks load
 /// together.
 static bool isOneLine(MemRefType type) {
   return type.hasStaticShape() &&
@@ -81,10 +81,10 @@ static bool isOneLine(MemRefType type) {
              8 * limits::tableLineBytes;
 }
 
-/// The tensors that `forall` loads scalars of, and nothing else, beside rows.
-/// Integers lead to rows. Floats arrive with them: of these, tensors of which a
-/// block loads many lines, where rows are transposed or a row has a block for
-/// its states.
+/// The tensors from which `forall` loads only scalars. Integers are usually row
+/// numbers. Floats arrive together with rows, so they count only if a block
+/// loads many lines of them: if rows are transposed, or if a row has a block
+/// for its states.
 static SetVector<BlockArgument> collectTables(KernelOp kernel,
                                               ForallOp forall) {
   SetVector<BlockArgument> tables;
@@ -111,7 +111,7 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
   return tables;
 }
 
-/// Prefetches the line numbered `line` of `table`, if it has so many.
+/// Prefetches line `line` of `table` if it has that many.
 static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
                          Value line) {
   Location loc = kernel.getLoc();
@@ -143,7 +143,8 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
     return;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  // Groups that share rows leave fewer blocks than a tensor may have lines.
+  // With groups that share rows there may be fewer blocks than a tensor has
+  // lines.
   bool isGrouped = kernel.getLayoutAttr().isGrouped();
   Value thread = buildThreadId(b, loc);
   Value isFirst = x.ult(thread, x.i32(isGrouped ? limits::warpThreads : 1));

@@ -12,18 +12,18 @@
 
 namespace mlafix {
 
-/// True if the scalars of rows that differ in the first index alone are
-/// consecutive in memory, i1: a launch's strides say so. An lse of [H, n] in a
-/// grid of (n, H) is an example. Null where no scalar of `forall` may be stored
-/// so, or the order of rows is not free.
+/// An i1: by the launch's strides, scalars of rows that differ only in the
+/// grid's first index are consecutive in memory, as for an lse of [H, n] in a
+/// grid of (n, H). Null if no scalar of `forall` can be stored that way, or if
+/// the row order is not free.
 mlir::Value buildIsTransposed(mlir::OpBuilder &b, KernelOp kernel,
                               ForallOp forall);
 
-/// Prefetches the small tensors of which the rows of `forall` load scalars: the
-/// first thread of each block one line of each, until all lines are prefetched;
-/// in a layout of lane groups, whose blocks may be fewer, each thread of its
-/// first warp. To be executed by every thread before it waits for the preceding
-/// grid.
+/// Prefetches the small tensors from which the rows of `forall` load scalars:
+/// the first thread of each block prefetches one line of each, until all are
+/// covered. In a layout of lane groups, which may have fewer blocks, each
+/// thread of the first warp does. Every thread must execute this before the
+/// wait for the preceding grid.
 void prefetchTables(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall);
 
 } // namespace mlafix

@@ -26,8 +26,8 @@ static int64_t countBytes(LoadOp load) {
   return getRowBytes(load.getType(), getMemoryType(load));
 }
 
-/// True if `load` reads a whole row of known size of one tensor, and which one
-/// the grid's indices tell.
+/// True if `load` reads a whole row of static size from a single tensor, and
+/// the row depends only on the grid's indices.
 static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
   BlockArgument tensor = getKernelArgument(load.getSource());
   if (!isRowTile(load.getType()) || !tensor || tensor != load.getSource())
@@ -47,11 +47,11 @@ static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
          });
 }
 
-/// How many blocks further on the row is whose `bytes` a block prefetches; 0
-/// where rows are too short or too long for that to pay.
+/// The number of blocks by which to prefetch ahead rows of `bytes`; 0 if rows
+/// are too short or too long to gain.
 static int64_t getDistance(KernelOp kernel, int64_t bytes) {
   MachineModel machine = getMachine(kernel);
-  // What a multiprocessor reads at once, where a thread has 64 registers.
+  // Bytes that a multiprocessor reads at once with 64 registers per thread.
   constexpr int64_t kRegisters = 64;
   int64_t blocks = std::max<int64_t>(
       1, machine.registersPerMultiprocessor /
@@ -62,8 +62,8 @@ static int64_t getDistance(KernelOp kernel, int64_t bytes) {
   return machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1);
 }
 
-/// Of row `indices`, the lines that this lane asks for: each lane has one, or
-/// one of each as many as there are lanes.
+/// Prefetches this lane's lines of row `indices`: one per lane, strided by the
+/// number of lanes.
 static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
                           Value lane, int64_t lanes) {
   Location loc = load.getLoc();

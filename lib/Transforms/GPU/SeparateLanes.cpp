@@ -25,8 +25,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// Puts a barrier before each access of a row's program that may touch what
-/// another lane has yet to read or write.
+/// Inserts a barrier before each access that may touch memory which another
+/// lane has yet to read or write.
 class LaneSeparation {
 public:
   LaneSeparation(KernelOp kernel, RowOp row)
@@ -44,12 +44,12 @@ public:
   }
 
 private:
-  /// Of kinds of accesses.
+  /// A set of access kinds.
   using KindSet = llvm::BitVector;
 
   std::optional<unsigned> getKind(Operation &op);
   KindSet collectKinds(Operation *op);
-  /// `open`: the accesses since the last barrier.
+  /// `open`: kinds of the accesses since the last barrier.
   void separate(Block &block, KindSet &open);
   bool meet(const MemoryAccess &a, const MemoryAccess &b);
   void meetBefore(Operation *op, unsigned kind, KindSet &open);
@@ -60,13 +60,13 @@ private:
   RowOp row;
   RowLayout layout;
   AccessKinds kinds;
-  llvm::DenseMap<Operation *, KindSet> inLoops; // of each loop
+  llvm::DenseMap<Operation *, KindSet> inLoops; // by loop
 };
 } // namespace
 
-/// No call makes one tensor of arguments whose dims differ, as those of an
-/// element a group and of an lse do. Kernels without groups keep the barriers
-/// that they were measured with.
+/// Arguments with different dims are never the same tensor: a tensor with one
+/// element per group and an lse, for example. Kernels without groups keep the
+/// barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
                     kernel.getArgDims(a.getArgNumber()) ==
@@ -74,7 +74,7 @@ bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   return isOneShape && mayConflict(kernel, a, b);
 }
 
-/// Of the access that `op` itself makes.
+/// The kind of the access that `op` itself makes.
 std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
   std::optional<MemoryAccess> access = getSingleAccess(&op);
   if (!access)
@@ -82,7 +82,7 @@ std::optional<unsigned> LaneSeparation::getKind(Operation &op) {
   return kinds.getKind(*access);
 }
 
-/// The accesses of `op` and all ops in it. Keeps those of loops.
+/// The kinds of accesses in `op` and nested ops; cached for loops.
 LaneSeparation::KindSet LaneSeparation::collectKinds(Operation *op) {
   KindSet inside;
   auto add = [&](const KindSet &more) { inside |= more; };
@@ -132,8 +132,8 @@ void LaneSeparation::separate(Block &block, KindSet &open) {
       KindSet before = open;
       for (Block &nested : region) {
         separate(nested, open);
-        // Accesses that are open at the end of an iteration conflict with the
-        // next one.
+        // Accesses open at the end of an iteration may conflict with the next
+        // one's.
         meetBefore(nested.getTerminator(), inside, open);
       }
       open |= before;

@@ -19,17 +19,18 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// The fewest groups whose chunks all threads add: launches have no fewer of
-/// eight threads (mlafix/LaneGroups.h), and fewer were not measured.
+/// The least number of groups whose chunks all threads add. Launches have at
+/// least this many groups of eight threads (mlafix/LaneGroups.h); fewer were
+/// not measured.
 constexpr int64_t kLeastAddedByAll = 16;
 
-/// Elements of a pack, or of a number.
+/// The elements of a pack; 1 for a number.
 static int64_t countElements(Type type) {
   auto pack = dyn_cast<VectorType>(type);
   return pack ? pack.getNumElements() : 1;
 }
 
-/// Of a pack: all begin at multiples of 16 bytes, those of 16 bytes at least.
+/// The alignment of a pack in shared memory: 16 bytes if it has at least 16.
 static llvm::MaybeAlign alignmentOf(VectorType pack) {
   return llvm::MaybeAlign(std::min<int64_t>(
       16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
@@ -48,16 +49,16 @@ SharedChunks::SharedChunks(OpBuilder &b, Location loc, RowOp row,
   buffer = allocShared(b, loc, {threads * elements}, b.getF32Type());
 }
 
-/// Beside the values of all threads of the block: an address serves all of a
-/// thread's.
+/// Layout in which all threads of the block have adjacent values: one address
+/// serves all values of a thread.
 SharedChunks::Place SharedChunks::placeOf(Value group) {
   IndexBuilder x(b, loc);
   return {x.constant(0), threads,
           x.toIndex(x.add(x.mul(group, groupThreads), member))};
 }
 
-/// Beside those of the group, of the fewest threads: an address serves an
-/// element of all groups.
+/// Layout in which the values of a group with the fewest threads are adjacent:
+/// one address serves an element of all groups.
 SharedChunks::Place SharedChunks::placeInGroup(Value group) {
   IndexBuilder x(b, loc);
   constexpr int64_t kThreads = LayoutAttr::kLeastGrouped;
@@ -65,8 +66,8 @@ SharedChunks::Place SharedChunks::placeInGroup(Value group) {
           x.toIndex(member)};
 }
 
-/// Where the thread's value of `elements` elements is that has `before` ones
-/// before it.
+/// The index of this thread's value of `elements` elements, with `before`
+/// elements in front of it.
 Value SharedChunks::indexOf(const Place &place, int64_t before,
                             int64_t elements) {
   IndexBuilder x(b, loc);
@@ -111,8 +112,8 @@ SmallVector<Value> SharedChunks::read(Value group) {
   return read(placeOf(group));
 }
 
-/// The fewest groups of which all threads add the values: each has a thread for
-/// the elements of one.
+/// The least number of groups for which all threads can add the values: a
+/// group's elements must not exceed the number of groups.
 static int64_t countLeastGroups(int64_t elements) {
   return std::max<int64_t>(kLeastAddedByAll, llvm::PowerOf2Ceil(elements));
 }
@@ -143,8 +144,8 @@ void SharedChunks::add() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   Value element = x.toIndex(thread);
-  // The memory of groups that a launch lacks is there all the same. Their
-  // number is a power of two.
+  // Memory of groups that a launch lacks exists anyway. Their number is a power
+  // of two.
   SmallVector<Value> values;
   for (int64_t i = 0; i < mostGroups; ++i)
     values.push_back(memref::LoadOp::create(

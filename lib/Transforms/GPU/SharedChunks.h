@@ -12,35 +12,35 @@
 
 namespace mlafix {
 
-/// The packs and numbers, all of f32, that each thread of a layout of lane
-/// groups has of its group's chunk, in shared memory for other groups: one
-/// group reads the chunks of all, or all threads add them.
+/// Shared memory for the f32 packs and numbers that each thread in a layout of
+/// lane groups has of its group's chunk. Either one group reads the chunks of
+/// all groups, or all threads add them.
 class SharedChunks {
 public:
-  /// Allocates the memory, for values of `types`.
+  /// Allocates memory for values of `types`.
   SharedChunks(mlir::OpBuilder &b, mlir::Location loc, RowOp row,
                LayoutAttr layout, mlir::TypeRange types);
 
-  /// Leaves this thread's values.
+  /// Writes this thread's values.
   void write(mlir::ValueRange values);
-  /// What this thread's like in `group`, i32, has left, behind a barrier.
+  /// Reads the values that this thread's counterpart in `group` (i32) wrote
+  /// before a barrier.
   llvm::SmallVector<mlir::Value> read(mlir::Value group);
 
-  /// True if a launch has so many groups, of the fewest threads, that an
-  /// element of a chunk has a thread of its own, i1; null if none has.
+  /// An i1: the launch has enough groups, of the fewest threads, to add each
+  /// element of a chunk in a thread of its own. Null if no launch has.
   mlir::Value buildHasThreadForEach();
-  /// Where that holds: leaves this thread's values so that all threads can add
-  /// them.
+  /// In that case: writes this thread's values in a layout for add().
   void writeToAdd(mlir::ValueRange values);
-  /// Behind a barrier, all threads add the groups' values, each an element, in
-  /// the order of the groups. The first group then reads its sums with
-  /// readSums(), behind another barrier.
+  /// Behind a barrier: all threads add the groups' values, one element each, in
+  /// the order of the groups. Behind another barrier, the first group reads its
+  /// sums with readSums().
   void add();
   llvm::SmallVector<mlir::Value> readSums();
 
 private:
-  /// Values of `threads` threads: those that belong to one value lie side by
-  /// side, behind those of the values before it, from element `first` on.
+  /// A layout of the values of `threads` threads: equal values are adjacent,
+  /// behind the previous value's, starting at element `first`.
   struct Place {
     mlir::Value first;
     int64_t threads;
@@ -54,11 +54,11 @@ private:
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::Value group, groups, groupThreads, member; // of the row, i32
-  int64_t threads;                                 // of a block, at most
+  mlir::Value group, groups, groupThreads, member; // from the row, i32
+  int64_t threads;                                 // most threads per block
   int64_t mostGroups;
   llvm::SmallVector<mlir::Type> types;
-  int64_t elements; // of a thread
+  int64_t elements; // per thread
   mlir::Value buffer;
 };
 

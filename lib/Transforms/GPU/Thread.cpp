@@ -47,7 +47,8 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
     thread.mask = x.i32(-1);
     return thread;
   }
-  // The row's lanes within the warp: ones, shifted to where the row begins.
+  // The mask of the row's lanes in the warp: ones, shifted to the row's first
+  // lane.
   Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
   thread.mask = x.shl(x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
@@ -92,8 +93,8 @@ Value GridRows::count() {
   return total;
 }
 
-/// What divides by an extent, i64, where the launch passes it: a dim that the
-/// kernel names for compilation and leaves to the launch. Null for any other.
+/// The reciprocal (i64) of an extent that the launch passes: of a compile-time
+/// dim that is left to the launch. Null for other extents.
 Value GridRows::buildReciprocal(unsigned extent) {
   auto dim = forall.getExtents()[extent].getDefiningOp<memref::DimOp>();
   BlockArgument argument =
@@ -108,8 +109,9 @@ Value GridRows::buildReciprocal(unsigned extent) {
                                   dim.getSource(), *dim.getConstantIndex());
 }
 
-/// As IndexBuilder::delinearize(), without divisions by dims that are left to
-/// the launch: they would take longer than all else that comes before a load.
+/// As IndexBuilder::delinearize(), but multiplies by reciprocals for dims left
+/// to the launch: divisions would take longer than everything else before a
+/// load.
 SmallVector<Value> GridRows::delinearize(Value row) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
@@ -138,7 +140,7 @@ SmallVector<Value> GridRows::delinearize(Value row) {
   return indices;
 }
 
-/// The product of `extents`, if they are known and it is a power of two.
+/// The product of `extents` if it is static and a power of two.
 static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
   int64_t size = 1;
   for (Value extent : extents) {
@@ -154,12 +156,14 @@ SmallVector<Value> GridRows::bundledIndicesOf(Value row, Value isBundled,
                                               int64_t bundle) {
   IndexBuilder x(b, forall.getLoc());
   ArrayRef<Value> inner = ArrayRef(extents).drop_front();
-  Value whole = x.band(extents.front(), constant(-bundle)); // in whole bundles
+  Value whole =
+      x.band(extents.front(), constant(-bundle)); // within whole bundles
   for (Value extent : inner)
     whole = x.mul(whole, extent);
   Value inBundle = x.band(isBundled, x.ult(row, whole));
   const int64_t bundleBits = llvm::Log2_64(bundle);
-  // A block starts with this: of bits, both orders are computed side by side.
+  // Every block starts with this. With powers of two, compute both orders side
+  // by side.
   if (std::optional<int64_t> size =
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);

@@ -14,38 +14,39 @@
 
 namespace mlafix {
 
-/// The names of a thread.
+/// A thread's position.
 struct Thread {
   mlir::Value id;      ///< in its block, i32
-  mlir::Value cluster; ///< its cluster in the grid, i32; null without one
-  mlir::Value group;   ///< of the row that it works on, within the block, i32
-  mlir::Value lane;    ///< among those of its row, index; null for one lane
-  mlir::Value mask;    ///< the row's lanes within their warp, i32; null where
-                       ///< they never meet
+  mlir::Value cluster; ///< cluster in the grid, i32; null without clusters
+  mlir::Value group;   ///< number of its row within the block, i32
+  mlir::Value lane;    ///< lane within the row, index; null if there is one
+                       ///< lane
+  mlir::Value mask;    ///< the row's lanes within their warp, i32; null if they
+                       ///< never synchronise
 };
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 
-/// Checks that the lanes of `kernel`, a GPU's, are a power of two where they
-/// wait for each other or exchange values.
+/// Checks that `kernel`, for a GPU, has a power of two of lanes if these
+/// synchronise or exchange values.
 llvm::LogicalResult verifyLanes(KernelOp kernel);
 
-/// The rows of a dense grid by their numbers: i32 where the guards bound how
-/// many there are, else index.
+/// Numbers the rows of a dense grid: in i32 if guards bound their count, else
+/// in index.
 class GridRows {
 public:
   GridRows(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall)
       : b(b), forall(forall), isNarrow(hasRowBound(kernel.getGuardsAttr())) {}
 
-  /// A number, i32, as one of a row.
+  /// Converts an i32 to the type of row numbers.
   mlir::Value number(mlir::Value i32);
   mlir::Value constant(int64_t value);
-  /// A number of this type as an index.
+  /// Converts a row number to an index.
   mlir::Value index(mlir::Value number);
-  /// How many rows there are.
+  /// The number of rows.
   mlir::Value count();
-  /// The grid's indices of row `row`; after count(). Where `isBundled`, i1,
-  /// holds (null: nowhere), `bundle` rows that differ in the first index alone
-  /// follow each other, as far as that index has whole bundles.
+  /// The grid's indices of row `row`; call count() first. Where `isBundled`
+  /// (i1; null: false) holds, `bundle` consecutive rows differ only in the
+  /// first index, as far as that index has whole bundles.
   llvm::SmallVector<mlir::Value>
   indicesOf(mlir::Value row, mlir::Value isBundled = {}, int64_t bundle = 1);
 
@@ -61,13 +62,13 @@ private:
   llvm::SmallVector<mlir::Value> extents;
 };
 
-/// A row's program, for the lane that `thread` is, and nothing in it yet.
+/// Creates an empty row program for the lane of `thread`.
 RowOp buildRow(mlir::OpBuilder &b, mlir::Location loc, const Thread &thread);
 
-/// Where the target can: waits for the preceding grid, then lets the next one
-/// begin. To be executed by every thread, before its first access of memory
-/// and before it may end: a grid that ends without having waited can be
-/// complete before its predecessor is.
+/// On targets with dependent launch: waits for the preceding grid, then
+/// triggers the next one. Every thread must execute it before its first memory
+/// access and before it may end: a grid that ends without waiting may complete
+/// before its predecessor.
 void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
 
 } // namespace mlafix
