@@ -44,8 +44,9 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Of how many rows a range should be a multiple where rows are done in batches
-/// of `batch` along the outermost extent; 1 if that is not known, or too many.
+/// The preferred multiple of a range's row count, if rows are processed in
+/// batches of `batch` along the outermost extent; 1 if it is unknown or too
+/// large.
 static int64_t getBatchRows(ForallOp forall, int64_t batch) {
   int64_t most = getMachine(forall).rangeRows;
   int64_t rows = batch;
@@ -63,7 +64,7 @@ namespace {
 
 class BatchBuilder {
 public:
-  /// `multiple`: getBatchRows.
+  /// `multiple`: from getBatchRows().
   BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple)
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
         early(row), batch(kernel.getLayoutAttr().getRows()),
@@ -86,8 +87,8 @@ public:
                        batch, strip);
   }
 
-  /// Builds loops over as many batches as lie in `range`, and answers the row
-  /// after them.
+  /// Builds loops over all complete batches in `range`; returns the row behind
+  /// them.
   Value run(OpBuilder &b, RowRange range);
 
 private:
@@ -97,18 +98,18 @@ private:
   SmallVector<Value> indicesOf(OpBuilder &b, Value first) {
     return IndexBuilder(b, loc).delinearize(first, extents);
   }
-  /// Of the row that is `lane` rows after row `first` along the outermost
-  /// extent.
+  /// The indices of the row that is `lane` rows behind `first` along the
+  /// outermost extent.
   SmallVector<Value> indicesOf(OpBuilder &b, Value first, Value lane) {
     SmallVector<Value> indices = indicesOf(b, first);
     indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
     return indices;
   }
-  /// The values of `value` in the rows of the batch: as a vector, and in one of
-  /// them.
+  /// The value of `value` in the rows of the batch, as a vector or for a single
+  /// row.
   Value vectorOf(OpBuilder &b, Value value);
   Value laneOf(OpBuilder &b, Value value, int64_t lane);
-  /// `op` with what its operands are in one row.
+  /// Clones `op` with its operands in one row.
   Operation *cloneLane(OpBuilder &b, Operation *op, int64_t lane);
   bool varies(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) {
@@ -122,10 +123,12 @@ private:
   RowInvariantScalars early;
   int64_t batch, strip;
   SmallVector<Value> extents;
-  IRMapping same; // values that are the same in all rows of a batch
-  llvm::DenseSet<Value> varying;                     // those that are not
-  llvm::DenseMap<Value, Value> vectors;              // of some that vary
-  llvm::DenseMap<Value, SmallVector<Value>> lanesOf; // of the others
+  IRMapping same;                       // values common to all rows of a batch
+  llvm::DenseSet<Value> varying;        // values that differ
+  llvm::DenseMap<Value, Value> vectors; // vector form of differing
+                                        // values
+  llvm::DenseMap<Value, SmallVector<Value>> lanesOf; // per-row form of
+                                                     // differing values
   llvm::MapVector<Value, Value> buffers;
 };
 
@@ -158,10 +161,10 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
   return b.clone(*op, mapping);
 }
 
-/// Computes the scalars of `batch` rows, `first` and those that follow it along
-/// the outermost extent. What is to be kept lies in the buffers as the rows are
-/// moved, one after the other: reading it across, a cache line for each value,
-/// costs more than writing it across, lines that are at hand.
+/// Computes the scalars of `batch` rows from `first` on along the outermost
+/// extent. Values to keep are stored in the order in which rows are processed
+/// later: strided reads, with a cache line per value, would cost more than
+/// strided writes to cached lines.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
@@ -178,7 +181,7 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
       continue;
     }
     varying.insert(op->result_begin(), op->result_end());
-    // Values that addresses are computed from stay scalars, as addresses do.
+    // Values used in addresses stay scalar.
     if (isa<LoadOp, StoreOp>(op) || early.isCheap(op)) {
       for (int64_t lane = 0; lane < batch; ++lane)
         for (Value result : cloneLane(b, op, lane)->getResults())
@@ -200,8 +203,8 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
     }
 }
 
-/// The program of the row that is `lane` rows after `row` along the outermost
-/// extent, whose scalars are at `position` in the buffers.
+/// Builds the program of the row that is `lane` rows behind `row` along the
+/// outermost extent; its scalars are at `position` in the buffers.
 void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
                            Value position) {
   IRMapping mapping;
@@ -224,11 +227,11 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
     buffers[value] = allocBuffer(kernel, value.getType(), strip * batch);
   IndexBuilder x(b, loc);
   Value zero = x.constant(0), one = x.constant(1), lanes = x.constant(batch);
-  // From a row to the next one along the outermost extent.
+  // The distance of consecutive rows along the outermost extent.
   Value stride = one;
   for (Value extent : ArrayRef(extents).drop_front())
     stride = x.mul(stride, extent);
-  stride = arith::MaxUIOp::create(b, loc, stride, one); // of no rows at all
+  stride = arith::MaxUIOp::create(b, loc, stride, one); // if there are no rows
   Value rows = x.mul(stride, lanes);
   Value last = x.add(range.begin,
                      x.mul(x.div(x.sub(range.end, range.begin), rows), rows));
@@ -266,7 +269,7 @@ public:
     setRangeGeometry(kernel, forall, multiple);
     OpBuilder b(forall);
     range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
-    // Rows that make no whole batch are done one by one.
+    // The rows after the last complete batch are processed one by one.
     buildRowLoop(forall, range);
   }
 };

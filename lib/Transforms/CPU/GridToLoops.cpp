@@ -27,8 +27,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Each call scans all segments and does those of their rows that lie in its
-/// range.
+/// Each call scans all segments and processes their rows within its range.
 static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
   RowRange range = addRowRange(kernel);
   OpBuilder b(grid);

@@ -27,17 +27,17 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-batch-rows): the one that is `lane` rows after row
-/// number `row` along the outermost of `extents` (null, since a number says
-/// enough without it).
+/// A row of a batch (mlafix-batch-rows): `lane` rows behind row number `row`
+/// along the outermost of `extents`. `lane` is null if the number alone
+/// suffices.
 struct BatchRow {
   Value row, lane;
   SmallVector<Value> extents;
 };
 } // namespace
 
-/// The row of a batch that `load` reads in `loop`, an iteration of which moves
-/// one; none where its indices are others.
+/// The batch row that `load` reads in an iteration of `loop`; nullopt if its
+/// indices have another form.
 static std::optional<BatchRow> getBatchRow(scf::ForOp loop, LoadOp load) {
   if (load.getIndices().empty())
     return std::nullopt;
@@ -84,7 +84,7 @@ private:
 };
 } // namespace
 
-/// Of the row at `indices`, the lines that are not too far ahead.
+/// Prefetches the lines of the row at `indices` that are not too far ahead.
 void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
                                      ArrayRef<Value> indices) {
   Location loc = load.getLoc();
@@ -100,8 +100,8 @@ void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
   }
 }
 
-/// The row that `load` reads in `loop`, if it is in a batch and its tensor one
-/// that no cache holds. Whether the row ahead will be read has to be known
+/// The row that `load` reads in `loop`, if it belongs to a batch and its tensor
+/// exceeds the caches. The condition to read the row ahead must be available
 /// before `first`, the first op on rows.
 std::optional<BatchRow>
 PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
@@ -127,15 +127,14 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
   if (!isKnown)
     return refuse("the condition of their reads depends on other reads");
   std::optional<BatchRow> row = getBatchRow(loop, load);
-  // A kernel with batches has a loop without, too: for what makes no batch.
+  // A kernel with batches also has a loop for rows outside of complete batches.
   if (!row && kernel.getLayoutAttr().getRows() == 1)
     return refuse("the kernel does one row after the other, not batches");
   return row;
 }
 
-/// Ahead of the row that `loop` moves, prefetches those that follow in the
-/// tensors that no cache holds. Whether they will be read is what is known of
-/// this one.
+/// Prefetches the rows behind the one that `loop` processes, for tensors that
+/// exceed the caches. It assumes that they are read if this one is.
 void PrefetchRowsPass::prefetch(scf::ForOp loop) {
   auto first = llvm::find_if(*loop.getBody(),
                              [](Operation &op) { return isTileOp(&op); });

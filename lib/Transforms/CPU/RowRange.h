@@ -13,15 +13,15 @@
 
 namespace mlafix {
 
-/// The rows `[begin, end)`, index.
+/// The rows `[begin, end)`, of type index.
 struct RowRange {
   mlir::Value begin, end;
 };
 
-/// Appends the arguments `begin` and `end`, the range of rows a call has to do.
+/// Appends the arguments `begin` and `end`, the rows that a call processes.
 RowRange addRowRange(KernelOp kernel);
 
-/// Records the geometry of a dense grid, whose ranges are best multiples of
+/// Records the geometry of a dense grid; ranges are preferably multiples of
 /// `rows`.
 void setRangeGeometry(KernelOp kernel, ForallOp forall, int64_t rows);
 

@@ -26,16 +26,15 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if all elements are one constant: what takes the place of a row that is
-/// not there.
+/// True for a splat constant, which replaces a row that is masked off.
 static bool isConstantSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     value = broadcast.getSource();
   return matchPattern(value, m_Constant());
 }
 
-/// The condition that decides whether `op` moves a row, and its value for most
-/// rows, which are moved.
+/// The condition that masks `op`, and the value for which the row is accessed,
+/// as most rows are.
 static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return std::pair(branch.getCondition(), true);
@@ -50,8 +49,8 @@ static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   return std::pair(select.getCondition(), isSecond);
 }
 
-/// True if `loop` walks the packs of a row: it counts from and to constants,
-/// and each access of a pack is at its index.
+/// True if `loop` walks the packs of a row: its bounds are constants, and it
+/// accesses the pack at its induction variable.
 static bool walksPacks(scf::ForOp loop) {
   if (!matchPattern(loop.getLowerBound(), m_Constant()) ||
       !matchPattern(loop.getUpperBound(), m_Constant()))
@@ -66,8 +65,8 @@ static bool walksPacks(scf::ForOp loop) {
   return accesses && isAtIndex;
 }
 
-/// Puts a copy of `loop`, over the packs of a row, before it for the rows that
-/// are there: what conditions decide for every pack alike is decided once.
+/// Inserts a copy of `loop` (over the packs of a row) without masks, for rows
+/// that exist: a condition that is the same for every pack is decided once.
 static void unswitchLoop(scf::ForOp loop) {
   llvm::MapVector<Value, bool> common;
   llvm::SmallDenseSet<Value> contested;
