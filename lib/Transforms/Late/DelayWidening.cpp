@@ -61,15 +61,14 @@ std::optional<APFloat> mlafix::convertExactly(APFloat number, FloatType type) {
   return number;
 }
 
-/// The op that widens words into the operand `index` of `yield`; null for
-/// another.
+/// The op that widens words into operand `index` of `yield`, or null.
 static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
   auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
   return widening && fillsWords(widening.getIn().getType()) ? widening
                                                             : arith::ExtFOp();
 }
 
-/// Has `yield` yield what `widening` widens.
+/// Makes `yield` yield the operand of `widening` instead of its result.
 static void yieldNarrow(scf::YieldOp yield, unsigned index,
                         arith::ExtFOp widening) {
   yield->setOperand(index, widening.getIn());
@@ -77,8 +76,8 @@ static void yieldNarrow(scf::YieldOp yield, unsigned index,
     widening.erase();
 }
 
-/// Words that each branch widens are widened behind the branches: half as many
-/// registers join there, and what masks them masks words.
+/// If both branches widen a value, widens it behind them: half as many
+/// registers cross the join, and masks apply to words.
 static void widenBehind(scf::IfOp branch) {
   SmallVector<Type> types(branch.getResultTypes());
   SmallVector<unsigned> moved;
@@ -115,8 +114,8 @@ static bool isExtreme(Operation *op) {
   return isa<arith::MaximumFOp, arith::MinimumFOp>(op);
 }
 
-/// The ops of `ops`, in their order, that only extremes of a whole row use: of
-/// packs, of halves, and in the end of two elements, which make any NaN the
+/// The ops of `ops`, in order, that are used only by extremes of a whole row:
+/// of packs, of halves, and finally of two elements. These map every NaN to the
 /// same one.
 static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   DenseSet<Operation *> parts;
@@ -137,8 +136,8 @@ static DenseSet<Operation *> findPartsOfExtremes(ArrayRef<Operation *> ops) {
   return parts;
 }
 
-/// The row of `element` that `row` was widened from, or that is the same
-/// constant; null if there is none.
+/// The narrow row (of `element`) that `row` was widened from, or the same
+/// constant in the narrow type; null if there is neither.
 static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
   if (auto widening = row.getDefiningOp<arith::ExtFOp>())
     return getElementTypeOrSelf(widening.getIn()) == element ? widening.getIn()
@@ -154,8 +153,8 @@ static Value getNarrow(OpBuilder &b, Value row, FloatType element) {
                                    DenseElementsAttr::get(type, *narrow));
 }
 
-/// What the rows that `op` uses are widened from: floats of 16 bits that fill
-/// words; null if nothing is.
+/// The 16-bit float type that the row operands of `op` were widened from and
+/// that fills words; null if there is none.
 static FloatType getNarrowElement(Operation *op) {
   for (Value operand : op->getOperands())
     if (auto widening = operand.getDefiningOp<arith::ExtFOp>();
@@ -164,8 +163,8 @@ static FloatType getNarrowElement(Operation *op) {
   return {};
 }
 
-/// Computes `op`, a part of an extreme, of the narrow rows, and widens the
-/// result: it is one of their elements. Returns whether it does.
+/// Computes `op`, part of an extreme, on the narrow rows and widens the result,
+/// which is one of the elements. Returns true on success.
 static bool computeNarrow(Operation *op) {
   FloatType element = getNarrowElement(op);
   if (!element)
@@ -189,7 +188,7 @@ static bool computeNarrow(Operation *op) {
   return true;
 }
 
-/// True if `op` is in branches of `block`, and in no loop.
+/// True if `op` is nested in branches of `block` but in no loop.
 static bool isInBranch(Operation *op, Block *block) {
   while (op && op->getBlock() != block) {
     op = op->getParentOp();
@@ -199,7 +198,7 @@ static bool isInBranch(Operation *op, Block *block) {
   return op;
 }
 
-/// In the branches that use it `widening` is done again.
+/// Repeats `widening` in the branches that use it.
 static void widenInBranches(arith::ExtFOp widening) {
   llvm::SmallSetVector<Block *, 4> blocks;
   for (Operation *user : widening->getUsers())
@@ -212,17 +211,17 @@ static void widenInBranches(arith::ExtFOp widening) {
           ->setAttr(kSeparateAttr, UnitAttr::get(widening.getContext()));
 }
 
-/// True if `narrow` is a row of which an extreme is computed as it is.
+/// True if an extreme of the row `narrow` is computed without widening.
 static bool hasNarrowExtreme(Value narrow) {
   return llvm::any_of(narrow.getUsers(), [](Operation *user) {
     return isExtreme(user) || isa<arith::SelectOp, math::AbsFOp>(user);
   });
 }
 
-/// Rows whose extreme is known before they are widened are widened where they
-/// are first used then. In a branch, as where a lane looks for an index, they
-/// are widened again if `isSeparate`: kept until then, they would take twice
-/// the registers.
+/// Sinks the widening of rows whose extreme is known beforehand to their first
+/// use. In a branch, such as the one where a lane searches for an index, widens
+/// again if `isSeparate`: keeping the wide row until then would take twice the
+/// registers.
 static void widenLate(ArrayRef<arith::ExtFOp> widenings, bool isSeparate) {
   for (arith::ExtFOp widening : widenings) {
     if (!hasNarrowExtreme(widening.getIn()))
@@ -234,7 +233,7 @@ static void widenLate(ArrayRef<arith::ExtFOp> widenings, bool isSeparate) {
   }
 }
 
-/// True if `op` makes a row of rows, and nothing else.
+/// True if `op` is pure arithmetic from rows to rows.
 static bool computesRow(Operation &op) {
   return isa<arith::ArithDialect, math::MathDialect, vector::VectorDialect>(
              op.getDialect()) &&
@@ -242,8 +241,8 @@ static bool computesRow(Operation &op) {
          op.getNumRegions() == 0 && isMemoryEffectFree(&op);
 }
 
-/// Moves what is computed of rows to where it is used first: one pack after the
-/// other, in place of one operation of all packs after the other.
+/// Sinks row arithmetic to its first use, so that packs are processed one after
+/// the other instead of each op on all packs.
 static void computeInTurn(Block *block) {
   SmallVector<Operation *> ops;
   for (Operation &op : *block)

@@ -38,7 +38,7 @@ using namespace mlafix;
 /// Far above the instruction's error, far below 1.
 static constexpr float kLargestRest = 0x1p-20f;
 
-/// 1 / x of one f32, correctly rounded.
+/// True for 1 / x of one f32, correctly rounded.
 static bool isReciprocal(Operation &op) {
   auto division = dyn_cast<arith::DivFOp>(op);
   if (!division || division.getFastmath() != arith::FastMathFlags::none ||
@@ -50,7 +50,7 @@ static bool isReciprocal(Operation &op) {
 }
 
 namespace {
-/// Reciprocals of a block, and the ops behind the first that need some of them.
+/// Reciprocals in a block, and the ops behind the first that depend on them.
 class JoinedReciprocals {
 public:
   bool takes(Operation &op) const;
@@ -69,11 +69,11 @@ private:
 
   SmallVector<arith::DivFOp> reciprocals;
   llvm::SetVector<Operation *> ops;
-  Value holds; ///< whether all near ones are the reciprocals
+  Value holds; ///< i1: all approximations are correctly rounded
 };
 } // namespace
 
-/// True if `op`, or one inside of it, uses a result of `ops`.
+/// True if `op`, or an op nested in it, uses a result of `ops`.
 bool JoinedReciprocals::needs(Operation &op) const {
   return op
       .walk([&](Operation *inner) {
@@ -87,13 +87,13 @@ bool JoinedReciprocals::needs(Operation &op) const {
       .wasInterrupted();
 }
 
-/// True if `op` may stand behind reciprocals that are joined later in the
-/// block: it does not need them, or it can be moved and computed again.
+/// True if `op` may end up behind reciprocals that are joined later in the
+/// block: it does not depend on them, or can be moved and recomputed.
 bool JoinedReciprocals::takes(Operation &op) const {
   return !needs(op) || (isPure(&op) && op.getNumRegions() == 0);
 }
 
-/// The approximation of the reciprocal, in the shape of `op`.
+/// The approximate reciprocal, in the shape of `op`.
 Value JoinedReciprocals::buildNear(arith::DivFOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -112,7 +112,7 @@ Value JoinedReciprocals::buildNear(arith::DivFOp op) {
                   : result;
 }
 
-/// The reciprocals, and the ops that lead from one of them to another.
+/// The reciprocals, and the ops on paths between them.
 llvm::SetVector<Operation *> JoinedReciprocals::findBetween() const {
   llvm::SmallPtrSet<Operation *, 8> found(reciprocals.begin(),
                                           reciprocals.end());
@@ -134,7 +134,7 @@ void JoinedReciprocals::join() {
   arith::DivFOp last = reciprocals.back();
   Location loc = last.getLoc();
   llvm::SetVector<Operation *> between = findBetween();
-  SmallVector<OpOperand *> uses; // of what the branch yields
+  SmallVector<OpOperand *> uses; // uses by the branch's yield
   llvm::SetVector<Value> yielded;
   for (Operation *op : between)
     for (OpOperand &use : op->getResult(0).getUses())
@@ -143,7 +143,7 @@ void JoinedReciprocals::join() {
         yielded.insert(op->getResult(0));
       }
 
-  // The exact ones, from what is known before the first.
+  // The exact reciprocals, from values known before the first one.
   OpBuilder b(last->getContext());
   b.setInsertionPointAfter(last);
   auto branch = scf::IfOp::create(

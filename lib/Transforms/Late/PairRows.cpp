@@ -25,7 +25,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if all elements are one value, which no order changes.
+/// True for a splat: any order of its elements is the same.
 static bool isSplat(Value value) {
   if (auto broadcast = value.getDefiningOp<vector::BroadcastOp>())
     return !isa<VectorType>(broadcast.getSource().getType());
@@ -43,17 +43,17 @@ static bool isNarrowing(Operation *op) {
          getElementTypeOrSelf(op->getResult(0).getType()).isBF16();
 }
 
-/// One dimension, of whole pairs.
+/// True for vectors of one dimension with an even number of elements.
 static bool isOfPairs(Value value) {
   auto type = dyn_cast<VectorType>(value.getType());
   return type && type.getRank() == 1 && type.getNumElements() % 2 == 0;
 }
 
-/// The conversions of vectors from and to bf16 between which the order of a
-/// vector's elements does not matter, in their order.
+/// The conversions from and to bf16, in program order, between which the order
+/// of a vector's elements does not matter.
 static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
-  // Vectors that elementwise ops tie to each other have one order, and that is
-  // the order in memory if any of them is used otherwise.
+  // Vectors connected by elementwise ops have the same order. It must be the
+  // memory order if any of them has another use.
   llvm::EquivalenceClasses<void *> classes;
   llvm::SmallVector<void *> inOrder;
   SmallVector<Operation *> conversions;
@@ -63,7 +63,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
-    // A value that a loop carries may come from an earlier iteration.
+    // A loop-carried value may come from an earlier iteration.
     for (Region &region : op->getRegions())
       for (BlockArgument argument : region.getArguments())
         if (isa<VectorType>(argument.getType())) {
@@ -83,7 +83,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
       else
         first = id;
     };
-    // In bf16 the order is that in memory.
+    // bf16 vectors are in memory order.
     if (!widens)
       llvm::for_each(op->getOperands(), visit);
     if (!narrows)
@@ -105,7 +105,7 @@ static SmallVector<Operation *> findPairedConversions(KernelOp kernel) {
 
 static constexpr uint32_t kUpperHalf = 0xffff0000;
 
-/// Of words of two elements, the lower ones and then the upper ones.
+/// Widens words of two elements: first all lower elements, then all upper ones.
 static Value extendPairs(OpBuilder &b, Location loc, Value x) {
   int64_t size = cast<VectorType>(x.getType()).getNumElements();
   auto half = VectorType::get({size / 2}, b.getI32Type());
@@ -117,7 +117,7 @@ static Value extendPairs(OpBuilder &b, Location loc, Value x) {
       b, loc, lower, upper, llvm::to_vector(llvm::seq<int64_t>(0, size)));
 }
 
-/// The way back.
+/// The inverse of extendPairs().
 static Value truncatePairs(OpBuilder &b, Location loc, Value x, Type type) {
   int64_t size = cast<VectorType>(type).getNumElements();
   Value rounded = roundToBF16(ShapedBuilder(b, loc, x.getType()), x);

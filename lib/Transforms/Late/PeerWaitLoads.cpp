@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Of the assembly that loads: the type of what is loaded.
+/// Attribute of the assembly of a load: the loaded type.
 static constexpr StringLiteral kLoadedAttr = "mlafix.loaded";
 
 std::optional<LoadAhead> mlafix::asLoadAhead(Operation *op) {
@@ -33,11 +33,11 @@ static unsigned countBits(Type type) {
                 : type.getIntOrFloatBitWidth();
 }
 
-/// Of one load, which is the widest that all GPUs have.
+/// Limit per load instruction; all GPUs support it.
 static constexpr unsigned kMostWords = 4;
 
-/// PTX that loads `words` values of 32 bits into its first operands, from the
-/// next one on if the last one holds.
+/// PTX that loads `words` 32-bit values into its first operands from the
+/// address in the next one, if the last operand holds.
 static std::string buildText(unsigned words) {
   std::string text;
   for (unsigned first = 0; first < words; first += kMostWords) {
@@ -54,7 +54,8 @@ static std::string buildText(unsigned words) {
   return text;
 }
 
-/// `words` values of 32 bits, an i32 or a struct of them.
+/// Builds assembly that loads `words` 32-bit values: an i32, or a struct of
+/// them.
 static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
                            unsigned words) {
   std::string constraints;
@@ -73,11 +74,11 @@ static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
   return op.getResult(0);
 }
 
-/// The value of `load` where the condition holds, else any value: a load that
-/// takes no branch, and stays where it is, where LLVM and ptxas would move
-/// others to their uses. A pack that is wider than one load takes two, as 16
-/// elements of bf16 do beside fp8. Null for a type that has no such load, and
-/// for a pack whose address need not be a multiple of what one load takes.
+/// Builds `load` as predicated assembly: the value is arbitrary if the
+/// condition is false. Unlike ordinary loads, LLVM and ptxas do not move it to
+/// its uses, and it needs no branch. A pack wider than one load takes two (16
+/// elements of bf16 beside fp8, for example). Null if the type has no such
+/// load, or if the address may be unaligned for it.
 static Value buildLoad(OpBuilder &b, LLVM::LoadOp load, Value condition) {
   Type type = load.getType();
   Location loc = load.getLoc();
@@ -108,8 +109,8 @@ static bool mayStore(Operation *op) {
       .wasInterrupted();
 }
 
-/// The loads of `guard` without conditions of their own; those ahead of all
-/// stores alone, unless these are `toPeers`, whose memory is another.
+/// The unconditional loads in `guard` that precede all stores; stores to peers
+/// (`toPeers`) do not count, since they go to other memory.
 static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   SmallVector<LLVM::LoadOp> loads;
   for (Operation &op : *guard.thenBlock()) {
@@ -122,8 +123,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   return loads;
 }
 
-/// Has `loads` of this rank's own tensors, which `guard` has, be done ahead of
-/// `place`: so many at most as a thread has registers to spare.
+/// Hoists `loads` of this rank's own tensors out of `guard` to `place`, as many
+/// as the thread has registers to spare.
 static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
                       Operation *place) {
   constexpr size_t kLoads = 16;
@@ -144,8 +145,8 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
   }
 }
 
-/// True if `op`, of those between the two ends of an exchange, stores to this
-/// rank's own tensors: the addresses of the others' come from a table.
+/// True if `op`, between the two ends of an exchange, stores to this rank's own
+/// tensors; addresses of other ranks' tensors come from a table.
 static bool storesOwn(Operation *op, Operation *begin) {
   return op
       ->walk([&](LLVM::StoreOp store) {

@@ -14,13 +14,13 @@
 
 namespace mlafix {
 
-/// Has the rows that are sent be loaded while `begin` learns whether to send
-/// them, and this rank's own, which are merged with what the others send, while
-/// it waits for that. Not where the kernel stores to this rank's tensors before
-/// its exchange.
+/// Loads the rows to send while `begin` determines if they are sent, and this
+/// rank's own rows, which are merged with received ones, while it waits for
+/// these. Does nothing if the kernel stores to this rank's tensors before its
+/// exchange.
 void loadAheadOfWaits(BeginExchangeOp begin);
 
-/// A load that loadAheadOfWaits() has made.
+/// A load created by loadAheadOfWaits().
 struct LoadAhead {
   mlir::Value pointer, condition;
   mlir::Type type;

@@ -21,13 +21,13 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `value` is computed from the number of the block; not by way of what
-/// is in `seen`.
+/// True if `value` depends on the block number; `seen` holds values already
+/// visited.
 static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
   if (!seen.insert(value.getAsOpaquePointer()).second)
     return false;
   Operation *op = value.getDefiningOp();
-  if (!op) { // of a loop: what it counts, but nothing that it carries
+  if (!op) { // in a loop: follow the induction variable, not carried values
     auto argument = cast<BlockArgument>(value);
     Operation *parent = argument.getOwner()->getParentOp();
     auto loop = dyn_cast<scf::ForOp>(parent);
@@ -46,7 +46,7 @@ static bool dependsOnBlock(Value value) {
   return dependsOnBlock(value, seen);
 }
 
-/// The bytes of a pack; 0 if `type` is none, or one of fewer than `least`.
+/// The bytes of a pack; 0 if `type` is not a pack or has fewer than `least`.
 static int64_t getPackBytes(Type type, int64_t least) {
   auto vector = dyn_cast<VectorType>(type);
   int64_t bytes =
@@ -55,8 +55,8 @@ static int64_t getPackBytes(Type type, int64_t least) {
   return bytes >= least ? bytes : 0;
 }
 
-/// `value` ahead of the wait, in the first iteration of all loops around; null
-/// where that takes memory.
+/// Computes `value` before the wait, for the first iteration of all enclosing
+/// loops; null if that needs memory.
 Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty())
     return moveBeforeWait(value, wait) ? value : Value();
@@ -69,9 +69,8 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
   return starts.lookupOrDefault(value);
 }
 
-/// The part of `mask` that is known ahead of the wait: the conjuncts that take
-/// no memory; null if there are none. Of select(x, y, false), y may be poison
-/// where x does not hold.
+/// The conjuncts of `mask` that can be computed before the wait; null if there
+/// are none. In select(x, y, false), y may be poison where x is false.
 Value PrefetchCandidates::buildKnown(Value mask) {
   if (Value early = buildBeforeWait(mask))
     return early;
@@ -86,7 +85,7 @@ Value PrefetchCandidates::buildKnown(Value mask) {
              : Value();
 }
 
-/// The loads under `condition` and `mask`.
+/// The group of loads under `condition` and `mask`.
 CandidateLoads &PrefetchCandidates::find(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const CandidateLoads &group) {
     return group.condition == condition && group.mask == mask;
@@ -126,14 +125,14 @@ void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
   starts = around;
 }
 
-/// True if two groups have the same packs, in one order.
+/// True if two groups have the same packs in the same order.
 static bool haveAlikeRows(const CandidateLoads &x, const CandidateLoads &y) {
   return !x.rows.empty() && x.rows.size() == y.rows.size() &&
          llvm::all_of_zip(x.rows, y.rows, isAlike);
 }
 
-/// Rows that are loaded in one place under one condition, and in another place
-/// under another one, are prefetched where either holds.
+/// Rows loaded in two places under different conditions are prefetched if
+/// either holds.
 void PrefetchCandidates::joinRows() {
   OpBuilder b(wait);
   auto getCondition = [&](const CandidateLoads &group) {
@@ -154,7 +153,7 @@ void PrefetchCandidates::joinRows() {
                        loads[i].rowBytes,
                        loads[i].packBytes});
       for (CandidateLoads *group : {&loads[i], &loads[j]}) {
-        group->rows.clear(); // what is shared stays
+        group->rows.clear(); // shared values stay
         group->rowBytes = 0;
       }
     }

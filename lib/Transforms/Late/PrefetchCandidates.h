@@ -13,22 +13,23 @@
 
 namespace mlafix {
 
-/// Memory that is loaded after the wait if `condition` and `mask` hold (null:
-/// always).
+/// Memory that is loaded after the wait if `condition` and `mask` (null: true)
+/// hold.
 struct CandidateLoads {
   mlir::Value condition, mask;
   llvm::SmallVector<mlir::Value> rows;   // pointers to whole packs
-  llvm::SmallVector<mlir::Value> shared; // pointers equal in every block
-  int64_t rowBytes = 0;                  // of all packs, a thread
+  llvm::SmallVector<mlir::Value> shared; // pointers that are equal in every
+                                         // block
+  int64_t rowBytes = 0;                  // of all packs, per thread
   int64_t packBytes = 0;                 // of the largest pack
 };
 
-/// Finds the loads after a wait whose pointers and branches need no memory, and
-/// has what they need come ahead of it. Of a loop, those of the first
-/// iteration. A predicate of a load that needs memory is taken to hold.
+/// Finds loads after a wait whose pointers and branches do not depend on
+/// memory, and computes these before the wait. For loops, considers the first
+/// iteration. Predicates that depend on memory are assumed to hold.
 class PrefetchCandidates {
 public:
-  /// Accesses of at least `rowBytes` are of rows, whose packs count.
+  /// Accesses of at least `rowBytes` count as packs of rows.
   PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
       : wait(wait), rowBytes(rowBytes) {
     collect(wait->getNextNode(), mlir::Value());
@@ -48,7 +49,8 @@ private:
 
   mlir::Operation *wait;
   int64_t rowBytes;
-  mlir::IRMapping starts; // of what the loops around count, where they begin
+  mlir::IRMapping starts; // initial values of the enclosing loops' induction
+                          // variables
 };
 
 } // namespace mlafix

@@ -57,7 +57,7 @@ using namespace mlafix;
 static constexpr float kLargestConstant = 0x1p40f;
 static constexpr uint32_t kOddParts = 1u << 20;
 
-/// The number in all elements of a constant f32; 0 if it is none.
+/// The value of a splat f32 constant; 0 for other values.
 static float getConstant(Value value) {
   APFloat number(0.0f);
   if (!matchPattern(value, m_ConstantFloat(&number)) ||
@@ -66,8 +66,8 @@ static float getConstant(Value value) {
   return number.convertToFloat();
 }
 
-/// The f32 of which `power`, f8E8M0FNU, has the inverse. The exponents of the
-/// two add up to 254; that of NaN, 255, is its own inverse.
+/// The f32 inverse of the number `power`, an f8E8M0FNU. The exponent fields of
+/// a number and its inverse add up to 254; NaN (255) is its own inverse.
 static Value buildInverseOfPower(OpBuilder &b, arith::ExtFOp power) {
   Location loc = power.getLoc();
   Value code = power.getIn();
@@ -86,8 +86,8 @@ static Value buildInverseOfPower(OpBuilder &b, arith::ExtFOp power) {
   return arith::ExtFOp::create(b, loc, power.getType(), cast(inverse, type));
 }
 
-/// 1 / `divisor`, if that is a power of two from f8E8M0FNU in any shape; else
-/// null, and nothing is built.
+/// 1 / `divisor` if that is a power of two from f8E8M0FNU, in any shape;
+/// otherwise null, and nothing is built.
 static Value invertPower(OpBuilder &b, Value divisor) {
   Operation *op = divisor.getDefiningOp();
   if (auto power = dyn_cast_or_null<arith::ExtFOp>(op))
@@ -105,8 +105,8 @@ static Value invertPower(OpBuilder &b, Value divisor) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-/// True if a product with the inverse in two parts is the quotient, for
-/// dividends of at least `least`.
+/// True if multiplying by the inverse, split into two parts, gives the
+/// correctly rounded quotient for dividends of at least `least`.
 static bool isReplaceable(float divisor, float least) {
   if (!(divisor > 1.0f) || divisor > kLargestConstant || !(least > 0.0f))
     return false;
@@ -115,12 +115,12 @@ static bool isReplaceable(float divisor, float least) {
       static_cast<uint32_t>(std::ldexp(std::frexp(divisor, &exponent), 24));
   uint32_t odd = significand >> llvm::countr_zero(significand);
   int ofQuotient = std::ilogb(double(least) / divisor);
-  // In units of the last place of the least quotient.
+  // In ulps of the least quotient.
   double off = 0x1p-22 + std::ldexp(0x1p-150, 23 - ofQuotient);
   return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
 
-/// The number that `value` is at least, unless it is NaN; 0 if none is known.
+/// A lower bound of `value` unless it is NaN; 0 if none is known.
 static float getLeast(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<arith::MaximumFOp>(op) ? getConstant(op->getOperand(1))
@@ -132,7 +132,7 @@ static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
   auto high = static_cast<float>(inverse);
   if (high > inverse)
     high = std::nextafterf(high, 0.0f);
-  // Its own error is far below a unit of this number.
+  // The error of `low` is far below its ulp.
   auto low = static_cast<float>(std::fma(-double(high), double(c), 1.0) / c);
   ShapedBuilder s(b, loc, x.getType());
   Value less = s.op<arith::MulFOp>(x, s.f(low));
@@ -140,7 +140,7 @@ static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
 }
 
 namespace {
-/// Where a value lies unless it is NaN.
+/// The range of a value unless it is NaN.
 struct Interval {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -153,8 +153,8 @@ struct Interval {
 
 static Interval getInterval(Value value);
 
-/// Of what grows with its operands, or falls: the results at the ends. An end
-/// that is no number, as 0 * inf, tells nothing.
+/// The range of a monotonic function from its values at the ends; an end that
+/// is NaN, such as 0 * inf, gives no bound.
 static Interval getBetween(std::initializer_list<double> ends) {
   if (llvm::any_of(ends, [](double end) { return std::isnan(end); }))
     return {};
@@ -172,8 +172,8 @@ static Interval getIntervalOfBinary(Operation *op) {
       {x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high});
 }
 
-/// What the operations of `value` tell, with room for their rounding: the power
-/// of a number that is not above 0 is at most 2.
+/// The range implied by the ops that compute `value`, including their rounding:
+/// for example, the power of a number <= 0 is at most 2.
 static Interval getInterval(Value value) {
   Operation *op = value.getDefiningOp();
   APFloat number(0.0f);
@@ -197,7 +197,7 @@ static Interval getInterval(Value value) {
 }
 
 /// True if `value` is 0, NaN or at least 2^-60 in magnitude: a sum with a
-/// constant c, which is at least 2^-25 of c.
+/// constant c is either 0 or at least 2^-25 c.
 static bool isCoarse(Value value) {
   Operation *op = value.getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp>(op))
@@ -207,7 +207,7 @@ static bool isCoarse(Value value) {
   });
 }
 
-/// x / y by the reciprocal of y, if their ranges allow it; else null.
+/// x / y through the reciprocal of y if their ranges allow it, else null.
 static Value buildInRange(OpBuilder &b, arith::DivFOp op) {
   Value x = op.getLhs(), y = op.getRhs();
   if (!getInterval(y).isWithin(0x1p-20, 0x1p20) ||

@@ -43,7 +43,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The next op that has effects on memory; null if there is none.
+/// The next op with memory effects; null if there is none.
 static Operation *getNextEffect(Operation *op) {
   do
     op = op->getNextNode();
@@ -51,7 +51,7 @@ static Operation *getNextEffect(Operation *op) {
   return op;
 }
 
-/// The branch that is all that follows `launch`; null if there is more.
+/// The branch behind `launch`, if nothing else follows; else null.
 static scf::IfOp getGuard(Operation *launch) {
   auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
   return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
@@ -68,9 +68,8 @@ static bool loadsOnly(scf::IfOp branch) {
               .wasInterrupted();
 }
 
-/// The last of the branches with what comes first of all that is loaded after
-/// `launch`, the first chunks of loops (mlafix-load-chunks-ahead); null if
-/// there is none.
+/// The last of the branches with the loads of loops' first chunks
+/// (mlafix-load-chunks-ahead) directly behind `launch`; null if there is none.
 static scf::IfOp getFirstChunks(Operation *launch) {
   scf::IfOp last;
   for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
@@ -87,8 +86,8 @@ static scf::IfOp getFirstChunks(Operation *launch) {
   return last;
 }
 
-/// True if `value` is computed from what is loaded in `block`; adds the
-/// operations that are not pure, of which it is computed, to `of`.
+/// True if `value` depends on a load in `block`; adds the impure ops that it
+/// depends on to `of`.
 static bool needsMemory(Value value, Block &block,
                         llvm::SmallSetVector<Operation *, 4> &of) {
   Operation *op = value.getDefiningOp();
@@ -111,9 +110,9 @@ static bool isRowLoad(Operation &op) {
   return type && type.getNumElements() > 1 && isGlobal(load.getAddr());
 }
 
-/// The loads that come before all others, if some load needs what another one
-/// gives: first what it needs, then the rows that are found without memory and
-/// come before the first write. None where there are no such rows.
+/// The loads to schedule first, if some load depends on another: those that
+/// others depend on, then the rows that do not depend on memory and precede the
+/// first write. Empty if there are no such rows.
 static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
   SmallVector<LLVM::LoadOp> rows, loads;
   llvm::SmallSetVector<Operation *, 4> needed;
@@ -137,8 +136,8 @@ static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
   return loads;
 }
 
-/// The launch as assembly that LLVM takes for a store: it would move loads
-/// across the intrinsic.
+/// The launch trigger as assembly that LLVM treats as a store: it would move
+/// loads across the intrinsic.
 static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
   return LLVM::InlineAsmOp::create(
       b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
@@ -147,7 +146,7 @@ static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
       ArrayAttr());
 }
 
-/// Bytes of rows that a thread loads by `op`.
+/// Bytes of rows that `op` loads per thread.
 static int64_t countRowBytes(Operation &op) {
   return isRowLoad(op)
              ? DataLayout::closest(&op).getTypeSize(op.getResult(0).getType())
@@ -161,10 +160,10 @@ static int64_t countRowBytes(Block &block) {
   return bytes;
 }
 
-/// Leaves `launch` where it is for grids that prefetch all of their rows,
-/// `bytes` for each thread.
+/// Keeps `launch` in place for grids that prefetch all of their rows, `bytes`
+/// per thread.
 static void keepIfPrefetched(Operation *launch, int64_t bytes) {
-  // As ScheduleGridWait.cpp counts the threads that prefetch.
+  // ScheduleGridWait.cpp counts the prefetching threads in the same way.
   OpBuilder b(launch);
   Location loc = launch->getLoc();
   Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),

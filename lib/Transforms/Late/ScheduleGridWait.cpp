@@ -32,7 +32,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The pointers that are loaded through after `wait`, in no loop.
+/// The pointers of loads after `wait` outside of loops.
 static SmallVector<Value> collectPointers(Operation *wait) {
   SmallVector<Value> pointers;
   for (Operation *op = wait->getNextNode(); op; op = op->getNextNode())
@@ -61,15 +61,15 @@ static bool isOfPack(Value pointer) {
   });
 }
 
-/// The other summand if `value` is a sum with a constant; null for another
-/// value.
+/// If `value` is a sum with a constant, the other summand; else null.
 static Value getAugend(Value value) {
   auto sum = value.getDefiningOp<arith::AddIOp>();
   return sum && matchPattern(sum.getRhs(), m_Constant()) ? sum.getLhs()
                                                          : Value();
 }
 
-/// True if two values differ by a constant, in a sum or a conversion of it.
+/// True if two values differ by a constant summand, possibly below a
+/// conversion.
 static bool differByConstant(Value x, Value y) {
   if (isAlike(x, y))
     return true;
@@ -92,13 +92,13 @@ static bool differByConstant(Value x, Value y) {
   return false;
 }
 
-/// Packs of rows whose prefetches come first: of fewer, that gains little, and
-/// in code for 64 registers some go to the stack (Few rows of many splits,
+/// The number of row packs from which prefetches come first. With fewer, that
+/// gains little, and code for 64 registers spills (Few rows of many splits,
 /// docs/Experiments.md).
 constexpr size_t kLongPrefetch = 8;
 
-/// Moves ops of one block, and what they need, to its beginning, ahead of all
-/// that they do not need; not those that need what memory has.
+/// Moves ops of one block, and ops that they depend on, to the block's
+/// beginning. Skips those that depend on memory.
 static void moveToFront(ArrayRef<Operation *> ops) {
   llvm::SmallPtrSet<Operation *, 32> needed;
   for (Operation *op : ops) {
@@ -127,7 +127,7 @@ static void moveToFront(ArrayRef<Operation *> ops) {
   }
 }
 
-/// PTX with one operand that is or may be an address.
+/// Builds PTX with one operand that is, or may be, an address.
 static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                           Value operand) {
   LLVM::InlineAsmOp::create(b, loc, TypeRange(), operand, text, "l,~{memory}",
@@ -136,7 +136,7 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
-/// LLVM's intrinsic wants a newer PTX ISA than the instruction.
+/// LLVM's intrinsic requires a newer PTX ISA than the instruction.
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
 
 namespace {
@@ -163,27 +163,27 @@ private:
   void prefetchTables();
   void delay(Operation *wait);
 
-  Value local; ///< what getLocal() found
+  Value local; ///< cached result of getLocal()
 };
 } // namespace
 
-/// How many of a grid's first threads prefetch their rows, of so many bytes
-/// each: more than memory has time for before the preceding grid ends would be
-/// loaded twice. But a grid of a few blocks a multiprocessor, of `earlyThreads`
-/// at most, prefetches all of its rows, since it takes as long as those blocks
-/// that did not.
+/// The number of leading threads of a grid that prefetch their rows, of `bytes`
+/// each: prefetching more than memory can deliver before the preceding grid
+/// ends would load it twice. But a grid of at most `earlyThreads` (a few blocks
+/// per multiprocessor) prefetches all rows, since it takes as long as its
+/// slowest blocks.
 static int64_t countPrefetchingThreads(const MachineModel &machine,
                                        int64_t bytes) {
   return machine.earlyBytes / bytes;
 }
 
-/// Leaves out of `loads` what is not worth a prefetch, and answers the bytes of
-/// the rows of the others, a thread.
+/// Drops candidates that are not worth a prefetch from `loads`; returns the
+/// bytes of the remaining rows per thread.
 int64_t
 ScheduleGridWaitPass::choosePrefetches(Operation *wait,
                                        const MachineModel &machine,
                                        SmallVector<CandidateLoads> &loads) {
-  // Each condition is a branch, all of which a thread goes through.
+  // Each condition is a branch that every thread executes.
   bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
   int64_t bytes = 0;
   size_t packs = 0, values = 0, dropped = 0;
@@ -224,15 +224,15 @@ ScheduleGridWaitPass::choosePrefetches(Operation *wait,
   return bytes;
 }
 
-/// True if the launch reads only memory of its own device, i1: a parameter that
-/// a kernel has if it prefetches. Null where there is no room for another one.
+/// An i1: the launch reads only memory of its own device. This is a parameter
+/// of kernels that prefetch; null if there are too many parameters already.
 Value ScheduleGridWaitPass::getLocal() {
   if (local)
     return local;
   LLVM::LLVMFuncOp function = getOperation();
   MLIRContext *context = &getContext();
   unsigned count = function.getNumArguments();
-  // A test's function need not be a code version.
+  // In tests, the function need not be a code version.
   if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
     SmallVector<ParamAttr> params(version.getParams());
     if (params.size() == MLAFIX_MAX_PARAMS)
@@ -247,7 +247,7 @@ Value ScheduleGridWaitPass::getLocal() {
   Type i32 = IntegerType::get(context, 32);
   SmallVector<Type> types(function.getArgumentTypes());
   types.push_back(i32);
-  // Not insertArgument(), which knows no function without results.
+  // insertArgument() does not support functions without results.
   function_interface_impl::insertFunctionArguments(
       function, count, i32, {}, function.getLoc(), count,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
@@ -259,10 +259,9 @@ Value ScheduleGridWaitPass::getLocal() {
   return local;
 }
 
-/// PTX that prefetches packs of at most `bytes` behind an address. Of plain
-/// rows, the first of the lanes that load a line does so for all of them; not
-/// where lanes of two rows load a line. By a predicate: a branch that lanes
-/// take differently costs more than it saves.
+/// PTX that prefetches packs of at most `bytes` behind an address. For plain
+/// rows, only the first lane of each line does, unless a line covers lanes of
+/// two rows. Uses a predicate: a divergent branch costs more than it saves.
 static std::string writePrefetch(LLVM::LLVMFuncOp function,
                                  const MachineModel &machine, int64_t bytes) {
   auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr);
@@ -277,8 +276,8 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function,
       lanes - 1, kPrefetch);
 }
 
-/// Prefetches ahead of the wait what is loaded after it; what all blocks load,
-/// the first one prefetches.
+/// Prefetches before the wait what is loaded after it; the first block
+/// prefetches values that all blocks load.
 void ScheduleGridWaitPass::prefetch(Operation *wait) {
   MachineModel machine = getMachine(wait);
   SmallVector<CandidateLoads> loads =
@@ -334,8 +333,8 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
     moveToFront(rows);
 }
 
-/// The prefetches that a kernel has from the start (GPU/RowOrder.cpp), as PTX:
-/// of this device's memory alone.
+/// Replaces the kernel's own prefetches (GPU/RowOrder.cpp) by PTX that is
+/// restricted to this device's memory.
 void ScheduleGridWaitPass::prefetchTables() {
   SmallVector<LLVM::Prefetch> prefetches;
   getOperation().walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
@@ -351,8 +350,7 @@ void ScheduleGridWaitPass::prefetchTables() {
   }
 }
 
-/// Has the wait come after the arithmetic behind the addresses of what is
-/// loaded after it.
+/// Moves the wait behind the computation of addresses for loads after it.
 void ScheduleGridWaitPass::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
@@ -363,7 +361,7 @@ void ScheduleGridWaitPass::delay(Operation *wait) {
     if (!moveBeforeWait(pointer, wait))
       continue;
     ++moved;
-    // The packs of a row: loads add constants to an address.
+    // Packs of one row: loads add constants to a common address.
     if (isOfPack(pointer) && llvm::any_of(needed, [&](Value other) {
           return differByConstant(other, pointer);
         }))
@@ -385,8 +383,9 @@ void ScheduleGridWaitPass::delay(Operation *wait) {
   remark::passed(loc, opts) << remark::add(
       "the wait for the preceding grid comes after the addresses of {0}",
       count(moved, "load"));
-  // No thread exits, since a block has threads; but ptxas does not know that,
-  // so the wait begins a block of instructions, behind all addresses.
+  // The exit is never taken (ntid is not zero), but ptxas cannot know that. It
+  // ends the basic block, so that all address arithmetic is scheduled before
+  // the wait.
   buildAssembly(b, loc,
                 "{\n\t.reg .pred none;\n\t.reg .b32 threads;\n\t.reg .b64 "
                 "some;\n\tmov.u32 threads, %ntid.x;\n\tcvt.u64.u32 some, "

@@ -51,13 +51,13 @@ using namespace mlafix;
 
 static constexpr float kLeastDivisor = 0x1p-64f, kLargestDivisor = 0x1p64f,
                        kLargestDividend = 0x1p62f;
-/// Where small quotients are not hidden.
+/// Limits if small quotients are visible.
 static constexpr float kLargestExactDivisor = 0x1p20f,
                        kLeastExactDividend = 0x1p-100f;
 
-/// True if `user` gives the same for all of its operand `value` that have one
-/// sign and a magnitude below 2^-25: a sum with a number of at least 1, or an
-/// integer.
+/// True if `user` yields the same for all values of operand `value` with the
+/// same sign and magnitude below 2^-25: it adds a number of at least 1, or
+/// converts to an integer.
 static bool hidesSmall(Operation *user, Value value) {
   if (isa<arith::AddFOp, arith::SubFOp>(user)) {
     APFloat number(0.0f);
@@ -66,14 +66,14 @@ static bool hidesSmall(Operation *user, Value value) {
                         m_ConstantFloat(&number)) &&
            abs(number) >= APFloat(1.0f);
   }
-  // Whether it is NaN.
+  // A NaN test.
   if (auto comparison = dyn_cast<arith::CmpFOp>(user))
     return comparison.getLhs() == comparison.getRhs();
   return isa<math::RoundEvenOp, arith::FPToSIOp, arith::FPToUIOp>(user);
 }
 
-/// True if nothing is left of `value` but what has no number between 0 and
-/// 2^-25 but 0: fp8, or what hidesSmall; bounds may come before.
+/// True if all users of `value`, behind optional clamps, map magnitudes below
+/// 2^-25 to 0: narrowing to fp8, or hidesSmall().
 static bool isNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -88,8 +88,7 @@ static bool isNarrowed(Value value) {
   });
 }
 
-/// The number that the elements of a pack are all divided by; null where they
-/// are not.
+/// The common divisor of all elements of a pack; null if they differ.
 static Value getSharedDivisor(arith::DivFOp op) {
   auto type = dyn_cast<VectorType>(op.getType());
   auto broadcast = op.getRhs().getDefiningOp<vector::BroadcastOp>();
@@ -100,9 +99,9 @@ static Value getSharedDivisor(arith::DivFOp op) {
   return broadcast.getSource();
 }
 
-/// A largest magnitude in each of `packs`, and of these the largest, by the
-/// trees that reduce packs: where the divisor came of a maximum of magnitudes,
-/// this is known already. NaN stays NaN.
+/// The largest magnitude per pack and over all packs, in the same trees as
+/// reductions: if the divisor is a maximum of magnitudes, CSE reuses it.
+/// Propagates NaN.
 static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   SmallVector<Value> partials;
   for (Value pack : packs) {
@@ -116,8 +115,8 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
   return reduceTree(b, loc, ReduceKind::max, std::move(partials));
 }
 
-/// True (i1) if no element is between 0 and kLeastExactDividend in magnitude:
-/// their bits less 1, of which those of 0 are the greatest. NaN passes.
+/// An i1: no element has a magnitude between 0 and kLeastExactDividend.
+/// Compares bits less 1, which are greatest for 0. NaN passes.
 static Value buildNoneIsSmall(OpBuilder &b, Location loc,
                               ArrayRef<Value> packs) {
   Value least;
@@ -139,7 +138,7 @@ static Value buildNoneIsSmall(OpBuilder &b, Location loc,
 }
 
 namespace {
-/// Divisions of packs of one block, which take one branch.
+/// Divisions of packs in a block that share one branch.
 class SharedDivisions {
 public:
   SharedDivisions(arith::DivFOp op, Value divisor) { add(op, divisor); }
@@ -149,14 +148,14 @@ public:
     divisors.push_back(divisor);
     isExact |= !isNarrowed(op);
   }
-  /// True if `op` can be done where the first of them is.
+  /// True if `op` can execute at the position of the first division.
   bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
     return op->getBlock() == ops.front()->getBlock() &&
            order.properlyDominates(op.getLhs(), ops.front()) &&
            order.properlyDominates(divisor, ops.front());
   }
-  /// True if that is faster where it takes `fewest` elements for the quotients
-  /// near 0 to be worth a check.
+  /// True if this is faster; `fewest` elements are needed if quotients near 0
+  /// must be checked.
   bool pays(int64_t fewest) const;
   void share();
 
@@ -166,8 +165,8 @@ private:
   SmallVector<Value> buildDivisions(OpBuilder &b, Location loc);
 
   SmallVector<arith::DivFOp> ops;
-  SmallVector<Value> divisors; ///< of each
-  bool isExact = false;        ///< whether a quotient near 0 counts
+  SmallVector<Value> divisors; ///< one per division
+  bool isExact = false;        ///< quotients near 0 matter
 };
 } // namespace
 

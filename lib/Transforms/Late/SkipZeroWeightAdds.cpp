@@ -26,8 +26,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `condition` says that `value` is 0, which is +0.0 then: no power is
-/// -0.0.
+/// True if `condition` implies that `value` is 0; it is then +0.0, since powers
+/// are never -0.0.
 static bool isZeroPower(Value condition, Value value) {
   auto equal = condition.getDefiningOp<arith::CmpFOp>();
   return equal && equal.getPredicate() == arith::CmpFPredicate::OEQ &&
@@ -35,7 +35,7 @@ static bool isZeroPower(Value condition, Value value) {
          matchPattern(equal.getRhs(), m_AnyZeroFloat());
 }
 
-/// True if `value` is seen to be +0.0 wherever `condition` holds.
+/// True if `value` is provably +0.0 wherever `condition` holds.
 static bool isZeroWhere(Value condition, Value value) {
   if (matchPattern(condition, m_Zero()) ||
       matchPattern(value, m_PosZeroFloat()) || isZeroPower(condition, value))
@@ -51,14 +51,15 @@ static bool isZeroWhere(Value condition, Value value) {
          isZeroWhere(by.getFalseValue(), of.getFalseValue());
 }
 
-/// The number in all elements of `pack`; null if it is none.
+/// The number that `pack` broadcasts, or null.
 static Value getSplat(Value pack) {
   auto broadcast = pack.getDefiningOp<vector::BroadcastOp>();
   return broadcast ? broadcast.getSource() : Value();
 }
 
-/// `fma` with the payload itself in place of -0.0 where its factor is 0, and
-/// the addend in place of the sum there.
+/// Rewrites fma(factor, select(c, -0.0, payload), addend), where c implies
+/// factor = 0, to select(c, addend, fma(factor, payload, addend)). Returns true
+/// on success.
 static bool keepSum(math::FmaOp fma) {
   Value factor = getSplat(fma.getA());
   auto mask = fma.getB().getDefiningOp<arith::SelectOp>();
@@ -66,7 +67,7 @@ static bool keepSum(math::FmaOp fma) {
       !isa<VectorType>(mask.getType()) ||
       !matchPattern(mask.getTrueValue(), m_NegZeroFloat()) ||
       isa<VectorType>(mask.getCondition().getType()) ||
-      getSplat(fma.getC()) || // of no other payload
+      getSplat(fma.getC()) || // the addend must be another payload
       !isZeroWhere(mask.getCondition(), factor))
     return false;
   OpBuilder b(fma);
@@ -81,10 +82,10 @@ static bool keepSum(math::FmaOp fma) {
 }
 
 namespace {
-/// The payload of a state: 0 where it is empty, else a row times a number. The
-/// row is the sum of two payloads, the second of which may be left out
-/// (keepSum), the product of one with its weight, to which a zero of either
-/// sign may be added, or one as it is loaded.
+/// Matches the payload of a state: 0 if the state is empty, else a row times a
+/// number. The row is one of three: a sum of two payloads, the second of which
+/// may be skipped (keepSum); a payload times its weight, possibly plus a zero
+/// of either sign; or a payload as loaded.
 struct MergedRow {
   static std::optional<MergedRow> get(arith::SelectOp op);
   bool takesRow(Value row);
@@ -95,19 +96,19 @@ struct MergedRow {
   }
   void maskNumbers();
 
-  arith::SelectOp op;    ///< 0 or `product`
-  arith::MulFOp product; ///< of the row
-  arith::SelectOp kept;  ///< `first` or `sum`; may be null
-  math::FmaOp sum;       ///< of the second payload and `first`; may be null
-  Operation *first = {}; ///< of `mask`; may be null
-  Value added;           ///< to `first`; may be null
-  arith::SelectOp mask;  ///< -0.0 or `payload`; may be null
-  Value payload;         ///< the first one
+  arith::SelectOp op;    ///< selects 0 or `product`
+  arith::MulFOp product; ///< row times a number
+  arith::SelectOp kept;  ///< selects `first` or `sum`; may be null
+  math::FmaOp sum;       ///< adds the second payload to `first`; may be null
+  Operation *first = {}; ///< weight times `mask`; may be null
+  Value added;           ///< addend of `first`; may be null
+  arith::SelectOp mask;  ///< selects -0.0 or `payload`; may be null
+  Value payload;         ///< the first payload
 };
 } // namespace
 
-/// True if nothing is computed with `value`: it is narrowed, between bounds.
-/// Fewer words than numbers are then masked.
+/// True if `value` is only clamped and narrowed: masking then costs less on
+/// words.
 static bool isOnlyNarrowed(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<arith::TruncFOp>(user))
@@ -123,8 +124,8 @@ static bool isOfNumber(Value condition) {
   return !isa<VectorType>(condition.getType());
 }
 
-/// Finds what `row` is made of; false if that is something else, or parts are
-/// used by others.
+/// Matches the structure of `row`; returns false if it differs or if parts have
+/// other uses.
 bool MergedRow::takesRow(Value row) {
   kept = row.getDefiningOp<arith::SelectOp>();
   if (kept) {
@@ -171,9 +172,9 @@ std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
   return row;
 }
 
-/// Where the state is empty, both payloads are left out, what is added is -0.0,
-/// and the numbers that the first payload and the row are multiplied by are 1
-/// and -1: the result is 1 * -0.0 * -1.
+/// Moves the selection of 0 for an empty state to the scalars: masks both
+/// payloads, and replaces the addend by -0.0, the weight by 1 and the final
+/// factor by -1. The result is 1 * -0.0 * -1 = 0.
 void MergedRow::maskNumbers() {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -216,11 +217,10 @@ void MergedRow::maskNumbers() {
       dead->erase();
 }
 
-/// Four operations on numbers and conditions take the place of a selection for
-/// each element.
+/// Replaces a select per element by four operations on scalars.
 static int64_t maskRows(KernelOp kernel) {
   constexpr int64_t kFewestElements = 8;
-  llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by their condition
+  llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by condition
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))
       rows[row->getNone()].push_back(*row);

@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// True if `op` is plain arithmetic that may be executed speculatively: a
-/// division by zero that a branch guards may not.
+/// True if `op` is pure arithmetic that may be speculated. A division by zero
+/// behind a branch may not.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;
@@ -41,7 +41,7 @@ bool mlafix::collectSlice(Value value, Operation *wait, const IRMapping &starts,
   if (slice.contains(op))
     return true;
   Operation *ancestor = wait->getBlock()->findAncestorOpInBlock(*op);
-  if (!ancestor) // defined around the wait's block, and so before
+  if (!ancestor) // defined outside of the wait's block, thus before
     return true;
   if (ancestor != wait && ancestor->isBeforeInBlock(wait))
     return true;
@@ -63,8 +63,7 @@ bool mlafix::moveBeforeWait(Value value, Operation *wait) {
   return true;
 }
 
-/// What isAlike says; `known` has the answers so far, since values are used
-/// again and again.
+/// Implements isAlike(); `known` caches answers, since values have many uses.
 static bool isAlike(Value x, Value y,
                     llvm::DenseMap<std::pair<Value, Value>, bool> &known) {
   if (x == y)

@@ -13,25 +13,25 @@
 
 namespace mlafix {
 
-/// The ops behind `value` that come after `wait`, producers first, where what
-/// `starts` maps is known. False if one of them is not plain arithmetic.
+/// The ops behind `wait` that `value` depends on, producers first, given the
+/// values in `starts`. Returns false if one of them is not pure arithmetic.
 bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,
                   llvm::SetVector<mlir::Operation *> &slice);
 
-/// Moves `value` and what it needs ahead of `wait`, if all of that is plain
-/// arithmetic.
+/// Moves `value`, and the ops it depends on, before `wait`, if these are all
+/// pure arithmetic.
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
-/// True if two values are computed alike, without a look at memory.
+/// True if both values are the same computation, without memory reads.
 bool isAlike(mlir::Value x, mlir::Value y);
 
-/// True if `pointer` is one of the arguments' memory: rows may be on a thread's
-/// stack, too.
+/// True if `pointer` is to an argument's memory (and not to the thread's
+/// stack).
 bool isGlobal(mlir::Value pointer);
 
-/// Both, of which the first may be null. Where it is false, the second may be
-/// poison.
+/// The conjunction; `x` may be null (true). `y` may be poison where `x` is
+/// false.
 mlir::Value bothHold(mlir::OpBuilder &b, mlir::Value x, mlir::Value y);
 
 } // namespace mlafix

@@ -27,7 +27,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The words of `x`, a vector that fills them.
+/// Bitcasts `x`, a vector that fills 32-bit words, to these.
 static Value getWords(OpBuilder &b, Location loc, Value x) {
   auto type = cast<VectorType>(x.getType());
   int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
@@ -35,9 +35,9 @@ static Value getWords(OpBuilder &b, Location loc, Value x) {
                                    VectorType::get({count}, b.getI32Type()), x);
 }
 
-/// The elements in `words` of `type`, as f32: bf16 by two instructions a word,
-/// of which the first element moves up and the second one loses what is below
-/// it. Both elements take the word, or LLVM would mask them one by one.
+/// Widens the elements of `type` in `words` to f32. bf16 takes two instructions
+/// per word: a shift for the first element, a mask for the second. Both use the
+/// whole word; otherwise LLVM would mask each.
 static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   ShapedBuilder s(b, loc, words.getType());
   if (type.isBF16()) {
@@ -54,8 +54,8 @@ static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
   return vector::InterleaveOp::create(b, loc, widen(words), second);
 }
 
-/// True if all that uses `value` computes with it. What is only moved keeps its
-/// bits if LLVM finds a widening before a narrowing.
+/// True if all users compute with `value`. If it is only copied, LLVM may fold
+/// a widening with a narrowing, which keeps its bits.
 static bool isComputedWith(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<arith::ArithDialect, math::MathDialect>(user->getDialect()) &&
@@ -63,8 +63,8 @@ static bool isComputedWith(Value value) {
   });
 }
 
-/// The selection by one condition between `row` and a constant that is all that
-/// `row` is used for; null for another use. Sets `other` to the constant.
+/// If the only use of `row` is a select with a constant by a scalar condition,
+/// that select; sets `other` to the constant. Else null.
 static arith::SelectOp getMask(Operation *row, APFloat &other) {
   if (!row->hasOneUse())
     return {};
@@ -77,8 +77,8 @@ static arith::SelectOp getMask(Operation *row, APFloat &other) {
              : arith::SelectOp();
 }
 
-/// True if the elements of `widening`'s operand can be `other`, whose bits then
-/// are in all elements of the word `bits`.
+/// True if the element type of the operand of `widening` can represent `other`;
+/// sets `bits` to a word filled with it.
 static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   std::optional<APFloat> narrow = convertExactly(
       other, cast<FloatType>(getElementTypeOrSelf(widening.getIn())));
@@ -87,7 +87,8 @@ static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   return narrow.has_value();
 }
 
-/// The words of `widening`'s operand, or `bits` where `mask` has its constant.
+/// The operand of `widening` as words; `bits` where `mask` selects its
+/// constant.
 static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                           arith::ExtFOp widening, int64_t bits) {
   Value words = getWords(b, mask.getLoc(), widening.getIn());
@@ -97,7 +98,8 @@ static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
                   isOtherFirst ? words : s.i(bits));
 }
 
-/// Masks the words of what is widened, half as many selections: true if so.
+/// Masks the words instead of the widened elements, with half as many selects.
+/// Returns true on success.
 static bool maskWords(arith::ExtFOp widening) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -114,7 +116,7 @@ static bool maskWords(arith::ExtFOp widening) {
   return true;
 }
 
-/// A row of fp8 and the number that it is multiplied by.
+/// A widened row of fp8 and the number that scales it.
 struct ScaledRow {
   arith::ExtFOp widening;
   vector::BroadcastOp scale;
@@ -134,8 +136,8 @@ static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
   return row ? row : of(product.getRhs(), product.getLhs());
 }
 
-/// Masks the words of fp8 that is scaled, and the scale with 1, in place of
-/// their product: a quarter as many selections.
+/// For scaled fp8: masks the words (and the scale, with 1) instead of the
+/// product, with a quarter as many selects.
 static void maskScaled(arith::MulFOp product) {
   APFloat other(0.0f);
   int64_t bits = 0;
@@ -166,9 +168,8 @@ static void maskScaled(arith::MulFOp product) {
     dead->erase();
 }
 
-/// Selects between words in place of what they are widened to, where one
-/// condition selects between two rows: half as many selections, and fewer
-/// registers until they are widened.
+/// Selects between two rows as words instead of widened elements: half as many
+/// selects, and fewer registers until they are widened.
 static void selectWords(arith::SelectOp select) {
   auto first = select.getTrueValue().getDefiningOp<arith::ExtFOp>(),
        second = select.getFalseValue().getDefiningOp<arith::ExtFOp>();
@@ -187,7 +188,7 @@ static void selectWords(arith::SelectOp select) {
   select.erase();
 }
 
-/// True if `op` makes a row of f32 of a narrower one, or scales such a row.
+/// True if `op` widens a row to f32, or scales a widened row.
 static bool makesRow(Operation *op) {
   if (auto product = dyn_cast<arith::MulFOp>(op))
     return getScaledRow(product).has_value();
@@ -196,8 +197,8 @@ static bool makesRow(Operation *op) {
                       fillsWords(widening.getIn().getType(), /*bits=*/8));
 }
 
-/// Each branch widens a row that is only widened for both: until then it takes
-/// half of the registers, or a quarter, and one of them may mask it.
+/// Sinks the widening of a row into both branches that use it: until then it
+/// takes half or a quarter of the registers, and one branch may mask it.
 static void widenInside(scf::IfOp branch) {
   if (branch.getElseRegion().empty())
     return;
@@ -244,7 +245,7 @@ public:
         narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();
     });
     for (arith::ExtFOp widening : widenings) {
-      if (widening->use_empty()) { // of rows that were selected
+      if (widening->use_empty()) { // rows that were selected
         widening.erase();
         continue;
       }

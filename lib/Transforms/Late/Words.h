@@ -16,21 +16,22 @@
 
 namespace mlafix {
 
-/// On an arith.extf of bf16 that is widened element by element: ptxas takes
-/// what words are widened to for something else, and keeps neither for the
-/// other. mlafix-delay-widening writes it, mlafix-widen-words reads it.
+/// Unit attribute of an arith.extf of bf16 that must be widened element by
+/// element: ptxas does not recognise the words after widening as the same
+/// value, and keeps both. Written by mlafix-delay-widening, read by
+/// mlafix-widen-words.
 constexpr llvm::StringLiteral kSeparateAttr = "mlafix.separate";
 
-/// True if `type` fills words of 32 bits with elements of `bits` bits.
+/// True if vectors of `type` fill 32-bit words with elements of `bits` bits.
 bool fillsWords(mlir::Type type, unsigned bits = 16);
 
-/// The first op of `block` that uses `row`, or has one that does.
+/// The first op of `block` that uses `row` or contains a use of it.
 mlir::Operation *findFirstUse(mlir::Block *block, mlir::Operation *row);
 
-/// A clone of `row` before `place`, for all uses in that block.
+/// Clones `row` before `place` and replaces its uses in that block.
 mlir::Operation *cloneBefore(mlir::Operation *place, mlir::Operation *row);
 
-/// `number` in `type`; none if it is another number there, or NaN.
+/// `number` in `type`; nullopt if that changes the number, or for NaN.
 std::optional<llvm::APFloat> convertExactly(llvm::APFloat number,
                                             mlir::FloatType type);
 
