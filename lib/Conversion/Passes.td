@@ -17,8 +17,8 @@ include "mlir/Pass/PassBase.td"
 def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"> {
   let summary = "conversions of narrow floats go through f32";
   let description = [{
-    Writes every conversion from or to a float of less than 32 bits as one from or to f32. The kernel said so before
-    folds made one conversion of two. A value that goes through f32 is rounded there (N7), and targets have
+    Splits every conversion from or to a float of less than 32 bits so that it goes through f32, as in the kernel's
+    source before folds joined two conversions. A value that goes through f32 is rounded there (N7), and targets have
     instructions, or expansions by later passes, for these conversions alone.
 
     ```mlir
@@ -43,9 +43,9 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
     made by integer arithmetic on all targets, and rounded up.
 
     f4E2M1FN is made by arithmetic on all targets, for packs whose elements are within -6 and 6. Their codes are vectors
-    of i4, two to a byte. A CPU adds a power of two that depends on the element's exponent. A GPU rounds a magnitude on
-    three lines, the lowest of which is its code; it compares integers if that is one instruction. It joins eight
-    elements in a word, with their signs by permutations of bytes.
+    of i4, two to a byte. A CPU adds a power of two that depends on the element's exponent. A GPU evaluates three lines
+    for a magnitude, each rounded, and takes the lowest as its code; it compares them as integers if that is one
+    instruction. It packs eight elements into a word, and adds their signs by byte permutations.
 
     ```mlir
     // Before
@@ -73,8 +73,8 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
     sizes and strides that are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global
     address space. No pointer is `noalias`: outputs may be inputs (N11), and `ld.global.nc` would then read stale data.
     Loads of f32 rows of at most `streamedRowBytes` are `nontemporal` if a loop reads the rows at indices from memory.
-    Reductions, scans and swaps across warps have shared memory of their own, or, if that is more than 48 bytes for each
-    thread, or more than a block has, the same.
+    Reductions, scans and swaps across warps have separate shared memory. They share it if the total exceeds 48 bytes
+    per thread or the memory of a block.
 
     ```mlir
     // Before
@@ -191,8 +191,8 @@ def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp">
 def RegionsToBranchesPass : Pass<"mlafix-regions-to-branches", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "structured control flow becomes branches between blocks";
   let description = [{
-    Applies the patterns of `convert-scf-to-cf`, last op first. An op of a region splits its block, and the part behind it
-    moves. From the first to the last, as in that pass, the rest of a long block moves once for each of its branches.
+    Applies the patterns of `convert-scf-to-cf`, last op first. Lowering an op with regions splits its block and moves
+    the part behind it. In the order of that pass, first to last, the rest of a long block would move once per branch.
 
     ```mlir
     // Before

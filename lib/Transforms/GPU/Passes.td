@@ -20,8 +20,8 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
     known iterations that loads at most `unchunkedBytes` is left to `mlafix-unroll-loops`: a warp holds all of its rows.
     For GPUs.
 
-    Where an iteration loads rows of `weighedOnceElements` or more, and its lses are computed from no rows, another loop
-    comes first. It finds the largest lse of all. Each state is weighed once, against that one, and chunks are added.
+    If an iteration loads rows of at least `weighedOnceElements`, and its lses do not depend on rows, a loop that finds
+    the largest lse is put first. Each state is then weighed once, against that lse, and chunks are added.
 
     ```mlir
     // Before
@@ -58,11 +58,10 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
-    It is slow on large tensors to read a row that a merge in place replaces at the same time as everything else
-    (docs/Experiments.md has the measurements). In a merge of two states that is stored where one of them was loaded
-    from, this state's row is loaded at one of two points. If the call is out of place or small, it is loaded with
-    everything else. Otherwise it is loaded after its lse, and not at all if the lse says that the state is empty. For
-    GPUs.
+    On large tensors it is slow to read a row that a merge in place replaces together with everything else
+    (docs/Experiments.md has the measurements). If a merge of two states is stored over one of them, the row of that
+    state is loaded at one of two points. If the call is out of place or small, it is loaded with everything else.
+    Otherwise it is loaded after its lse, and not at all if the lse says that the state is empty. For GPUs.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -76,13 +75,13 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
     for the preceding grid before the row's program. Records the launch geometry on the kernel. For layouts without lane
     groups. Four decisions:
 
-    - If rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …. Blocks with little to do then
-      run beside others.
+    - If some rows may stay unchanged, blocks 0, 1, 2, … take positions 0, n/2, 1, n/2 + 1, …, so that blocks with
+      little to do run beside others.
     - If rows that differ in the first index alone have consecutive scalars, `rowBundle` such rows follow each other, so
       that a block uses all of the lines that it loads. The strides of the launch decide. Rows that are reduced, or
       stored in another width, are not reordered.
-    - The first thread of each block prefetches a line of small tensors before it waits (`mlafix.table_lines`): of
-      integers, and of floats that lie across such rows.
+    - Before the wait, the first thread of each block prefetches a cache line of small tensors (`mlafix.table_lines`):
+      of integers, and of floats whose lines span several rows.
     - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the block
       `aheadBlocks` further on, or twice as far: while it computes, its multiprocessor has no room for a block that
       would load that row.
@@ -112,11 +111,11 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
 def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
   let summary = "a dense grid becomes groups of lanes that share merge loops";
   let description = [{
-    The same for layouts of lane groups, whose rows have merge loops. The lanes of a row do not synchronise, so the
-    grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of the same lanes as fit
-    `group_threads`, a parameter of the launch, into its threads. All threads of a block take part in the exchange of
-    chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group computes what
-    follows the last merge loop. Each thread of a block's first warp prefetches a line of small tensors.
+    As `mlafix-grid-to-threads`, for layouts of lane groups, whose rows have merge loops. The lanes of a row do not
+    synchronise, so the grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of
+    the same lanes as fit `group_threads`, a parameter of the launch, into its threads. All threads of a block take part
+    in the exchange of chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group
+    computes what follows the last merge loop. Each thread of a block's first warp prefetches a line of small tensors.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>
@@ -142,16 +141,16 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
   let description = [{
     A kernel may read other ranks' tensors (`mlafix.peers`) once the ranks' preceding grids have completed. It must not
     end before all ranks have read what it, or the next grid, may overwrite. So each block waits for the ranks before
-    the row's program, and the last block to end releases their memory. If a rank has not come by the time the block has
-    read everything, a copy of the program stores its results instead: those for elements of peers' tensors that are all
-    NaN (integers: all bits set). The copy reads no peer's memory. For GPUs; on a CPU all tensors belong to one process.
+    the row's program, and the last block to end releases their memory. If a rank has not arrived by the time the block
+    has read everything, a copy of the program stores the results instead. It computes them as if all elements of the
+    peers' tensors were NaN (for integers, all bits set). The copy reads no peer's memory. For GPUs; on a CPU all
+    tensors belong to one process.
 
     A row with `mlafix.exchange` becomes two programs. The first has the ops before the exchange, which store to the
     peers. The second runs once the same block of each rank has stored. It has the ops after the exchange, and those
     before it that they need. Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one
-    after that begins only once this rank has completed this one. Rows store scalars for the peers in shared memory,
-    from where neighbouring threads store those of neighbouring rows: a link takes about as long for four bytes as for
-    128.
+    after that begins only once this rank has completed this one. Rows put scalars for the peers into shared memory, and
+    neighbouring threads store those of neighbouring rows together: a link takes about as long for 4 bytes as for 128.
 
     ```mlir
     // Before
@@ -274,12 +273,13 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
     first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
-    Chunks that are sums, of at least 16 groups of the fewest threads, all threads add, each an element of all groups, in
-    that order. Branches to that code are marked `mlafix.only_chunk`: it is for launches whose groups have one chunk each.
+    If chunks are only added, and there are at least 16 groups with the fewest threads, all threads take part: each adds
+    one element over all groups, in the same order. Branches to that code are marked `mlafix.only_chunk`: it serves
+    launches whose groups have one chunk each.
 
-    Of a merge loop of numbers, the lanes that surely share a row take one chunk each. The largest number of all is then
-    found by shuffles, or, of several groups, in shared memory, by an atomic maximum of integers that are ordered as the
-    numbers are. The loop is marked `mlafix.largest_lse`.
+    In a merge loop of numbers, lanes known to share a row take one chunk each. The largest number is then found by
+    shuffles or, if there are several groups, by an atomic maximum in shared memory, of integers with the order of the
+    numbers. The loop is marked `mlafix.largest_lse`.
 
     ```mlir
     // Before
@@ -307,15 +307,14 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
     Memory is idle while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch
     marked `mlafix.chunk_end` loads the next chunk before that branch, if there is one, and the first chunk before the
     loop. A chunk whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what
-    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. Where a loop marked
-    `mlafix.largest_lse` stands before it, that one loads its lses ahead, too, and it moves behind the first chunk's
-    loads: groups wait for each other there. If the machine's
-    `streamedLoads` is 1, loads of f32 in accesses of 16 bytes without masks are `nontemporal`: the caches drop their
-    lines first.
+    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. A loop marked
+    `mlafix.largest_lse` in front of it loads its lses ahead too, and moves behind the first chunk's loads, because
+    groups wait for each other in it. If the machine's `streamedLoads` is 1, loads of f32 in accesses of 16 bytes
+    without masks are `nontemporal`: the caches drop their lines first.
 
-    A launch whose groups have one chunk each at most takes code of its own without loops, if a loop's body is no larger
-    than 512 ops: one for several groups, one for a group alone. The largest lse is then that of the lses that are
-    loaded with the rows, and others are not loaded. What is marked `mlafix.only_chunk` is left out elsewhere.
+    A launch whose groups have at most one chunk each takes separate code without loops, one version for several groups
+    and one for a single group, if the loop's body has at most 512 ops. The largest lse is then computed from the lses
+    that are loaded with the rows; no others are loaded. Code marked `mlafix.only_chunk` is dropped everywhere else.
 
     ```mlir
     // Before
@@ -342,7 +341,7 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
 def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
   let summary = "a row's program joins the thread's";
   let description = [{
-    Moves the ops of `mlafix.row` to where it is. The last of the passes that need to know where a row's program begins and what its lane is.
+    Replaces `mlafix.row` by its ops. No later pass needs to know where a row's program begins or what its lane is.
 
     ```mlir
     // Before

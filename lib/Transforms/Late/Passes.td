@@ -18,10 +18,9 @@ include "lib/Transforms/PassOptions.td"
 def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::KernelOp"> {
   let summary = "a sum stays as it is where the factor of what is added is 0";
   let description = [{
-    The payload of a state whose weight is 0 is replaced by -0.0 before it is added (N5). If the weight is 0, this pass
-    takes the previous sum instead of the sum with -0.0. The number is the same, and a predicate of the addition selects
-    it, so that a GPU needs no selection per element. Not for targets that compute with two f32 at once, where it saves
-    no selections.
+    The payload of a state with weight 0 is replaced by -0.0 before it is added (N5). This pass instead keeps the
+    previous sum where the weight is 0. The number is the same, and a predicated addition gives it, so a GPU needs no
+    select per element. Not for targets that compute with two f32 at once, where it saves no selections.
 
     If neither of two states has a payload, the merged row is 0. If a kernel computes with such rows, of 8 elements or
     more per lane, the selections of their elements are removed, too: both payloads are then -0.0, and the factors of
@@ -44,13 +43,13 @@ def DelayWideningPass : Pass<"mlafix-delay-widening", "::mlafix::KernelOp"> {
   let description = [{
     If both branches of an `scf.if` widen their result, it is widened after the branches, so that they yield words.
 
-    The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed of the narrow elements, two at
-    once, and widened then: it is one of them, so that nothing changes but which NaN a NaN is. What is computed of such
-    a row later widens it where it begins, and in a branch once more, by the conversion of one element if the target has
-    it: `ptxas` does not take that for what it already has, so that a row waits in half the registers.
+    The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed on the narrow elements, two at
+    once, and then widened. It is one of the elements, so only the bits of a NaN may change. Later arithmetic on the row
+    widens it at its first use, and again in branches, element by element if the target has such a conversion: `ptxas`
+    does not recognise that as the value it already has, so the row occupies half the registers in the meantime.
 
-    Where a lane has many packs of such rows (`inTurnPacks`) and rows are stored, all ops on rows move down to their first
-    use: one pack is computed after the other, with the registers of one.
+    If a lane has many packs of such rows (`inTurnPacks`) and the kernel stores rows, all ops on rows are sunk to their
+    first use: packs are computed one after the other, with the registers of a single pack.
 
     Not for targets that compute with two f32 at once.
 
@@ -130,12 +129,12 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
     A pack that is divided by one number is multiplied by the number's reciprocal, and each quotient is corrected by the
-    remainder of its dividend. That takes three operations per element instead of a dozen, and gives the same bits. Packs
-    of a block share one branch, and one reciprocal if they have one divisor. Quotients are correctly rounded (N10) if no
-    element is beyond 2^62, none but 0 within 2^-100, and the divisor in [2^-64, 2^20]. Where they are stored as fp8, made
-    integers or added to a constant of at least 1, nothing is left of small ones: elements may be small, and the divisor
-    up to 2^64. Otherwise, and of fewer than `fewest` elements whose quotients may be small, they are divided one by one.
-    For GPUs: a CPU divides a vector at once.
+    remainder of its dividend. That takes three operations per element instead of a dozen, and gives the same bits.
+    Packs in a block share one branch, and one reciprocal if they have the same divisor. Quotients are correctly rounded
+    (N10) if the magnitude of every element is 0 or in [2^-100, 2^62] and the divisor is in [2^-64, 2^20]. If quotients
+    are stored as fp8, converted to integers or added to a constant of at least 1, small ones vanish: elements may then
+    be smaller, and the divisor up to 2^64. Otherwise, or if small quotients matter and there are fewer than `fewest`
+    elements, each is divided. For GPUs: a CPU divides a vector at once.
 
     ```mlir
     // Before
@@ -165,11 +164,10 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
 def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> {
   let summary = "reciprocals of a block are checked together";
   let description = [{
-    Two or more correctly rounded reciprocals of a block, each of one number, are computed in the two steps that hold
-    for normal numbers. One may be the reciprocal of another. One branch after the last checks the remainders of all of
-    them. It computes them in full if one is too far off: of 0, a subnormal number, an infinity or NaN, or beyond 2^126.
-    Operations between them are computed again there. Operations that need a reciprocal and are not between them move
-    behind the branch. For GPUs.
+    Two or more correctly rounded scalar reciprocals in a block are computed in two steps that are right for normal
+    numbers. One may depend on another. One branch behind the last checks the remainders of all of them. If one is too
+    far off (for 0, subnormals, infinities, NaN, and numbers beyond 2^126), the branch computes all in full, and repeats
+    the operations between them. Other operations that need a reciprocal move behind the branch. For GPUs.
 
     ```mlir
     // Before
@@ -266,9 +264,9 @@ def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::ml
     ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
     wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
 
-    The next grid begins at once if this grid prefetches all of its rows before the wait. So it does if it prefetches all
-    of its first chunks. If these are more, and are loaded ahead of merge loops (`mlafix-load-chunks-ahead`), the next
-    grid begins after these loads: its prefetches take turns with them.
+    The next grid begins at once if this grid prefetches all of its rows, or all of its first chunks, before the wait.
+    If there are more first chunks than that, and they are loaded ahead of merge loops (`mlafix-load-chunks-ahead`), the
+    next grid begins after these loads, because its prefetches would compete with them.
 
     ```mlir
     // Before

@@ -86,11 +86,11 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
 def LoadOneHotPass : Pass<"mlafix-load-one-hot", "::mlafix::KernelOp"> {
   let summary = "a sum that takes one element of a row loads that element";
   let description = [{
-    `sum(where(iota("V") == label, row, 0))` takes one element of a row: the label's, and 0 if the label is not in the row. Where the row is loaded, or computed element by element from
-    loaded ones, that element alone is loaded and computed again, in place of a comparison, a selection and an addition for each
-    element, and of a reduction over lanes. A sum of floats adds 0 to the element, so that -0 becomes 0, as it does
-    in a sum. The row's memory must be the same at both places, and no output of any launch: another index than the row's would
-    end the permission to call the kernel in place.
+    `sum(where(iota("V") == label, row, 0))` selects one element of a row: the label's, or 0 if the label is outside of
+    the row. If the row is loaded, or computed elementwise from loaded rows, this pass loads and computes only that
+    element. This replaces a comparison, a select and an addition per element, and a reduction over lanes. A sum of
+    floats adds 0 to the element, so that -0 becomes 0 as in the sum. The row's memory must not change in between, and
+    no launch may pass it as an output: an access with another index than the row's would forbid calls in place.
 
     ```mlir
     // Before
@@ -115,20 +115,20 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     (Milakov and Gimelshein, 2018). In a merge of two in base e, the power of two is multiplied by 1 plus the rounding
     error of its exponent. So an error of the weights does not grow with the gap between two lse (N10).
 
-    `store_state` divides by a sum of weights, which lies between 1 and the number of states. `arcp` on this division,
-    and `afn` on the logarithm of the sum, permit an approximation that holds for such numbers. `afn` on a row's
-    exponentials says that they are of what its elements are below its maximum, and that nothing but their sum is used:
-    none overflows, subnormal ones do not count beside 1, and what their exponents lose to rounding is less than what the
-    sum of n numbers may lose, log2(n) 2^-24. No other operation has such a flag: a kernel's own divisions
-    are correctly rounded.
+    `store_state` divides by a sum of weights, which is between 1 and the number of states. `arcp` on this division, and
+    `afn` on the logarithm of the sum, permit an approximation that is accurate for such numbers. `afn` on a row's
+    exponentials means exp(x - max(x)) of which only the sum is used: none overflows, subnormal terms vanish beside 1,
+    and the rounding of the exponents costs less than the sum of n numbers may lose, log2(n) 2^-24. No other operation
+    has such a flag: a kernel's own divisions are correctly rounded.
 
-    `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
-    One comparison finds both, with the float next to the extreme. On a GPU, of rows of 2048 elements and more as long as a lane holds
-    no more than 32 of them, the second one asks only those lanes whose own extreme is the row's.
-    `mlafix.top_k` becomes a reduction for each element that it finds, of keys of i64: the element in the high half, and in
-    the low one what makes the lower index the greater key. Where the elements are loaded from 16 bits or fewer, and an index takes no
-    more than the bits of f32 that these lack, keys are i32. An addition to all keys puts those that were found below the others. Other rows of up to 256 elements become, on a GPU, two
-    reductions for each, as `mlafix.arg_reduce` does, with the least value in place of those that were found before. A reduction of booleans becomes one of i32.
+    `mlafix.arg_reduce` becomes two reductions: one finds the extreme of the row, the other the least index at which it,
+    or a NaN, occurs. A comparison with the float next to the extreme detects both. On a GPU, for rows of at least 2048
+    elements with at most 32 per lane, only lanes whose own extreme is the row's search for the index. `mlafix.top_k`
+    becomes one reduction of i64 keys per element found: the high half of a key is the element, the low half its
+    inverted index, so that a lower index gives a greater key. Keys are i32 if elements are loaded from at most 16 bits
+    and an index fits the bits of f32 that these lack. An addition to all keys moves those found below the others. On a
+    GPU, other rows of up to 256 elements take two reductions per element, as `mlafix.arg_reduce` does, with found
+    elements replaced by the least value. A reduction of booleans becomes one of i32.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
