@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one place that tells which sizes and numbers of a kernel are known when
-// it is compiled. The spelling of a name does not: "any" leaves one in upper
-// case to the launch.
+// Decides which sizes and numbers of a kernel are known at compile time. The
+// spelling of a name is not enough: bound to "any", an upper-case name is left
+// to the launch.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// In two steps. Some row, and iteration, has each element for its own, whatever
-// is unknown: the elements less those that stores have, unknown conditions left
-// out, are none. And each row that has an element writes it: the cases of its
-// unknown conditions less those in which a store happens are none.
+// The proof has two steps. First: every element belongs to some row and
+// iteration, whatever the unknowns are. The set of elements minus those of the
+// stores, without their unknown conditions, is empty. Second: each row that
+// owns an element writes it. The cases of its unknown conditions, minus those
+// in which a store executes, are empty.
 //
 //===----------------------------------------------------------------------===//
 

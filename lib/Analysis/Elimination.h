@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Most sets of constraints that the prover asks about are decided by solving
-// equations, and by dropping columns that have no bound or one bound on a side.
-// What is left is small.
+// Most of the prover's constraint sets are decided by solving equations and by
+// eliminating columns with no bound, or one bound, on a side. The rest is
+// small.
 //
 //===----------------------------------------------------------------------===//
 

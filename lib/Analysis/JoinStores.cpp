@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A store happens where its guards hold: conditions of branches, predicates,
-// each as it is or negated. Guards are propositions of atoms, which are
-// comparisons and unknown booleans. A disjunction of the guards of several
-// stores that holds for all values of the atoms always holds. Taking one atom
-// after the other decides that: in a chain of branches each one settles a
-// store.
+// A store executes if its guards hold: conditions of branches and predicates,
+// possibly negated. Guards are propositions over atoms, which are comparisons
+// and unknown booleans. Several stores cover all cases if the disjunction of
+// their guards holds for all values of the atoms. That is decided by splitting
+// on one atom at a time: in a chain of branches, each atom settles a store.
 //
 //===----------------------------------------------------------------------===//
 

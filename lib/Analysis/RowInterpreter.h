@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs every row of a small launch and looks at each access, without any of the
-// proofs' reasoning: an example that refutes a proof is one that fails here.
+// Executes every row of a small launch and checks each access, independently of
+// the proofs' reasoning: an example refutes a proof only if it fails here.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The model of a kernel for the proofs: its launch (sizes, scalars, which
-// optional arguments are there), its rows (grid indices), their iterations
-// (loop indices), and what a row computes of these by linear arithmetic. What
-// comes from memory, or is not linear, is an unknown of its row, within the
-// range of its type. Arithmetic that may wrap around makes an unknown too.
+// The model of a kernel for the proofs: its launch (sizes, scalars, presence of
+// optional arguments), its rows (grid indices), their iterations (loop
+// indices), and linear arithmetic on these. A value that is loaded, or not
+// linear, is an unknown of its row, within the range of its type. A result that
+// may overflow is an unknown too.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where a kernel accesses parts of rows along a product, an element has an
-// index for each factor: then all is linear, whether sizes are known or not. A
-// slice has an index for its elements.
+// If a kernel accesses parts of rows along a product, elements get an index per
+// factor, so that everything is linear, for known and unknown sizes. A slice
+// has an index for its elements.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Divisions as mlafix-define-edge-cases leaves them. For every divisor but 0,
-// dividend = quotient * divisor + remainder in the bits of the type, whichever
-// way the quotient is rounded. For 0 the quotient is the dividend.
+// Matches divisions as mlafix-define-edge-cases writes them. For every divisor
+// but 0, dividend = quotient * divisor + remainder modulo 2^bits, however the
+// quotient is rounded. For 0 the quotient is the dividend.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Tokens are those of MLIR's lexer. Where a token's part in the grammar is
-// open, as that of '<' and '>' is, it is taken for the one that nests deeper.
+// Tokens are those of MLIR's lexer. If the role of a token is ambiguous, such
+// as that of '<' and '>', the check assumes the deeper nesting.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's parser calls itself for each level of nesting and has only the stack
-// to stop it; aliases make more levels, and more text, than stand there; and a
-// number takes time with the square of its length. Kernels stay far below these
-// limits.
+// MLIR's parser recurses for each level of nesting without a limit. Aliases
+// expand to more levels and more text than the source has, and parsing a number
+// takes quadratic time. Kernels stay far below these limits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model's layers make the same call one after the other: on other memory, but
-// with the same sizes, strides and scalars. What the checks and the plan
-// derived from those holds for the next call too; only the pointers are left to
-// check: their alignment, which of them are equal, and whether the memory of a
-// tensor that is written is apart from the others'. What ranks share stays
-// where it is, and so may a list: tables of addresses are equal, too.
+// The layers of a model make the same call repeatedly, with other memory but
+// the same sizes, strides and scalars. Checks and plans that depend only on
+// these stay valid. The next call has only to check its pointers: alignment,
+// equality, and overlap of written tensors with others. Memory shared by ranks,
+// and lists, must stay in place: tables of addresses must be equal.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective kernel keeps its multiprocessors while it waits for the other
-// ranks. Of two groups, one rank may have begun the launch of the one, another
-// rank that of the other, and each be filled by what it has begun: then both
-// wait for what cannot begin. So a collective begins once those of other groups
-// that the process launched before it on the device are complete, whatever
-// streams they are in. Those of its own group are in order already, or are
-// other ranks' (a process may be several ranks of a device), for which it
-// waits.
+// A collective kernel occupies its multiprocessors while it waits for the other
+// ranks. Launches of two groups can therefore deadlock: each occupies the GPU
+// that the other's peer needs. To prevent that, a collective begins only after
+// the process's earlier collectives of other groups on the device are complete,
+// whatever their streams. Those of its own group are ordered already, or belong
+// to other ranks that it waits for (a process may be several ranks on one
+// device).
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A forked child has the thread that forked and no other. A mutex that another
-// thread held would stay locked there, and what it guards half changed. Hence
-// every lock of the runtime is a ForkSafeLock, and fork() waits for those that
-// are held. A thread that holds one may take others, so no order among the
-// mutexes matters to it.
+// A forked child contains only the thread that forked. A mutex held by another
+// thread would stay locked there, with its data half changed. So every lock of
+// the runtime is a ForkSafeLock, and fork() waits until none is held. A thread
+// that holds one may take others, so no order among the mutexes matters to it.
 //
 // Variables that are made at their first use are a Lazy: the guard of a
 // function's static variable is a lock like any other.

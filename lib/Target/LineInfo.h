@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The line information with which profilers and disassemblers show a line of
-// the kernel's source beside an instruction: `.loc` in PTX, the line table of a
-// cubin. It names the source's path, so units that must not differ with it are
-// made without.
+// Line information lets profilers and disassemblers show the kernel's source
+// line beside an instruction: `.loc` in PTX, the line table of a cubin. It
+// contains the source's path, so units whose bytes must not depend on that are
+// made without it.
 //
 //===----------------------------------------------------------------------===//
 

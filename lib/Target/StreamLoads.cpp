@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22 ignores !nontemporal for NVPTX. The PTX for it is assembly, which
-// takes the place of such a load once LLVM has nothing more to optimize.
+// LLVM 22 ignores !nontemporal for NVPTX. So such loads are replaced by inline
+// PTX after all optimisations.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM's scalar evolution writes the sum of a loop's counter as a product of 65
-// bits, and loop strength reduction, which is part of the code generator, moves
-// the division that counts the iterations into it. For such a division the code
-// generators of CPUs call a function of the compiler's runtime library, and
-// NVPTX's ends the process.
+// LLVM's scalar evolution expresses the sum of a loop counter as a 65-bit
+// product. Loop strength reduction, part of the code generator, moves the
+// division that computes the trip count into that width. CPU code generators
+// then call the compiler's runtime library, and NVPTX aborts the process.
 //
 //===----------------------------------------------------------------------===//
 

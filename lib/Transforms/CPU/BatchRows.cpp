@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The scalars of a row, its weights for one, are a long chain of operations
-// that a CPU would do for one row after the other; and where an lse is [H, n],
-// each row of a token takes one from a cache line of its own, long gone when
-// the next token wants the element beside it. So rows are done in batches: of
-// `batch` neighbours along the outermost extent, times up to stripRows along
-// the inner ones. First a loop over the strip computes the scalars of `batch`
-// rows at once, as vectors, and leaves in buffers what the rows need; then two
-// loops move the rows, in the order in which they lie in memory.
+// The scalars of a row, such as its weights, are a long chain of operations,
+// which a CPU would execute row by row. If an lse is [H, n], each row of a
+// token reads a separate cache line, which is evicted before the next token
+// reads its neighbour. So rows are processed in batches of `batch` neighbours
+// along the outermost extent, times up to stripRows along the inner ones. A
+// first loop over the strip computes the scalars of `batch` rows at once, as
+// vectors, and stores what the rows need in buffers. Two more loops then
+// process the rows in memory order.
 //
 //===----------------------------------------------------------------------===//
 

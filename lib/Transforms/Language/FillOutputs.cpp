@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A row knows whether it has written its element of an output: a boolean that
-// the branches around the stores yield. Where it has not, one more store at the
-// row's end writes the fill.
+// The branches around the stores to an output yield a boolean: the row has
+// written its element. If it has not, an additional store at the end of the row
+// writes the fill.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With n near 1 / x, from the instruction, n - n * (n * x - 1) is 1 / x rounded
-// to nearest where x and 1 / x are normal numbers: ptxas has the same two steps
-// for `rcp.rn.f32`, behind a check of x's exponent. Elsewhere the instruction
-// gives 0, an infinity or NaN, and n * x - 1 is -1, infinite or NaN. So one
-// comparison of the rest is the check, and those of several reciprocals are
-// one condition: each is computed before it is known whether any may be used.
+// Let n be the instruction's approximation of 1 / x. If x and 1 / x are normal
+// numbers, n - n * (n * x - 1) is 1 / x rounded to nearest; ptxas implements
+// `rcp.rn.f32` with the same two steps, behind a check of x's exponent.
+// Otherwise the instruction gives 0, an infinity or NaN, and the remainder n *
+// x - 1 is -1, infinite or NaN. So one comparison of the remainder is a
+// sufficient check. The checks of several reciprocals form a single condition,
+// evaluated after all of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A row along a dim with a bound ends where the launch says. Guards ask more of
-// its size than the kernel does, and code versions rely on that.
+// The launch decides the length of a row along a bounded dim. Code versions may
+// assume more about it than the kernel does, because their guards check it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -115,11 +115,11 @@ Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
 // Spread partials
 //===----------------------------------------------------------------------===//
 //
-// A lane's partials of several packs are spread over the lanes while they are
-// exchanged: in each exchange a lane keeps half of its partials, by a bit of
-// its number, and gives the others to the lane that keeps those. Both add the
-// same two numbers that an exchange of all partials would, so that a sum's tree
-// is the same, with one exchange a pack less and an addition for two.
+// The partials of several packs are spread over the lanes while they are
+// exchanged. In each step a lane keeps half of its partials, selected by a bit
+// of its number, and sends the others to the lane that keeps those. Each sum
+// adds the same two numbers as in an exchange of all partials, so the tree is
+// the same, but half of the shuffles and additions suffice.
 
 /// The lane (of `packs` lanes) that keeps the partial of pack `pack`: the
 /// bit-reversed pack number.
@@ -198,9 +198,9 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // Across blocks
 //===----------------------------------------------------------------------===//
 //
-// The blocks of a cluster store what each has made of its lanes' packs to the
-// shared memory of all of them, and meet; then each reads its own. A kernel's
-// reductions have memory of their own: only a loop comes back to it.
+// Each block of a cluster stores its partials to the shared memory of all
+// blocks. After a cluster barrier, each reads its own memory. Reductions do not
+// share this memory; only a loop reuses it.
 
 /// The most partials that a single thread reads.
 constexpr int64_t kMostRead = 16;
