@@ -161,9 +161,9 @@ std::mutex CodeSinking::mutex;
 std::condition_variable CodeSinking::isFree;
 int CodeSinking::users = 0;
 
-/// True if the module is so long that passes of quadratic time are left out.
-/// Rows are vectors already, so these passes would find little. No kernel of
-/// the library is this long.
+/// True if the module is so long that passes are left out that take quadratic
+/// time or unroll loops. Rows are vectors already, so these passes would find
+/// little. No kernel of the library is this long.
 static bool isLong(const Module &module) {
   constexpr unsigned kMostOptimized = 10000;
   return module.getInstructionCount() > kMostOptimized;
@@ -186,7 +186,7 @@ public:
 
 private:
   bool isWanted(StringRef pass, const Any &unit) {
-    if (isLong && pass == "SLPVectorizerPass")
+    if (isLong && unwantedOfLong.contains(pass))
       return false;
     if (isLong && pass == "LICMPass" && hoisted++ > 0)
       return false;
@@ -205,6 +205,8 @@ private:
                              "LoopInstSimplifyPass", "LoopLoadEliminationPass",
                              "LoopSimplifyCFGPass",  "LoopVectorizePass",
                              "MemCpyOptPass"};
+  const StringSet<> unwantedOfLong{"LoopFullUnrollPass", "LoopUnrollPass",
+                                   "SLPVectorizerPass"};
   DenseMap<const Function *, unsigned> combined;
   bool isGPU, isLong;
   unsigned hoisted = 0;

@@ -38,10 +38,21 @@ bool mlafix::isUniform(Operation *op) {
   return isa<SplatOp, arith::ConstantOp>(op);
 }
 
+bool mlafix::readsPacks(LoadIntoOp load, int64_t elements) {
+  MemoryAccess access = load.getAccesses().front();
+  int64_t size = access.slice ? access.slice->end - access.slice->begin
+                              : access.getRowDim().getSize();
+  int64_t each = load.getEach();
+  return (access.slice || !access.getRowDim().isBounded()) &&
+         load.getFirst() % elements == 0 && elements % each == 0 &&
+         size % (elements / each) == 0;
+}
+
 /// Approximate number of instructions per thread for `op` on all of its packs:
 /// one per element. A reduction also combines lanes and warps (RowReduce.cpp);
 /// a scan has an operation per element and index bit (RowScan.cpp), a swap two
-/// (RowSwap.cpp).
+/// (RowSwap.cpp). A row that is read element by element into another one has an
+/// address and a predicate per element.
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
   int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
@@ -49,6 +60,8 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
     perPack *= llvm::Log2_64_Ceil(perPack * layout.getLanes() * packs) + 1;
   if (isa<SwapOp>(op))
     return 2 * packs * perPack;
+  if (auto load = dyn_cast<LoadIntoOp>(op); load && !readsPacks(load, perPack))
+    return 12 * packs * perPack; // as counted in PTX for sm_90
   if (isa<ReduceOp, ScanOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
                layout.getLanes() / layout.getBlocks() / kWarpThreads +

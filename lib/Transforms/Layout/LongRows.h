@@ -25,6 +25,10 @@ int64_t getRowBytes(mlir::Type tile, mlir::Type element);
 /// True if `op` costs nothing to repeat wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 
+/// True if each pack of `elements` elements of the result of `load` is one pack
+/// of the row that it reads. Otherwise elements are read one by one.
+bool readsPacks(LoadIntoOp load, int64_t elements);
+
 /// The most elements of a row that a lane of `kernel` should keep.
 int64_t getMostKept(KernelOp kernel);
 

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Rows/PackAccess.h"
 #include "lib/Transforms/AccessPredicate.h"
+#include "lib/Transforms/Layout/LongRows.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -269,10 +270,7 @@ Value ShiftedReader::read() {
   VectorType result = layout.packType(load.getType());
   Type element = access.getElementType();
   int64_t count = result.getNumElements(), each = load.getEach();
-  bool isPack = (access.slice || !access.getRowDim().isBounded()) &&
-                load.getFirst() % count == 0 && count % each == 0 &&
-                size % (count / each) == 0;
-  if (isPack) {
+  if (readsPacks(load, count)) {
     Value pack = readAt(place.start, VectorType::get({count / each}, element));
     SmallVector<int64_t> places;
     for (int64_t i = 0; i < count; ++i)
