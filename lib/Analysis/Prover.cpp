@@ -254,7 +254,8 @@ LinearSystem Prover::makePair(const RowAccess &a, const RowAccess &b,
 
 Answer Prover::concludePair(Question question, unsigned argument,
                             const RowAccess &a, const RowAccess &b,
-                            const LinearSystem &pair) {
+                            const LinearSystem &pair,
+                            const LinearSystem &apart) {
   // The table's contents decide which element is accessed, so the question
   // stays open.
   for (const RowAccess *access : {&a, &b}) {
@@ -263,7 +264,7 @@ Answer Prover::concludePair(Question question, unsigned argument,
         }))
       continue;
     Answer open = makeUnknown(question, argument, access, "");
-    open.table = findTable(pair, a, b);
+    open.table = findTable(apart, a, b);
     return open;
   }
   Answer answer = conclude(question, argument, &b, pair, pair.findPoint());
@@ -292,30 +293,26 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       std::optional<bool> none = pair.isEmpty();
       if (none == true)
         continue;
-      const RowAccess &shown = b;
-      if (std::optional<std::string> why = keepByPromise(pair, a, b)) {
+      std::optional<std::string> why = keepByPromise(pair, a, b);
+      // Of segments that do not overlap.
+      LinearSystem apart = makePair(a, b, i, isAscending, isRagged);
+      if (!why && isRagged)
+        why = keepBySegments(apart, a, b);
+      if (why) {
+        // Outer indices first: what keeps segments apart.
+        if (answer.verdict != Verdict::Promised)
+          answer.reason = *why;
         answer.verdict = Verdict::Promised;
-        answer.op = shown.access.op;
-        answer.reason = *why;
+        answer.op = b.access.op;
         continue;
       }
       if (!none)
-        return makeUnknown(question, argument, &shown,
-                           "too many cases to look at");
-      if (isRagged &&
-          makePair(a, b, i, isAscending, /*isPromised=*/true).isEmpty() ==
-              true) {
-        answer.verdict = Verdict::Promised;
-        answer.op = shown.access.op;
-        answer.reason =
-            ("the segments of " + model.getSegmentsName() + " do not overlap")
-                .str();
-        continue;
-      }
+        return makeUnknown(question, argument, &b, "too many cases to look at");
       restrictInside(pair, a);
       if (pair.isEmpty() == true)
         continue;
-      return concludePair(question, argument, a, b, pair);
+      restrictInside(apart, a);
+      return concludePair(question, argument, a, b, pair, apart);
     }
   return answer;
 }
@@ -648,6 +645,17 @@ std::optional<std::string> Prover::keepByPromise(LinearSystem pair,
             kernel, getKernelArgument(load.getSource()).getArgNumber());
       }
   return std::nullopt;
+}
+
+std::optional<std::string> Prover::keepBySegments(const LinearSystem &pair,
+                                                  const RowAccess &a,
+                                                  const RowAccess &b) {
+  std::string segments =
+      ("the segments of " + model.getSegmentsName() + " do not overlap").str();
+  if (pair.isEmpty() == true)
+    return segments;
+  std::optional<std::string> also = keepByPromise(pair, a, b);
+  return also ? std::optional(segments + ", and " + *also) : std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//

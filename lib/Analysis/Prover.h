@@ -67,9 +67,10 @@ private:
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
   /// The answer if `pair` (restricted to elements inside the tensor) may have a
-  /// point.
+  /// point. `apart` is the pair in segments that do not overlap.
   Answer concludePair(Question question, unsigned argument, const RowAccess &a,
-                      const RowAccess &b, const LinearSystem &pair);
+                      const RowAccess &b, const LinearSystem &pair,
+                      const LinearSystem &apart);
   LinearSystem makePair(const RowAccess &a, const RowAccess &b);
   /// Restricts both accesses of the pair to the same element.
   void restrictElement(LinearSystem &pair, const RowAccess &a,
@@ -98,6 +99,11 @@ private:
                                            const RowAccess &access);
   std::optional<std::string>
   keepByPromise(LinearSystem pair, const RowAccess &a, const RowAccess &b);
+  /// The promises that rule out `pair`, restricted to segments that do not
+  /// overlap.
+  std::optional<std::string> keepBySegments(const LinearSystem &pair,
+                                            const RowAccess &a,
+                                            const RowAccess &b);
   const RowAccess *findAccess(LoadOp load) const;
   bool isEntry(const RowAccess &load);
   bool isLoaded(const LinearSystem &pair, LoadOp load, unsigned instance);

@@ -162,6 +162,30 @@ mlafix.kernel @two(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %x:
   }
 }
 
+// In segments: rows of one segment have entries of their own, and rows of two do if these do not overlap. Not what all rows of a segment share.
+mlafix.kernel @segments(%a: !vec {mlafix.dims = ["m"], mlafix.access = "update"}, %b: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
+                        %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %slots: !ints {mlafix.dims = ["n"], mlafix.access = "read"},
+                        %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !vec
+  mlafix.distinct %slots : !ints
+  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    %all = arith.constant true
+    mlafix.yield %all : i1
+  } do {
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %r = mlafix.load %slots[%t] : !ints -> i32
+    %i = arith.index_cast %r : i32 to index
+    // expected-remark @below {{a: one writer: promised: the segments of cu do not overlap, and the entries of slots that are not negative are distinct}}
+    mlafix.store %v, %a[%i] : f32, !vec
+    %known = arith.cmpi slt, %s, %n : index
+    %q = mlafix.load %slots[%s] if %known : !ints -> i32
+    %j = arith.index_cast %q : i32 to index
+    // expected-remark @below {{b: one writer: unknown: it depends on what is read from slots}}
+    mlafix.store %v, %b[%j] : f32, !vec
+  }
+}
+
 // An example never breaks an assumption.
 // CHECK-LABEL: @example
 mlafix.kernel @example(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}) {
