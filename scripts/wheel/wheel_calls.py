@@ -201,6 +201,19 @@ def depths(dim: int, name: str) -> Iterator[Request]:
         yield ops.mix_depth, {**rows, "score_weight": floats(dim, of=of), "out_weight": -floats(dim, of=of)}
 
 
+def paged(dim: int, name: str) -> Iterator[Request]:
+    """Rows stored into a paged cache: as they are, with one scale, and in each format with scales."""
+    dtype = DTYPES[name]
+    cached = {"rows": floats(1, H, dim, of=dtype), "slots": ints(0, of=np.int64)}
+    yield ops.store_rows, {**cached, "cache": zeros(1, 1, H, dim, of=dtype)}
+    yield ops.store_rows, {**cached, "cache": ops.Fp8(1.0).empty(cached["rows"], (1, 1, H, dim)), "out_format": ops.Fp8(1.0)}
+    if dim in FORMATTED:
+        for kind, make in formats(dim).items():
+            if "tiles" not in kind and kind != "Fp8":
+                form = make(1, 1)
+                yield ops.store_rows, {**cached, "cache": form.empty(cached["rows"], (1, 1, H, dim)), "out_format": form}
+
+
 def norms(dim: int, name: str) -> Iterator[Request]:
     """Norms of sums, of a model's whole width, in each format."""
     rows = {"x": floats(1, dim, of=DTYPES[name]), "residual": -floats(1, dim, of=DTYPES[name])}
@@ -383,6 +396,8 @@ def rare(dims: Iterable[int], dtypes: Iterable[str]) -> Iterator[Any]:
             yield from others(dim, name)
             if dim in FAST:
                 yield from checked(dim, name)
+            if dim in (*FAST, 576) and name != "f32":
+                yield from paged(dim, name)
             if name == "f32":
                 continue
             yield from counted(dim, name, "e")

@@ -222,6 +222,7 @@ PROGRAMS = {
                                lambda n, H, D: (r(H, D), ints(*range(-1, n - 1)), r(n, 1), r(n, D))),
     "softmax": Program(lambda x: ops.softmax(x, 0.5), lambda n, H, D: (r(n, D),)),
     "mix_depth": Program(lambda *x: ops.mix_depth(*x), lambda n, H, D: (r(n, D), r(n, 3, D), r(D))),
+    "store_rows": Program(_updated(lambda *x: ops.store_rows(*x), 0), lambda n, H, D: (r(n, 2, H, D), r(n, H, D), ints(*range(1, n), -1))),
     "zero_blocks": Program(_updated(lambda *x: ops.zero_blocks(*x), 0), lambda n, H, D: (r(n, 2, 3, H, D), ints(1, -1, 3))),
     "pack_rows": Program(lambda x, s: ops.pack_rows(x, s, 3, pad=0.5), lambda n, H, D: (r(n, H, D), ints(0, 2, n))),
     "unpack_rows": Program(lambda p, s: ops.unpack_rows(p, s, out=p.new_zeros((4, *p.shape[2:]))), lambda n, H, D: (r(2, 3, H, D), ints(0, 2, 4))),

@@ -9,6 +9,7 @@ from mlafix.dsl import (
     In,
     InOut,
     Out,
+    distinct,
     exp,
     f8e4m3fn,
     f32,
@@ -27,7 +28,7 @@ from mlafix.dsl import (
     splat,
     u8,
 )
-from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
+from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_rows
 
 T = DType("T")
 # Of weights.
@@ -177,6 +178,27 @@ def norm_rows(scaling: Scaling) -> Any:
             store_rows([normed(row, weight[:], epsilon) for row in rows], t, p, to)
 
     return norm_rows
+
+
+@scaled
+def store_in_pages(scaling: Scaling) -> Any:
+    """Rows of tokens stored into the slots of a paged cache; the rows of a cache that no slot names are left, and their scales."""
+
+    @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, which the proofs do not look at
+    def store_in_pages(
+        to: result(scaling, rows="pages size H (G K)", scales="pages size P Q G", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
+    ):
+        distinct(slots)
+        for t, h in grid("n", "H"):
+            slot = index(slots[t])
+            if 0 <= slot < shape("pages") * shape("size"):
+                page, offset = slot // shape("size"), slot % shape("size")
+                scale, elements = as_stored([f32(x[t, h])], to)
+                if scaling.by_head:
+                    to.out_scales[page, offset, h, 0] = scale
+                to.out[page, offset, h] = elements[0]
+
+    return store_in_pages
 
 
 @kernel

@@ -37,7 +37,8 @@ _FAMILIES = {"two_states": "merge.merge_two_states", "masked_states": "merge.mer
              "ragged_states": "merge_many.merge_ragged_states", "listed_states": "merge_many.merge_listed_states",
              "split_states": "merge_many.merge_split_states", "counted_states": "merge_many.merge_counted_states",
              "mapped_states": "merge_mapped.merge_mapped_states", "mapped_sums": "merge_mapped.merge_mapped_sums",
-             "quantised_rows": "rows.quantize_rows", "normed_rows": "rows.norm_rows"}  # fmt: skip
+             "quantised_rows": "rows.quantize_rows", "normed_rows": "rows.norm_rows",
+             "paged_rows": "rows.store_in_pages"}  # fmt: skip
 _OF_SIDES = ("two_states", "masked_states")
 
 

@@ -254,6 +254,8 @@ def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dic
         out = empty(x, tuple(shape)) if out_format is None else out_format.empty(x, tuple(shape))
     elif tuple(getattr(out, "shape", ())) != fits:
         raise wrong("out", f"shape {list(fits)}", f"shape {list(out.shape)}" if hasattr(out, "shape") else type(out).__qualname__)
+    elif out_format is None:
+        check_dtype(out, "out")
     result = out
     if len(shape) == 2:
         heads = out_format.heads_of(shape[1]) if splits and out_format is not None else 1

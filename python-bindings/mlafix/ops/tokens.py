@@ -28,11 +28,14 @@ from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, e
 from .._launcher.fake import holds
 from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import ArgumentError, UnitError
+from ._bases import Bases
 from ._launch import launch, operation
 from ._operators import FAKE
+from ._outputs import launch_in
 from ._types import Array, Stream
+from .formats import OutFormat, check_format
 
-__all__ = ["zero_blocks", "pack_rows", "unpack_rows", "apply_rope"]
+__all__ = ["zero_blocks", "store_rows", "pack_rows", "unpack_rows", "apply_rope"]
 
 MAX_CACHES = 8
 """The most caches that `zero_blocks` clears in one launch."""
@@ -91,6 +94,56 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         caches = [_bytes_of(each, f"cache[{i}]") for i, each in enumerate(caches)]
     rows = max(each.shape[1] for each in caches)
     _launch_rows("zero_blocks_of_shapes", (*caches, *absent, ids, rows), lambda size: _zero_chunks(caches, ids, size), stream)
+
+
+@operation({"x": "rows", "out": "cache"}, writes=("cache",))
+def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat | None = None, stream: Stream = None) -> None:
+    """Stores tokens' rows into the slots of a paged cache, in its dtype or in a format with scales.
+
+        cache[slots[t] // page_size, slots[t] % page_size] = rows[t]    where 0 <= slots[t] < pages * page_size
+
+    A slot that is negative or past the end is left out: -1 is that of padding. No two tokens may have one slot. Slots that no token
+    has are left as they are, and so are their scales.
+
+    Args:
+        cache: `[pages, page_size, H, D]`, bf16, f16, f32 or as `out_format` stores, any strides but the last dim's; the rows that slots
+            name are written. Of one latent row a token, `[pages, page_size, D]`. Heads before tokens: `cache.transpose(1, 2)`.
+        rows: `[n, H, D] T`, T of bf16, f16, f32; or `[n, D]`.
+        slots: `[n] i64` or `i32`, on the arrays' device, in the stream's order.
+        out_format: stores the rows as fp8 or fp4, as [the page of formats](formats.md) says; scales have the cache's shape with G for D,
+            `[pages, page_size, H, G]`, and lie neither in words nor in tiles. None: as the cache's dtype.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Reads the rows that have a slot, and writes as many.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> cache = np.zeros((2, 2, 1, 4), np.float32)
+        >>> ops.store_rows(cache, np.array([[[1.0] * 4], [[2.0] * 4], [[3.0] * 4]], np.float32), np.array([2, -1, 0]))
+        >>> cache[:, :, 0, 0].tolist()
+        [[3.0, 0.0], [1.0, 0.0]]
+    """
+    check_integers(slots, "slots")
+    check_dtype(rows, "rows")
+    if len(getattr(rows, "shape", ())) not in (2, 3):
+        raise wrong("rows", "2 dims [n, D] or 3 dims [n, H, D]", len(rows.shape))  # type: ignore[attr-defined]
+    has_heads = len(rows.shape) == 3  # type: ignore[attr-defined]
+    names = ("pages", "page_size", *(("H",) if has_heads else ()), "D")
+    pages, size, *_ = rows_of(cache, "cache", names)
+    heads, dim = rows.shape[1:] if has_heads else (1, rows.shape[1])  # type: ignore[attr-defined]
+    places = cache if has_heads else cache[:, :, None]  # type: ignore[index]
+    if out_format is None:
+        check_dtype(cache, "cache")
+    else:
+        check_format(out_format)
+        how = out_format.place((pages, size, heads, dim), rows, None).how
+        if not how.is_static and not how.by_head:
+            raise wrong("out_format", "scales [pages, page_size, H, G], neither in words nor in tiles", repr(type(out_format).__name__))
+    launch_in(out_format, "paged_rows", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
+              Bases("e", "e", "e"), stream)  # fmt: skip
 
 
 @operation({"padded": "out"}, out="")

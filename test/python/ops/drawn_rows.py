@@ -283,6 +283,22 @@ def draw_blocks(d: Draw, name: str) -> None:
         check_kept(slot.fetch(), slot.values, cleared, 0, slot.name)
 
 
+def draw_stored(d: Draw, name: str) -> None:
+    pages, size, heads, dim, n = int(d.integers(1, 5)), int(d.integers(1, 4)), d.one([1, 3]), d.one([7, 64]), d.size()
+    cache = d.updated("cache", garbage(d, pages, size, heads, dim, dtype=d.one(PAYLOADS)), row=True, plain=True)
+    rows = d.array("rows", d.normal(n, heads, dim, dtype=d.one(PAYLOADS)), row=True)
+    slots = np.full(n, -1)
+    known = d.rng.permutation(pages * size)[:n]
+    slots[: len(known)] = known
+    slots[d.rng.random(n) < 0.2] = pages * size
+    d.call(name, ops.store_rows, cache, rows, d.array("slots", slots.astype(d.one(INTEGERS))))
+    want = cache.values.copy()
+    for slot, row in zip(slots, rows.values):
+        if 0 <= slot < pages * size:
+            want[slot // size, slot % size] = row.astype(F32).astype(want.dtype)
+    assert same_bits(cache.fetch(), want)
+
+
 def draw_packed(d: Draw, name: str) -> None:
     count, dtype, shape = int(d.integers(1, 5)), d.one(MOVED), d.one([(1,), (8,), (3, 8)])
     lengths = d.integers(0, 5, count)
@@ -441,7 +457,7 @@ ROWS: dict[str, Callable[[Draw, str], None]] = {
     **dict.fromkeys(("expand_context_lens", "vllm.expand_context_lens", "cumulate_lens", "lens_of_rank"), draw_lens),
     "blank_rows_without_indices": draw_indices, "pages_of_rank": draw_pages, "pad_metadata": draw_metadata,
     **dict.fromkeys(("softmax", "rmsnorm", "quantize_fp8_static"), draw_row), "quantize_groups": draw_groups, "combine_experts": draw_experts, "mix_depth": draw_depth,
-    "zero_blocks": draw_blocks, **dict.fromkeys(("pack_rows", "unpack_rows", "vllm.pack_seq_triton", "vllm.unpack_seq_triton"), draw_packed),
+    "zero_blocks": draw_blocks, "store_rows": draw_stored, **dict.fromkeys(("pack_rows", "unpack_rows", "vllm.pack_seq_triton", "vllm.unpack_seq_triton"), draw_packed),
     "apply_rope": draw_turned,
     **dict.fromkeys(("merge_attn_stats", "tensorrt_llm.helix_post_process", "tensorrt_llm.helix_post_process_native"), draw_stats),
     **dict.fromkeys(("vllm.correct_attn_out", "sglang.correct_attn_out", "sglang.dcp_lse_combine_triton", "sglang.dcp_pack_a2a_send"), draw_ranks),
