@@ -24,7 +24,7 @@ def value_of(source: Source, node: ast.expr) -> Any:
             source.fail(tree, f"expected names that are defined, got '{name}'{hints.of_undefined_in_type(tree, name)}")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
+            warnings.simplefilter("ignore")  # Python's own warnings; errors are reported below
             code = compile(ast.fix_missing_locations(ast.Expression(tree)), source.file, "eval")
         return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
     except ArgumentError as error:

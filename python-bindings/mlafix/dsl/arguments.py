@@ -1,4 +1,4 @@
-"""Arguments of the language's built-ins: which is which, and what each must be."""
+"""The arguments of built-in calls: matches them to parameters and checks their types."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Arguments:
         self.ctx.fail(node, f'expected "e", 2 or a Base for the base, got {describe(value)}')
 
     def count(self, node: ast.expr, least: int) -> int:
-        """A constant integer of at least so much."""
+        """A constant integer of at least `least`."""
         value = self.expressions.eval(node)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             self.ctx.fail(node, f"expected a constant integer of {least} or more, got {describe(value)}")

@@ -1,4 +1,4 @@
-"""Built-ins that compute, and Python's own functions that do: abs, min, max, sum, round, conversions."""
+"""Arithmetic built-ins, and Python's own functions: abs, min, max, sum, round, conversions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from .operators import extreme, integer, rounded
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
-# Elements that top_k finds, at most: each is a reduction.
+# The most elements that top_k finds: each takes a reduction.
 _MOST_FOUND = 16
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
 
 class ArithmeticBuiltIns:
-    """Calls of exp and its like, fma, copysign, where and splat, of Python's functions on rows, and of conversions."""
+    """Calls of functions such as exp, fma, copysign, where and splat, of Python's functions on rows, and of
+    conversions."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -137,7 +138,7 @@ class ArithmeticBuiltIns:
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
 
     def row_along(self, node: ast.Call, usage: str, what: str, dtypes: tuple[str, ...] = ("f32", "i32")) -> tuple[Dyn, str]:
-        """The row of a reduction or a scan, and the factor that its groups are taken along; none: ""."""
+        """The row of a reduction or scan, and the factor along which it works in groups ("" if none)."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"

@@ -22,7 +22,7 @@ _MAX_INLINE = 32
 
 
 class Calls:
-    """Evaluates calls, by what is called.
+    """Evaluates calls.
 
     Args:
         expressions: evaluates the arguments.
@@ -61,7 +61,7 @@ class Calls:
         return self._python(node, function)
 
     def _python(self, node: ast.Call, function: Any) -> Any:
-        """A call of a conversion or of a function of Python's own."""
+        """Evaluates a call of a conversion or of a Python built-in."""
         if isinstance(function, ScalarType):
             return self.arithmetic.convert(node, function)
         if function in (python.min, python.max):
@@ -84,7 +84,7 @@ class Calls:
         self.ctx.fail(node.func, self._what_to_call(node, function))
 
     def _len(self, node: ast.expr) -> Any:
-        """How many tensors a list has, or values a tuple."""
+        """The length of a list of tensors or of a tuple."""
         value = self.expressions.eval(node)
         if isinstance(value, (tuple, list)):
             return len(value)

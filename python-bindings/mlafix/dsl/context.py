@@ -1,4 +1,5 @@
-"""The state that the readers of a kernel share: the builder, the text, what names stand for, and values made of constants."""
+"""The state that the readers of a kernel share: the builder, the text, the values of names; also turns constants into
+values."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
-# Branches and loops within each other. The compiler reads its own text up to 250 brackets deep.
+# Limit of nested branches and loops. The compiler reads its own text up to 250 brackets deep.
 _MOST_NESTED = 200
-# From here on a finite number is rounded to infinity.
+# Finite numbers from here on round to infinity.
 _F32_OVERFLOWS = 2**128 - 2**103
 
 
@@ -23,7 +24,7 @@ class Context:
     """The state of reading one function's body.
 
     Args:
-        builder: makes the operations.
+        builder: creates the operations.
         source: the function whose text it is.
         env: what names stand for.
     """
@@ -38,15 +39,15 @@ class Context:
         self.defaults: dict[str, str] = {}
         # Those of them that are bases.
         self.bases: set[str] = set()
-        # How many inline functions this one is inside of.
+        # The depth of inline calls.
         self.depth = 0
-        # How many branches and loops are around the statement at hand, those of callers included.
+        # The number of branches and loops around the current statement, callers' included.
         self.levels = 0
-        # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
+        # Conditions under which the current expression is evaluated, as (value, True if it must be false).
         self.guards: list[tuple[Dyn, bool]] = []
 
     def inside(self, source: Source, env: dict[str, Any]) -> Context:
-        """The context of an inline function that is called here: the same kernel, other names."""
+        """The context for an inline call: the same kernel with other names."""
         inner = Context(self.builder, source, env)
         inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
         inner.depth, inner.levels = self.depth + 1, self.levels
@@ -62,7 +63,7 @@ class Context:
         return Dyn(value, self.builder.type(value))
 
     def note_default(self, name: str, value: Any) -> str:
-        """Remembers the default of a name, if it has one; gives the name."""
+        """Records the default of a name, if it has one. Returns the name."""
         if value is not None:
             self.defaults[name] = str(value)
         return name
@@ -81,7 +82,8 @@ class Context:
     # -- From constants to values ------------------------------------------------------------------------------------
 
     def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:
-        """A value of the builder: itself, or a constant of a dtype (by default i32, f32 or bool, as Python has it)."""
+        """A builder value: the value itself, or a constant as `dtype` (default: i32, f32 or bool by its Python
+        type)."""
         if isinstance(value, Dyn):
             return value
         number = as_number(value)
@@ -106,19 +108,20 @@ class Context:
         return self.wrap(self.builder.constant_float(float(number), self.at(node)))
 
     def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
-        """Two operands; a constant takes the other's dtype, and an integer beside an index becomes one."""
+        """Converts two operands: a constant takes the other's dtype, an integer combined with an index becomes an
+        index."""
         dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
         left, right = self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
         return self._beside(left, right, a_node), self._beside(right, left, b_node)
 
     def _beside(self, value: Dyn, other: Dyn, node: ast.AST) -> Dyn:
-        """A scalar of i32 or i64 as an index where the other operand is one: no value changes."""
+        """Converts an i32 or i64 scalar to index if the other operand is an index; this changes no value."""
         is_integer = value.type.kind == "scalar" and value.type.dtype in ("i32", "i64")
         is_beside_index = other.type.kind == "scalar" and other.type.dtype == "index"
         return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
     def check_computes(self, op: str, node: ast.AST, *values: Dyn) -> None:
-        """Bytes are loaded, compared and stored alone, and states are merged: nothing computes with either."""
+        """Fails for bytes and states: bytes can only be loaded, compared and stored, states only merged."""
         for value in values:
             if value.type.kind == "state":
                 self.fail(node, f"expected scalars or rows for '{op}', got {describe(value)}{hints.of_state(op)}")
@@ -152,8 +155,8 @@ class Context:
 
     @contextlib.contextmanager
     def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
-        """Limits what is evaluated inside to rows where the condition holds (or does not): memory is not touched
-        elsewhere."""
+        """Restricts what is evaluated inside to rows where the condition holds (or does not hold). Memory of other rows
+        is not accessed."""
         self.guards.append((condition, negated))
         try:
             yield
@@ -161,7 +164,7 @@ class Context:
             self.guards.pop()
 
     def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
-        """The builder's predicate for an access: the access's own, and the conditions under which Python would evaluate it."""
+        """The predicate of an access: its own, combined with the conditions under which Python would evaluate it."""
         parts = []
         for condition, negated in self.guards:
             value = condition.value

@@ -1,4 +1,4 @@
-"""A digest of what a Python kernel says: its text, and what the names stand for that it takes from outside.
+"""A digest of a Python kernel: of its text and of the values of the outside names that it uses.
 
 Two functions with the same digest make the same kernel. Comments, formatting, the file and the line do not count, nor does
 the version of Python that reads the text. The names that count are those that the front end looks up outside: arguments
@@ -51,12 +51,14 @@ def _files_digest(folder: Path) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """True if two digests are of functions with one text; if they differ, then in what a name of theirs stands for."""
+    """True if two digests belong to functions with the same text. If they differ even so, the value of an outside name
+    differs."""
     return one[:_HALF] == other[:_HALF]
 
 
 def chosen_names(function: types.FunctionType) -> list[str]:
-    """The names that a function takes from outside, those of inline functions included, less Python's and mlafix.dsl's."""
+    """The outside names that a function uses, including those of its inline functions, without Python's and
+    mlafix.dsl's."""
     found: dict[str, None] = {}
     open_ = [(Source(function), False)]
     for source, is_inline in open_:
@@ -79,8 +81,8 @@ def _text(node: ast.FunctionDef) -> str:
 
 
 def _tree(tree: ast.AST) -> str:
-    """A syntax tree as text: no places, and no fields that are empty, which differ between versions of Python. Without recursion: a tree
-    may be deeper than Python's stack."""
+    """A syntax tree as text, without locations and without empty fields, which differ between Python versions. Without
+    recursion: a tree may be deeper than Python's stack."""
     pieces: list[str] = []
     open_: list[Any] = [tree]
     while open_:
@@ -108,14 +110,14 @@ def _with_commas(groups: list[list[Any]]) -> list[Any]:
 
 # -- The names -----------------------------------------------------------------------------------------------------------
 
-# How the descriptions of Python's and of mlafix.dsl's words begin.
+# Prefixes of the descriptions of Python's and mlafix.dsl's words.
 _WORD = "word "
 
 
 def _declared(source: Source) -> Iterator[str]:
     """The declarations of a kernel's arguments."""
     for annotation in _annotations(source):
-        with contextlib.suppress(CompileError):  # said when the kernel is compiled
+        with contextlib.suppress(CompileError):  # reported when the kernel is compiled
             value = annotations.value_of(source, annotation)
             yield describe(value) + (f" {_names_of_fields(value)}" if is_record(value) else "")
 
@@ -131,16 +133,16 @@ def _annotations(source: Source) -> list[ast.expr]:
 
 
 def _names(source: Source, is_inline: bool) -> dict[str, Any]:
-    """The names of outside in a function's body and, but for an inline function, in the types of its arguments; and what
-    each stands for."""
+    """The outside names in a function's body and (except for inline functions) in its argument types, with their
+    values."""
     return {ast.unparse(name): value for name, value in names_of(source, is_inline)}
 
 
 def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
-    """As `_names`, each where it stands."""
+    """As `_names`, with locations."""
     used = [name for statement in source.node.body for name in scope.outside(statement, source.own)]
     for annotation in () if is_inline else _annotations(source):
-        with contextlib.suppress(CompileError):  # said when the kernel is compiled
+        with contextlib.suppress(CompileError):  # reported when the kernel is compiled
             used += scope.outside(annotations.expression(source, annotation), frozenset())
     for name in used:
         with contextlib.suppress(KeyError, AttributeError):  # likewise
@@ -160,7 +162,7 @@ def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     """The part of a value that a kernel can use, as text."""
     number = as_number(value)
     if number is not None:
-        # Python refuses to write integers of many digits in decimal.
+        # Python refuses to print very large integers in decimal.
         text = hex(number) if isinstance(number, int) and number.bit_length() > 64 else repr(number)
         return f"{type(number).__name__}:{text}"
     if isinstance(value, (str, type(None))):

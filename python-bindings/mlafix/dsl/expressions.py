@@ -1,4 +1,4 @@
-"""Expressions of a kernel: a syntax tree's node to a value of the builder, or to a compile-time constant."""
+"""Evaluates the expressions of a kernel: turns syntax tree nodes into builder values or compile-time constants."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 
-# Iterations of what is written out, at most.
+# The most iterations that are written out.
 MOST_UNROLLED = 64
 
 
@@ -46,9 +46,7 @@ class Expressions:
     """Evaluates expressions: constants stay Python's, values are the builder's.
 
     Args:
-        context: what the collaborators share.
-        operators: what operators do.
-        memory: makes the accesses.
+        context: the shared state. operators: implements operators. memory: creates accesses.
         call: evaluates a call.
     """
 
@@ -101,13 +99,13 @@ class Expressions:
         return self.outside(value, node)
 
     def size(self, node: ast.expr) -> Any:
-        """An extent of a grid, where a dim may be named by a text: what it stands for."""
+        """An extent of a grid; a text names a dim."""
         if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
             self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, '"{0}", as in grid("{0}")'))
         return self.eval(node)
 
     def known(self, name: str) -> Any:
-        """The value of a name, as it is stored; None if it has no value."""
+        """The stored value of a name; None if it has none."""
         if name in self.ctx.env or name in self.ctx.source.own:
             return self.ctx.env.get(name)
         try:
@@ -127,7 +125,7 @@ class Expressions:
         self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
 
     def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:
-        """The elements of a list, as they are now."""
+        """The current elements of a list."""
         parts = [self.ctx.env[part] for part in value.parts(node.id)]
         gone = next((part for part in parts if isinstance(part, Gone)), None)
         if gone is not None:
@@ -288,7 +286,7 @@ class Expressions:
         return begin, end
 
     def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice) -> int | None:
-        """An end of a slice, a constant; a negative one counts from the row's end, where its size is known."""
+        """A constant end of a slice. Negative ends count from the row's end, if its size is known."""
         number = None if bound is None else self.eval(bound)
         if number is None:
             return None
@@ -308,7 +306,7 @@ class Expressions:
         return [self.index(dim, index) for dim, index in zip(dims, nodes)]
 
     def part(self, tensor: Tensor, dim: Dim, nodes: list[ast.expr]) -> tuple[Any, Any]:
-        """The indices into the two factors of a row's dim: a group, and a member of it; None for ``:``, or where there is none."""
+        """The indices into the two factors of a row's dim, group and member; None for ``:`` or if missing."""
         indices = []
         for factor, node in zip(dim.factors, nodes):
             if isinstance(node, ast.Slice):

@@ -1,4 +1,4 @@
-"""A Python function to a kernel: its arguments, its grid, and the text that comes of it."""
+"""Translates a Python function to a kernel: its arguments, its grid, and the resulting text."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Frontend:
             self.builder.allow(kind, self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
-        # Arguments that a tensor may hold: the number, and with it the tensor.
+        # Numbers that may be passed in a tensor, each with that tensor.
         self.scalars: dict[str, Dyn] = {}
         self.numbers: dict[str, tuple[Dyn, Tensor]] = {}
-        # Where each argument of the kernel is declared.
+        # The declaration of each argument.
         self.places: dict[str, ast.arg] = {}
 
     def run(self) -> str:
@@ -72,7 +72,7 @@ class Frontend:
         arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         for argument in arguments:
             self.argument(argument)
-        # Behind all others, so that a call that passes none omits them.
+        # Behind all other arguments, so that calls may omit them.
         for argument in arguments:
             if isinstance(self.context.env[argument.arg], OfRows):
                 self.tensor_of(argument)
@@ -147,7 +147,7 @@ class Frontend:
         return tensor
 
     def check_bases(self) -> None:
-        """Fails where something else is called as the base of an lse."""
+        """Fails if a base of an lse shares its name with something else."""
         for tensor in self.context.tensors:
             kinds = {tensor.name: "argument"} if tensor.annotation.optional else {}
             if isinstance(tensor.annotation.dtype, DType):
@@ -170,7 +170,7 @@ class Frontend:
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:
-        """The values in this row of the numbers that a tensor may hold."""
+        """Loads, in this row, the numbers that may be passed in a tensor."""
         for name, (number, tensor) in self.numbers.items():
             here = self.context.lift(self.body.memory.present(tensor, node), node)
             held = self.body.memory.read(Element(tensor, [self.context.index(0, node)]), node)

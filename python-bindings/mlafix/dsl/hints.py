@@ -1,4 +1,4 @@
-"""The ends of messages for what newcomers write: what to write instead."""
+"""Hints at the end of messages, for newcomers: what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._launcher.launcher import Launcher
 from . import built_ins, functions, types
 from .values import Dyn, Element, Tensor
 
-# Names in numpy, torch and math that are spelled otherwise in a kernel.
+# Functions of numpy, torch and math that have another name in a kernel.
 _OTHER_NAMES = {
     "absolute": "abs(x)",
     "fabs": "abs(x)",
@@ -46,7 +46,7 @@ _OTHER_NAMES = {
     "ones": "1.0, which is broadcast along a row",
     "gather": "x[t, i] for each element that is read, or load(…, into=…)",
 }
-# Words of Triton for what a kernel here does not say.
+# Words of Triton for things that kernels here do not express.
 _OF_LAUNCHES = {
     "tl": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
     "triton": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
@@ -64,7 +64,7 @@ _OF_LAUNCHES = {
     "trans": "; a kernel describes one row, which has one dim",
 }
 _ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
-# Of powers of integers, these exponents are written out.
+# Integer powers with these exponents are written as products.
 _MOST_POWER = 63
 _MOST_BITS = 256
 _ROW_FUNCTIONS = ("sum", "max", "min", "any", "all", "abs", "round")
@@ -130,7 +130,7 @@ def of_attribute(value: Any, name: str) -> str:
 
 
 def of_operator(node: ast.BinOp) -> str:
-    """For an operator that kernels have not."""
+    """For an operator that kernels lack."""
     if isinstance(node.op, ast.MatMult):
         a, b = ast.unparse(node.left), ast.unparse(node.right)
         return f"; a kernel has no products of matrices, and sum({a} * {b}) is one of two rows"
@@ -165,7 +165,7 @@ def of_part_slice(tensor: Tensor) -> str:
 
 
 def of_value(value: Any, index: ast.expr) -> str:
-    """For `row[a:b]` and `row[i]`: parts have names in memory alone."""
+    """For `row[a:b]` and `row[i]`: only tensors in memory can be indexed."""
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if isinstance(index, (ast.Slice, ast.Tuple)):
@@ -179,13 +179,13 @@ def _halves(row: str) -> str:
 
 
 def _parts_of(tensor: Tensor) -> str:
-    """The beginning of what names a part of a row: what is left is the part and a bracket."""
+    """The start of an expression that names a part of a row; the part and a bracket are missing."""
     row = _row_of(tensor).replace("[:]", "[]")[:-1]
     return row if row.endswith("[") else f"{row}, "
 
 
 def of_operand(value: Any) -> str:
-    """For what stands where a scalar, a row or a state is expected."""
+    """For an operand that is no scalar, row or state."""
     if is_array(value):
         return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
     return f"; a row of it is {_row_of(value)}" if isinstance(value, Tensor) and value.rank else ""
@@ -197,7 +197,7 @@ def is_array(value: Any) -> bool:
 
 
 def of_text(node: ast.AST) -> str:
-    """For what is no expression of the language."""
+    """For an expression that the language lacks."""
     if isinstance(node, ast.JoinedStr):
         return "; print(f\"…\") alone takes one"
     if isinstance(node, ast.Lambda):
@@ -206,7 +206,7 @@ def of_text(node: ast.AST) -> str:
 
 
 def of_statement(node: ast.stmt) -> str:
-    """For a statement that the language has not."""
+    """For a statement that the language lacks."""
     if isinstance(node, ast.Return) and node.value is not None:
         return "; a kernel returns nothing: store the result to an argument that is declared with Out"
     if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
@@ -221,7 +221,7 @@ def of_statement(node: ast.stmt) -> str:
 
 
 def of_condition(value: Any) -> str:
-    """For what stands where a bool is expected: a row of them, say."""
+    """For a condition that is not a bool, such as a row of bools."""
     if isinstance(value, Dyn) and value.type.kind == "row":
         return "; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"
     return "; compare it with something" if isinstance(value, Dyn) and value.type.kind == "scalar" else ""
@@ -233,7 +233,7 @@ def of_bits(op: str) -> str:
 
 
 def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
-    """For a name that is no dim, but a factor of one."""
+    """For a name that is only a factor of a dim."""
     for tensor in tensors:
         for dim in tensor.annotation.dims:
             if name in dim.factors:
@@ -260,7 +260,7 @@ def of_stored_state(element: Element, place: str) -> str:
 
 
 def of_reduced(value: Any, call: str) -> str:
-    """For the operand of a reduction whose dtype none is computed in."""
+    """For the operand of a reduction whose dtype cannot be reduced."""
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if value.type.dtype == "bool":

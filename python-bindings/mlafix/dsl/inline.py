@@ -17,7 +17,7 @@ from .source import Source, keep_text
 class Inline:
     """A function marked with @inline.
 
-    The function's arguments stand for what it is called with: values, tensors, constants. It may end with a return.
+    Its arguments are bound to the call's values, tensors and constants. It may end with a return.
     """
 
     __mlafix_inline__ = True
@@ -50,7 +50,7 @@ class Inline:
         return Source(self.function)
 
     def bind(self, caller: Source, node: ast.Call, arguments: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
-        """The function's names for what it is called with. Underlines the call if that does not fit."""
+        """Binds the function's parameters to the arguments of a call. Underlines the call if they do not match."""
         try:
             bound = inspect.signature(self.function).bind(*arguments, **keywords)
         except TypeError as error:

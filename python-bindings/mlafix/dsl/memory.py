@@ -23,7 +23,7 @@ class Memory:
         return self.ctx.wrap(self.ctx.builder.dim(tensor.value, position, self.ctx.at(node)))
 
     def named_dim(self, name: Any, node: ast.AST) -> Dyn:
-        """The size of the dim that is called so, of the first tensor that is always given and has it."""
+        """The size of the dim with this name, from the first tensor that has it and is always passed."""
         known: dict[str, None] = {}
         for tensor in self.ctx.tensors:
             if tensor.annotation.optional:
@@ -36,7 +36,7 @@ class Memory:
         self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hints.of_factor(name, self.ctx.tensors)}")
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
-        """A name, if it is one of a dim that rows lie along."""
+        """The name, if rows may lie along the dim with this name."""
         dims = [tensor.annotation.dims[-1] for tensor in self.ctx.tensors if tensor.annotation.dims]
         last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors} - {""}
         if not isinstance(name, str) or name not in last:
@@ -52,7 +52,7 @@ class Memory:
 
     def read(self, element: Element, node: ast.AST, where: Dyn | bool | None = None, otherwise: Dyn | None = None,
              dtype: str = "") -> Dyn:
-        """A row or an element, read as `dtype` (by default what a body sees of the tensor)."""
+        """Loads a row or element as `dtype` (default: the tensor's dtype in a body)."""
         tensor, ctx = element.tensor, self.ctx
         predicate = ctx.predicate(where, node)
         other = otherwise.value if otherwise is not None and predicate is not None else None
@@ -84,8 +84,8 @@ class Memory:
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         dim = element.dim
         is_whole = dim is not None and not element.is_part and not element.end
-        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # a row of one element a group is broadcast
-        # A slice takes a row along any dim of its size; names are bound when the kernel is compiled, which looks again.
+        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # one element per group: broadcast
+        # A row along any dim of the slice's size may be stored. The compiler checks again when names are bound.
         is_open = bool(element.end) and not value.type.dim.isdigit()
         if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):
             expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"

@@ -1,4 +1,4 @@
-"""Built-ins that read and write tensors, and that ask about them."""
+"""Built-ins that load from, store to and query tensors."""
 
 from __future__ import annotations
 

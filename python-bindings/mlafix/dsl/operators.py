@@ -13,7 +13,7 @@ from .context import Context
 from .values import Dyn, as_number, describe
 
 
-# Where Python refuses constants, or computes something else of them than a kernel of values.
+# Cases in which Python rejects constants, or computes another result than kernels do.
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -34,12 +34,13 @@ def _shift_left(a: Any, b: Any) -> Any:
     return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
 
 
-# Of an integer that constants make. No type has as many, and to compute more takes memory and time.
+# Limit of the bits of an integer constant. No type has as many, and larger ones take memory and time.
 _MOST_BITS = 1 << 20
 
 
 def _bits(op: ast.operator, a: Any, b: Any) -> int:
-    """About how many bits a product or a left shift of two constants has; 0 for all else, which is no longer than its operands."""
+    """Approximate bits of a product or left shift of two constants. 0 for other operations, whose results do not
+    grow."""
     if not isinstance(a, int) or not isinstance(b, int) or not a or not b:
         return 0
     if isinstance(op, ast.Mult):
@@ -65,12 +66,13 @@ def _sign(number: float) -> float:
 
 
 def rounded(number: Any) -> float:
-    """The nearest integer as a float, of two the even one, with the number's sign. Raises OverflowError."""
+    """The nearest integer (ties to even) as a float with the number's sign. Raises OverflowError."""
     return math.copysign(float(round(number)), number) if isinstance(number, int) or math.isfinite(number) else number
 
 
 def integer(number: Any, bits: int) -> int:
-    """A constant as an integer: a float is rounded towards zero, beyond the range it is the nearest end, and NaN is 0."""
+    """Converts a constant to an integer: rounds toward zero, saturates at the ends of the range, and turns NaN into
+    0."""
     if not isinstance(number, float):
         return int(number)
     if number != number:
@@ -103,7 +105,7 @@ COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 class Operators:
-    """The operators: constants are computed here, values by the builder."""
+    """Operators: evaluates constants itself and values through the builder."""
 
     def __init__(self, context: Context) -> None:
         self.ctx = context

@@ -9,12 +9,12 @@ WARNINGS = ("races", "bounds", "nan")
 
 
 class Options(NamedTuple):
-    """As the parameters of ``@mlafix.kernel``; `allow` without what is said twice, in the order of WARNINGS."""
+    """The parameters of ``@mlafix.kernel``; `allow` without duplicates, in the order of WARNINGS."""
 
     bounds: str = "guard"
     allow: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Lines for a digest: none where nothing is said."""
+        """Lines for a digest; empty for default options."""
         bounds = "" if self.bounds == "guard" else f"\nbounds = {self.bounds}"
         return bounds + (f"\nallow = {', '.join(self.allow)}" if self.allow else "")

@@ -23,7 +23,7 @@ _PACKAGE = f"{__package__.partition('.')[0]}."
 
 
 class Outside:
-    """The names of a kernel, those of its inline functions included, with what they stood for when this was made.
+    """The outside names of a kernel and its inline functions, with their values at construction.
 
     Args:
         function: the kernel's.
@@ -36,12 +36,12 @@ class Outside:
     def __init__(self, function: types.FunctionType, options: Options) -> None:
         self._source = Source(function)
         self.digest = digest(function, options)
-        # By the function that has them and their name: what they say, and how a message shows them.
+        # By function and name: digest of the value, and its form in messages.
         self._meanings = dict(_meanings(self._source))
         self.watched = list(_watches(self._source))
 
     def check(self) -> None:
-        """Raises CompileError if a name stands for something else now."""
+        """Raises CompileError if the value of a name has changed."""
         if not all(_holds(*watch) for watch in self.watched):
             self.watched = self.renewed()
 
@@ -65,7 +65,7 @@ class Outside:
 
 
 def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
-    """A kernel and the inline functions that it calls, each once; and whether it is one."""
+    """A kernel and the inline functions that it calls, each once, with True for inline functions."""
     open_, seen = [(source, False)], {id(source.function)}
     for one, is_inline in open_:
         yield one, is_inline
@@ -85,7 +85,7 @@ def _inline_in(value: Any) -> Iterator[Any]:
 
 
 def _parts(value: Any) -> list[Any]:
-    """The values that a value holds, which a kernel can use."""
+    """The values inside a value that a kernel can use."""
     if isinstance(value, (list, tuple)):
         return list(value)
     return [getattr(value, name) for name in field_names(value)] if is_record(value) else []
@@ -94,7 +94,7 @@ def _parts(value: Any) -> list[Any]:
 def _meanings(source: Source) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     for one, is_inline in _functions(source):
         for node, value in names_of(one, is_inline):
-            # The names of an inline function are listed for themselves.
+            # The names of inline functions are listed separately.
             meaning = describe_text(value) if is_inline_function(value) else describe(value)
             yield (one.name, ast.unparse(node)), (meaning, shown(value))
 
@@ -103,10 +103,10 @@ def _watches(source: Source) -> Iterator[Watch]:
     seen: set[tuple[int, object]] = set()
     for one, is_inline in _functions(source):
         if str(one.function.__globals__.get("__name__")).startswith(_PACKAGE):
-            continue  # nobody changes what the package's own kernels use
+            continue  # the package's own kernels do not change
         for node, value in names_of(one, is_inline):
             if is_word(value):
-                continue  # each name costs a call some 10 ns, and nobody gives these another meaning
+                continue  # a name costs each call some 10 ns; these never change
             for watch in (*_of_name(one, node), *_of_value(value)):
                 if (id(watch[0]), watch[1]) not in seen:
                     seen.add((id(watch[0]), watch[1]))
@@ -114,7 +114,7 @@ def _watches(source: Source) -> Iterator[Watch]:
 
 
 def _of_name(source: Source, node: ast.expr) -> Iterator[Watch]:
-    """Where a name, or a name in a module, is looked up."""
+    """The place to look up a name, or a name in a module."""
     if isinstance(node, ast.Attribute):
         yield from _of_name(source, node.value)
         of = source.value_of(node.value)
@@ -130,7 +130,7 @@ def _item(names: dict[str, Any], name: str) -> Watch:
 
 
 def _of_value(value: Any) -> Iterator[Watch]:
-    """The lists in a value, which may change as they are. All else that a kernel can use cannot."""
+    """The lists inside a value: only these can change in place among the things that a kernel can use."""
     if isinstance(value, list):
         yield value, None, tuple(value)
     for part in _parts(value):
@@ -138,7 +138,7 @@ def _of_value(value: Any) -> Iterator[Watch]:
 
 
 def _holds(holder: Any, key: Any, *value: Any) -> bool:
-    """As a Dispatcher compares."""
+    """Compares as a Dispatcher does."""
     if isinstance(holder, list):
         return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))
     missing = object()

@@ -1,4 +1,4 @@
-"""Pickling of what decorators make of functions: by module and name, as Python pickles functions."""
+"""Pickles decorated functions by module and name, as Python pickles functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def find(module: str, name: str) -> Any:
 
 
 def is_reachable(made: Any) -> bool:
-    """True if another process finds an object by the name of the function that it was made of."""
+    """True if another process can find an object by the name of its function."""
     return find(made.__module__, made.__qualname__) is made
 
 

@@ -1,4 +1,4 @@
-"""Built-ins that promise something of a call or of what its tensors hold, and print."""
+"""Built-ins for promises about a call or its tensors' contents, and print."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PromiseBuiltIns:
         self.ctx.builder.print(text, [value.value for value in values], self.ctx.at(node))
 
     def _piece(self, node: ast.expr, values: list[Dyn]) -> str:
-        """The text of one argument, with a {} for each of the values that are added."""
+        """The text of one argument, with {} for each value, which is appended to the list."""
         if isinstance(node, ast.JoinedStr):
             return "".join(self._piece(part, values) for part in node.values)
         if isinstance(node, ast.FormattedValue):

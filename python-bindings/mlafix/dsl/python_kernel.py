@@ -1,8 +1,8 @@
-"""Kernels made of Python functions, and what is known of them without the compiler.
+"""Kernels made of Python functions, and facts about them that need no compiler.
 
-A function has a digest of what it says (digest.py). Units that are compiled of it are marked with the digest and hold
-its signature, and so does a small file in the cache beside them. A kernel whose code was compiled ahead, or by another
-process, is therefore called without reading the function's body and without loading the compiler, or where there is none.
+A function has a digest (digest.py). Units compiled from it contain the digest and its signature; so does a small file
+beside them in the cache. A kernel whose code was compiled ahead, or by another process, is therefore called without
+reading the function's body and without loading the compiler, or where there is none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PythonKernel(Kernel):
     def __init__(
         self, function: types.FunctionType, fixed: Mapping[str, str] | None = None, options: Options = Options()
     ) -> None:
-        # Messages name the Python file by the locations in the text; the text itself needs another name.
+        # Messages name the Python file through the text's locations; the text itself needs a name of its own.
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
         self.function, self.options = function, options
@@ -51,7 +51,7 @@ class PythonKernel(Kernel):
 
     # The kernel that this one is a specialisation of.
     _general: PythonKernel | None = None
-    # What the function that makes a kernel of the package was called with.
+    # The arguments of the function that made a kernel of the package.
     made_with: tuple[object, ...] = ()
 
     def __reduce__(self) -> str | tuple[Any, ...]:
@@ -146,7 +146,7 @@ class PythonVariants(TextlessVariants):
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> Any:
         names = self._python.signature["names"]
         fitting = [k for k in unit.kernels if k.name == self.kernel and manifest.fits(k.bindings, bindings, names)]
-        # A unit may have several specialisations that run the call: the one that was compiled for most of it.
+        # If several specialisations in a unit can run the call, take the one with the most bindings.
         return max(fitting, key=lambda kernel: len(kernel.bindings), default=unit)
 
     @property
@@ -154,7 +154,7 @@ class PythonVariants(TextlessVariants):
         return keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
 
     def declaration(self) -> dict[str, Any] | None:
-        """How the kernel is declared, as an archive says."""
+        """The kernel's declaration in an archive."""
         found = (archive.declaration(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
         return next((declaration for declaration in found if declaration), None)
 
@@ -193,7 +193,7 @@ class PythonVariants(TextlessVariants):
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
-        """The units that were found in place of one of this function, in words."""
+        """Describes the units that were found although none belongs to this function."""
         namesakes = self._namesakes()
         if namesakes:
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
@@ -218,7 +218,7 @@ class PythonVariants(TextlessVariants):
         return " and ".join(f"{path} for {_some(held)}" for path, held in texts.items()) or "none"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        if _env.line_info():  # then the lines count, too
+        if _env.line_info():  # lines are part of the code then
             return super()._file(bindings, target)
         return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 
@@ -245,6 +245,6 @@ def _held(path: Path) -> str:
 
 
 def _some(texts: list[str], most: int = 8) -> str:
-    """Texts in a sentence, not too many of them."""
+    """Joins the first few texts for a sentence."""
     rest = [f"{len(texts) - most} more"] if len(texts) > most else []
     return " and ".join([*texts[:most], *rest])

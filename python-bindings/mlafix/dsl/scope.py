@@ -1,4 +1,4 @@
-"""The names that statements assign, which loops carry and branches yield, and the names from outside."""
+"""The names that statements assign (loops carry and branches yield them), and outside names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stored(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names that are assigned whichever way the branches go, loops not being entered."""
+    """Names assigned on every path, if no loop is entered."""
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -52,8 +52,8 @@ def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
 
 
 def own(function: ast.FunctionDef) -> frozenset[str]:
-    """Names that are a function's own, as Python has it: its arguments, and whatever its body assigns anywhere. The names of
-    comprehensions are those of no function."""
+    """A function's local names in Python's sense: its arguments, and everything that its body assigns. Names of
+    comprehensions do not count."""
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     inner = {name for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
     names = [node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in inner]
@@ -83,6 +83,6 @@ def outside(tree: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
         if isinstance(node, ast.Lambda):
             within = inside.union(argument.arg for argument in arguments(node.args))
         elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            before = [(node.generators[0].iter, inside)]  # the one part that does not see the comprehension's names
+            before = [(node.generators[0].iter, inside)]  # evaluated outside of the comprehension's scope
             within = inside.union(name for part in node.generators for name in targets(part.target))
         open_ += [*reversed([(part, within) for part in ast.iter_child_nodes(node)]), *before]

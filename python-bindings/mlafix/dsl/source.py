@@ -23,7 +23,7 @@ from ..errors import CompileError
 from . import scope
 from .values import field_names, is_record
 
-# The lines of the files that functions are in, as they were when the functions were made kernels.
+# The lines of functions' files at the time when the functions became kernels.
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
 
@@ -40,8 +40,8 @@ def member(module: types.ModuleType, name: str) -> Any:
 
 @contextlib.contextmanager
 def reading(function: types.FunctionType) -> Iterator[None]:
-    """Around what reads a function's text: constants do not depend on the rounding mode of the thread that needs the kernel, and a text
-    that is nested deeper than Python can follow is a CompileError at the function. (Statements name the statement.)"""
+    """A context for reading a function's text. Makes constants independent of the thread's rounding mode, and reports
+    text nested too deeply for Python as a CompileError at the function. (Statements report themselves.)"""
     arithmetic = _runtime.default_arithmetic()
     try:
         yield
@@ -53,7 +53,7 @@ def reading(function: types.FunctionType) -> Iterator[None]:
 
 
 def keep_text(function: types.FunctionType) -> None:
-    """Keeps the text of a function that becomes a kernel, or a part of one: its file may change before it is read."""
+    """Keeps the text of a function that becomes (part of) a kernel: its file may change before the text is read."""
     if function in _texts:
         return
     file = function.__code__.co_filename
@@ -90,8 +90,8 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
-    """The same without the rest of the file, which takes longer to parse than all else that a first call needs; None where only the
-    parser can tell where the definition begins or ends.
+    """As `_definition`, without parsing the rest of the file, which takes longer than everything else in a first call.
+    None if only the parser can find the bounds of the definition.
 
     The definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
     """
@@ -110,7 +110,7 @@ def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
             end = number
             break
         has_begun = has_begun or text.startswith(("def ", "async def "))
-    # A block around an indented definition keeps its columns as they are.
+    # Wrap an indented definition in a block to keep its columns.
     is_indented = lines[0][0] in " \t"
     try:
         found: Sequence[ast.AST] = ast.parse("if True:\n" * is_indented + "".join(lines[:end])).body
@@ -123,14 +123,15 @@ def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
 
 
 def _is_in_its_file(function: types.FunctionType) -> bool:
-    """True if the text of a function's file makes its code. The whole file is compiled: imports in it bear on the code."""
+    """True if compiling the function's file gives its code. Compiles the whole file, since its imports affect the
+    code."""
     code = function.__code__
     return _facts(code) in _facts_inside("".join(_lines(function)), code.co_filename)
 
 
 @functools.lru_cache(maxsize=4)
 def _facts_inside(text: str, file: str) -> list[tuple[object, ...]]:
-    """Of every function in a file; a kernel asks for each function of the file that it calls."""
+    """The facts of every function in a file: a kernel asks for each function of the file that it calls."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # given when the file was imported
@@ -148,13 +149,13 @@ def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _facts(code: types.CodeType) -> tuple[object, ...]:
-    """The text of a function's code, and the line where it begins."""
+    """A function's code as comparable facts, and the line where it begins."""
     constants = [_facts(one) if isinstance(one, types.CodeType) else f"{type(one)}{one!r}" for one in code.co_consts]
     return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
 
 
 def _may_have_changed(file: str) -> bool:
-    """True if a file is younger than this process, so that Python may have read another text before."""
+    """True if a file is newer than this process, so that Python may have read an older text."""
     try:
         return os.stat(file).st_ctime > _began - 1  # clocks of file systems are behind
     except OSError:
@@ -203,7 +204,7 @@ class Source:
         return scope.own(self.node)
 
     def location(self, node: ast.AST) -> Any:
-        """The location of a node, as the builder takes it."""
+        """The location of a node in the builder's form."""
         return compiler().Location(*self.place(node))
 
     def place(self, node: ast.AST) -> tuple[str, int, int, int, int]:
@@ -213,7 +214,7 @@ class Source:
         end_line = getattr(node, "end_lineno", None) or line
         end_column = getattr(node, "end_col_offset", None) or column + 1
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            # Not the whole body: what says that it is a function, and which one.
+            # Underline the head of a function, not its body.
             before = "async def " if isinstance(node, ast.AsyncFunctionDef) else "def "
             end_line, end_column = line, column + len(before) + len(node.name.encode())
         elif isinstance(node, (ast.For, ast.While, ast.If, ast.With)):
@@ -225,14 +226,15 @@ class Source:
         raise diagnostics.compile_error([("error", message, *self.place(node))])
 
     def cell(self, name: str) -> types.CellType | None:
-        """The variable of an enclosing function that a name of this one is; None for any other name."""
+        """The cell of an enclosing function's variable that the name refers to; None for other names."""
         function = self.function
         if name in function.__code__.co_freevars and function.__closure__:
             return function.__closure__[function.__code__.co_freevars.index(name)]
         return None
 
     def lookup(self, name: str) -> Any:
-        """The value of a name outside the function: in what encloses it, in its module, in Python. Raises KeyError."""
+        """The value of a name outside of the function: in enclosing functions, the module, or builtins. Raises
+        KeyError."""
         function, cell = self.function, self.cell(name)
         if cell is not None:
             try:
@@ -246,8 +248,8 @@ class Source:
         return vars(python)[name] if names is vars(builtins) and hasattr(python, name) else names[name]
 
     def value_of(self, node: ast.expr) -> Any:
-        """The value of a name, of a name in a module, or of a field of a record. Raises KeyError or AttributeError where it stands for
-        nothing."""
+        """The value of a name, of a name in a module, or of a field of a record. Raises KeyError or AttributeError if
+        it has none."""
         if isinstance(node, ast.Name):
             return self.lookup(node.id)
         if not isinstance(node, ast.Attribute):

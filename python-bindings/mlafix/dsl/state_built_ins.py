@@ -30,7 +30,8 @@ class StateBuiltIns:
         )  # fmt: skip
 
     def place(self, node: ast.expr, what: str) -> Element:
-        """Where a state is in memory: its payload in a whole row, its lse in an element of a dim that is no product."""
+        """The place of a state in memory: the payload is a whole row, the lse an element along a dim that is no
+        product."""
         element = self.expressions.element(node)
         if element.is_part or element.end:
             self.ctx.fail(node, f"expected {what} of a state, got a part of a row of '{element.tensor.name}'")
@@ -73,7 +74,7 @@ class StateBuiltIns:
         return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, base, has_sink, self.ctx.at(node)))
 
     def has_sink(self, found: dict[str, ast.expr]) -> bool:
-        """The argument that says whether a state that is loaded or made has a sink in it."""
+        """The argument `sink` of a state that is loaded or made."""
         value = self.expressions.eval(found["sink"]) if "sink" in found else False
         if not isinstance(value, bool):
             self.ctx.fail(found["sink"], f"expected True or False for sink, got {describe(value)}")
@@ -107,7 +108,7 @@ class StateBuiltIns:
         return self.ctx.wrap(self.ctx.builder.merge([state.value for state in states], self.ctx.at(node)))
 
     def beside(self, sink: Sink, state: Dyn, node: ast.AST) -> Dyn:
-        """A sink as one of the dim and base of a state."""
+        """Gives a sink the dim and base of a state."""
         made = self.sink(sink.logit, state.type.dim, sink.base or state.type.base, node)
         if made.type.base == state.type.base:
             return made

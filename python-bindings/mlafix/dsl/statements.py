@@ -19,7 +19,7 @@ from .source import TOO_DEEP, python
 from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe, is_record
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
-# Calls of inline functions that an error inside them shows.
+# The most inline calls that an error shows.
 _MAX_NOTES = 4
 _NAMES = {
     ast.While: "while",
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 class Statements:
-    """Runs statements: what they do appears in the builder. Makes its collaborators.
+    """Executes statements by adding operations to the builder. Creates its collaborators.
 
     Args:
         context: what the collaborators share.
@@ -126,14 +126,14 @@ class Statements:
         self.ctx.env[name] = value
 
     def list_of(self, node: ast.expr) -> tuple[str, Listed] | None:
-        """The list that a subscript is of, with its name."""
+        """The list that is subscripted, with its name."""
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
         value = self.ctx.env.get(node.value.id)
         return (node.value.id, value) if isinstance(value, Listed) else None
 
     def assigned(self, statements: Sequence[ast.stmt]) -> list[str]:
-        """Names that may be assigned: of a list, those of its elements."""
+        """Names that may be assigned; for lists, the names of their elements."""
         plain = scope.assigned(statements)
         names: dict[str, None] = {}
         for name in [*plain, *scope.stored(statements)]:
@@ -162,7 +162,7 @@ class Statements:
         either = dict.fromkeys([*self.assigned(node.body), *self.assigned(node.orelse)])
         surely = scope.surely_assigned(node.body) & scope.surely_assigned(node.orelse)
         merged = [name for name in either if name in surely or self.has_value(before, name)]
-        # Whichever branch ran, a name must have one type: constants become values of the other branch's type.
+        # A name must have the same type after both branches: constants become values of the other branch's type.
         at = self.ctx.at(node)
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)
@@ -218,7 +218,7 @@ class Statements:
         values = self.expressions.eval(node.iter)
         if not isinstance(values, (tuple, list)):
             self.ctx.fail(node.iter, f"expected range(…) or a tuple to loop over, got {describe(values)}")
-        for value in values:  # a tuple is known here: the body appears once for each of its elements
+        for value in values:  # tuples are constants: unroll the loop
             self.assign(node.target, value, node.iter)
             self.run(node.body)
 
@@ -327,7 +327,7 @@ class Statements:
     # -- Inline functions --------------------------------------------------------------------------------------------
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
-        """The result of an inline function, whose statements are built here."""
+        """Inlines a call: adds the function's statements, returns its result."""
         source = function.source()
         env = function.bind(self.ctx.source, node, arguments, keywords)
         body = list(source.node.body)

@@ -10,8 +10,8 @@ from typing import Any
 from .._launcher.frames import without_frames
 from ..errors import ArgumentError
 
-# The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
-# and those of a scalar argument.
+# Integer dtypes in memory, with their bits; all dtypes in memory (include/mlafix/DTypes.def); dtypes of scalar
+# arguments.
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
 FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0", "f4e2m1")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
@@ -60,7 +60,7 @@ class ScalarType:
         return {"bool": "bool_"}.get(self.name, self.name) + bound + (".or_tensor" if self.from_tensor else "")
 
 
-# Any, as the words for tensors below: type checkers then take them as types of arguments, of which they know nothing.
+# Typed as Any, like the words for tensors below, so that type checkers accept them as argument types.
 bf16: Any = ScalarType("bf16")
 f16: Any = ScalarType("f16")
 f32: Any = ScalarType("f32")
@@ -103,7 +103,7 @@ class DType:
 
     @property
     def example(self) -> str:
-        """A dtype it may stand for."""
+        """A dtype that the variable may stand for."""
         return self.default or "bf16"
 
     @property
@@ -153,12 +153,12 @@ class Dim:
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """The two factors of a product; none of another dim."""
+        """The two factors of a product; empty for other dims."""
         return tuple(self.name[1:-1].split()) if self.name.startswith("(") else ()
 
     @property
     def spelled(self) -> str:
-        """As rows along it are known: by the product, or the size where that is fixed."""
+        """The spelling of rows along it: the product, or the size if it is fixed."""
         return self.name if self.factors else str(self.size or self.name)
 
     def __str__(self) -> str:
@@ -291,14 +291,14 @@ class _Access:
         return TensorType(self.access, dtype, _parse_dims(dims))
 
     def _hint(self, key: Any) -> str:
-        """For names of dims that are quoted one by one."""
+        """A hint for dim names that are quoted separately."""
         words = key[1:] if isinstance(key, tuple) else ()
         if not words or not all(isinstance(word, str) for word in words):
             return ""
         return f'; write {_WORDS[self.access]}[{key[0]!r}, "{" ".join(words)}"]'
 
 
-# How an access is spelled in Python.
+# The Python spelling of each access.
 _WORDS = {"read": "In", "write": "Out", "update": "InOut"}
 
 In: Any = _Access("read", "A tensor that a kernel reads.")
@@ -349,7 +349,7 @@ class _List:
 
 # The name of the dim that counts the tensors of a Peers argument.
 RANKS = "ranks"
-# The tensors of a list, and the ranks of a group, at most (MLAFIX_MAX_RANKS).
+# The most tensors in a list, and ranks in a group (MLAFIX_MAX_RANKS).
 MOST = 72
 
 Peers: Any = _Peers()

@@ -12,7 +12,7 @@ from typing import Any
 from .._launcher.launcher import Launcher
 from .types import FLOATS, TensorType
 
-# Integers of more are not written out in messages; Python itself refuses to beyond 4300 digits.
+# Longer integers are abbreviated in messages; Python itself refuses to print more than 4300 digits.
 _MOST_BITS = 256
 
 
@@ -35,7 +35,7 @@ class Dyn:
 
 @dataclasses.dataclass(frozen=True)
 class OfRows:
-    """A number that a tensor may hold, where no row reads it yet."""
+    """A number that may be passed in a tensor, before a row loads it."""
 
     name: str
 
@@ -88,7 +88,7 @@ class Peer:
 
 @dataclasses.dataclass(frozen=True)
 class Sink:
-    """A sink whose dim, and base where it says none, are those of the states that it is merged with.
+    """A sink. Its dim, and by default its base, are those of the states that it is merged with.
 
     Args:
         logit: its lse.
@@ -138,7 +138,8 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """A name that stands for a list of so many values. Each has a name of its own, which no Python name is: `part`."""
+    """A name bound to a list of `count` values. Each value has an internal name, `part`, which is no valid Python
+    name."""
 
     count: int
 
@@ -152,7 +153,7 @@ class Listed:
 
 @dataclasses.dataclass(frozen=True)
 class Gone:
-    """A name that has no value any more at this point of the kernel, and why."""
+    """A name without a value at this point of the kernel, and the reason."""
 
     reason: str
 
@@ -168,7 +169,7 @@ def is_record(value: object) -> bool:
 
 
 def holds_arguments(made: Any) -> bool:
-    """True if the fields of a dataclass's instances are what it is called with, and else their defaults."""
+    """True if the fields of a dataclass come only from its call's arguments and their defaults."""
     is_plain = made.__dataclass_params__.init and not hasattr(made, "__post_init__")
     return is_plain and all(field.init and field.default_factory is dataclasses.MISSING for field in dataclasses.fields(made))
 
@@ -191,12 +192,13 @@ def as_number(value: object) -> bool | int | float | None:
 
 
 def alike(a: Any, b: Any) -> bool:
-    """True if values of two types may be one after a branch: of one type, but that one state may hold a sink."""
+    """True if values of two types can be merged after a branch: the types are equal, except that one state may hold a
+    sink."""
     return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """So many of something in a message: "1 index", "2 indices"."""
+    """A count for messages: "1 index", "2 indices"."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
