@@ -1,4 +1,4 @@
-"""Partial attention states that the ranks of a group have of the same rows, merged: see docs/Distributed.md.
+"""Merges the partial attention states that the ranks of a group have for the same rows: see docs/Distributed.md.
 
 Importing this module imports torch.
 """

@@ -34,16 +34,17 @@ class Call(NamedTuple):
 
 
 class Backend(Protocol):
-    """Makes out and out_lse of a call: the rows that this rank owns, merged in the order of the ranks."""
+    """Computes out and out_lse of a call: the rows that this rank owns, merged in the order of the ranks."""
 
     name: str
     workspace_bytes: int
 
     def prepare(self, call: Call) -> None:
-        """Compiles what such a call runs, connects ranks that meet at their first call, and makes the call. All ranks together."""
+        """Compiles the kernels of such a call, connects the ranks if that happens at their first call, and makes the
+        call. Collective."""
 
     def verify(self, call: Call) -> None:
-        """Raises what the launches of a call would raise, before any of them. Nothing is sent."""
+        """Raises the errors that the launches of a call would raise. Sends nothing."""
 
     def reduce(self, call: Call) -> None: ...
 
@@ -53,7 +54,8 @@ class Backend(Protocol):
 
 
 class ExchangeBackend:
-    """Packs rows into blocks, exchanges these in one collective, and merges what arrived; our kernels but for the exchange.
+    """Packs rows into blocks, exchanges these in one collective, and merges the received ones. Only the exchange is not
+    a kernel of ours.
 
     Args:
         ranks: what moves the blocks.
@@ -82,8 +84,9 @@ class ExchangeBackend:
             rows = (cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype)
             return blocks_in(sent, cut.blocks, *rows), blocks_in(received, ranks.size, *rows)
 
-        # Making the views of a number of tokens takes the host as long as launching both kernels. Not a method: memory that
-        # refers to itself is freed when Python collects its garbage, and this may be while a graph is captured.
+        # Cached, because creating the views for a number of tokens takes the host as long as launching both kernels.
+        # Not a cached method: its reference cycle would be freed by the garbage collector, possibly while a graph is
+        # captured.
         self._blocks = functools.lru_cache(maxsize=64)(blocks)
 
     def prepare(self, call: Call) -> None:
@@ -99,10 +102,10 @@ class ExchangeBackend:
         exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
     def inputs(self, tokens: int) -> None:
-        """None: a partial state is packed wherever it is."""
+        """None: a partial state may be anywhere, since it is packed."""
 
     def check(self) -> None:
-        """Nothing: what moves the blocks raises its errors itself."""
+        """Does nothing: the collectives raise their own errors."""
 
 
 def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
@@ -121,7 +124,7 @@ def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink
 
 
 def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:
-    """True if the merge may refuse a call's outputs: tensors of their own whose elements follow each other it never does."""
+    """True if the merge may refuse a call's outputs. It never refuses separate contiguous tensors."""
     outputs = [tensor for tensor in (call.out, call.out_lse) if tensor is not None]
     if not all(tensor.is_contiguous() and not tensor.requires_grad for tensor in outputs):
         return True
@@ -154,7 +157,7 @@ def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tens
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
-    """The payloads that this rank merges of its own, `[tokens, heads, D]`, which do not travel.
+    """This rank's own payloads of the rows that it merges, `[tokens, heads, D]`. They are not sent.
 
     None where every rank merges all rows: they are then rounded as on the wire, so that all ranks have the same bits.
     """
@@ -167,7 +170,8 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
-    """Copies a call's partial state into blocks, rows without keys as the identity; of fp8, what does not travel is left out."""
+    """Copies a call's partial state into blocks, with the identity for rows without keys. With fp8, skips rows that are
+    not sent."""
     kernel, arguments = _packing(rank, cut, blocks, call)
     kernel(*arguments)
 
@@ -196,7 +200,7 @@ def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def halvings(query_start_loc: Any) -> int:
-    """How often an interval of all requests must be halved until one is left."""
+    """The number of halvings until an interval of `requests` has one element."""
     return 0 if query_start_loc is None else len(query_start_loc).bit_length()
 
 

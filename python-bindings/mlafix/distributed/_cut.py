@@ -36,7 +36,7 @@ class Cut:
 
     @property
     def blocks(self) -> int:
-        """How many different blocks a rank sends: the same one to all ranks where nothing is cut."""
+        """The number of different blocks that a rank sends; 1 if nothing is cut, since all ranks get the same block."""
         return 1 if self.name == "none" else self.ranks
 
     @property

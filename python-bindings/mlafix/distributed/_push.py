@@ -17,13 +17,13 @@ from .blocks import block_size, blocks_in
 
 ExchangeName = Literal["auto", "pull", "push"]
 
-# By compute capability: the sizes of blocks, in bytes, that are stored faster than they are read, from the first number to the second.
-# (9, 0): all that were measured on two and four H100s and H200s (docs/Distributed.md), a guess for more ranks.
+# By compute capability: the range of block sizes, in bytes, for which pushing is faster than pulling. (9, 0): all that
+# were measured on two and four H100s and H200s (docs/Distributed.md), a guess for more ranks.
 EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
-# Where nothing is cut, each rank has 2 N blocks that are whole states: "auto" pushes no larger ones.
+# If nothing is cut, each rank has 2 N blocks of whole states; "auto" does not push larger ones than this.
 MAX_UNCUT_BYTES = 20 << 20
 
 
@@ -36,7 +36,7 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
 
 
 class Staged(NamedTuple):
-    """The memory of each rank that the ranks store to, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
+    """The memory of each rank that others store to, for a number of tokens: `[2, ranks, tokens, heads, ...]`."""
 
     rows: PeerTensors
     lses: PeerTensors
@@ -69,7 +69,7 @@ class Push:
             scales = [one.scales for one in blocks if one.scales is not None]
             return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
 
-        # As in SymmetricBackend: no method, which would refer to itself.
+        # Not a cached method, for the reason given in SymmetricBackend.
         self._staged = functools.lru_cache(maxsize=64)(staged)
 
     @staticmethod

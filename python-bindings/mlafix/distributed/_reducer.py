@@ -20,10 +20,10 @@ from .ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks
 
 OverflowName = Literal["error", "exchange"]
 
-# As the runtime's groups take it.
+# The default of the runtime's groups.
 _MOST_SECONDS = 1e9
 
-# Backends whose workspace a captured graph uses: kept, since the graph may be replayed when its reducer is gone.
+# Backends whose workspace a captured graph uses. Kept alive, since the graph may be replayed after its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
 
 
@@ -36,11 +36,11 @@ class Reducer:
     whatever their payload holds (N1, N2, N5), a row that is empty on all ranks is 0, -inf (N3). A row's bits are the same on
     every rank and for every backend on the same kind of device.
 
-    All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of tokens.
-    Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels are compiled here
-    for calls without lengths and scale, and at the first call with them, which may be a captured one. One reducer is for one
-    stream at a time; several reducers of one group, or of several, do not interfere, in whatever streams, if ranks that share two
-    of them call these in the same order. Graphs that hold calls run one after the other.
+    All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of
+    tokens. Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels
+    are compiled here for calls without lengths and scale, and at the first call with them, which may be a captured one.
+    A reducer may be used in one stream at a time. Reducers may run in different streams if all ranks that share two
+    reducers call them in the same order. Graphs that contain calls must not run concurrently.
 
     Args:
         group: a process group of torch's (None is the default one), an engine's group object with such a one as its
@@ -113,7 +113,7 @@ class Reducer:
         with torch.inference_mode(False):
             try:
                 self._backend = self._backend_of(backend, exchange, sink, timeout)
-            except (RuntimeError, MemoryError) as error:  # What torch raises where there is not as much memory.
+            except (RuntimeError, MemoryError) as error:  # raised by torch if memory is short
                 problem = wrong("max_tokens", "tokens whose workspace can be allocated", max_tokens)
                 problem.__cause__ = error
             agree(*self._meeting, {}, problem)
@@ -131,8 +131,7 @@ class Reducer:
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _backend_for(self, tokens: int) -> Backend:
-        """The backend that moves the rows of a call: beyond max_tokens the group's collectives, in buffers that live as long as the
-        call."""
+        """The backend for a call; beyond max_tokens, the group's collectives with buffers allocated per call."""
         if tokens <= self.max_tokens:
             return self._backend
         return ExchangeBackend(self._ranks, self.cut, self._sink, head_dim=self.head_dim, wire_dtype=self.wire_dtype, max_tokens=tokens,
@@ -158,12 +157,12 @@ class Reducer:
         return self._backend.workspace_bytes
 
     def bytes_in(self, tokens: int) -> int:
-        """Bytes that arrive from other ranks in a call of `tokens` tokens; as many leave."""
+        """Bytes received from other ranks in a call of `tokens` tokens; the same number is sent."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
         return (self.size - 1) * size.total if tokens else 0
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Where attention may write a call's partial state, so that the call need not copy it.
+        """Returns memory for attention to write a call's partial state to, so that the call need not copy it.
 
         Backend symmetric: memory of the reducer's, the same at each call, which is the caller's between two calls of `reduce`.
         `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, fp8 on the wire, and calls
@@ -187,7 +186,7 @@ class Reducer:
                 torch.empty(tokens, self.heads, device=self.device))
 
     def check(self) -> None:
-        """Raises RankError if a rank did not come to a call that is complete on the device: backend symmetric.
+        """Raises RankError if a rank did not take part in a call that is complete on the device (backend symmetric).
 
         Every call does it first; call it after a replay of a graph. It waits for nothing. Rows of outputs of a call
         to which a rank did not come are NaN, or right if the rank came before they were read.
@@ -254,13 +253,14 @@ class Reducer:
         return call.out, call.out_lse
 
     def refuse(self, problem: ArgumentError) -> NoReturn:
-        """Raises what a caller found wrong with a call, after the other ranks know of it where `check_calls` compares."""
+        """Raises an error that a caller found in a call. With `check_calls`, informs the other ranks first."""
         if self._check_calls:
             self._compare(None, None, problem)
         raise problem
 
     def _compare(self, backend: Backend | None, call: Call | None, problem: Exception | None) -> None:
-        """Compares a call with those of the other ranks; raises what is wrong with any of them, before anything is sent."""
+        """Compares a call with those of the other ranks, and raises an error if any is wrong, before anything is
+        sent."""
         facts = {}
         if problem is None and backend is not None and call is not None:
             tokens = call.partial.shape[0]
@@ -268,7 +268,7 @@ class Reducer:
             try:
                 if tokens:
                     backend.verify(call)
-            except Exception as error:  # Whatever it is, the others must not wait for this rank.
+            except Exception as error:  # any error: the others must not wait for this rank
                 problem = error
         agree(*self._meeting, facts, problem)
 
@@ -278,7 +278,7 @@ class Reducer:
 
     def _problem(self, partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any, out: Any, out_lse: Any,
                  out_format: Any, base: str) -> ArgumentError | None:
-        """The first argument of a call that does not fit, or None."""
+        """The error for the first invalid argument of a call, or None."""
         shape = getattr(partial, "shape", ())
         split = len(shape) == 4 and self.cut.name == "heads"
         if len(shape) != 3 and not split:
@@ -305,7 +305,8 @@ class Reducer:
 
 
 def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.device, ArgumentError | None]:
-    """The device of a reducer's tensors, with its number; the group's own, and what is wrong, where no reducer can be there."""
+    """The device of a reducer's tensors, with its number. If no reducer can be there, the group's device and the
+    error."""
     group_own = default_device(group)
     if device is None:
         return group_own, None
@@ -328,7 +329,7 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
 
 
 def _base(base: Any) -> str:
-    """A base as kernels have it, "e" or "2"; what is none as it is."""
+    """Converts a base to "e" or "2"; returns other values unchanged."""
     return {"ln": "e", "log2": "2", "basee": "e", "base2": "2"}.get(base, base) if isinstance(base, str) else base
 
 

@@ -1,4 +1,5 @@
-"""Ranks whose GPUs reach each other's memory: one kernel pulls the rows of all ranks, or pushes its own, merges and writes."""
+"""The backend for GPUs that can address each other's memory: one kernel pulls the rows of all ranks (or pushes its
+own), merges and writes."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from .agreement import agree, gather_facts
 from .blocks import FP8, Blocks, block_size, blocks_in
 from .ranks import CollectiveRanks, Ranks
 
-# How long a launch waits for a rank, in seconds, unless the reducer is told.
+# Default timeout of a launch that waits for a rank, in seconds.
 DEFAULT_TIMEOUT = 10.0
 
-# Flags and rows lie in cache lines of their own.
+# Flags and rows use separate cache lines.
 _LINE = 128
 
 
@@ -58,12 +59,13 @@ class SymmetricMemory:
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
         self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
-        # Where a launch tells the host of a rank that did not come.
+        # Host memory in which a launch reports a rank that did not arrive.
         self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
 class SymmetricPlan(NamedTuple):
-    """How a rank's symmetric memory is shared out, in bytes: the group's flags, then what others read, then what they write."""
+    """The layout of a rank's symmetric memory, in bytes: the group's flags, then what others read, then what they
+    write."""
 
     slots: int
     """The most blocks of a launch that pushes."""
@@ -80,14 +82,14 @@ class SymmetricPlan(NamedTuple):
 
     @staticmethod
     def of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype, pushed: tuple[int, int]) -> SymmetricPlan:
-        """For calls that push blocks of at least, and at most, as many bytes as `pushed` says, and pull others."""
+        """The layout for calls that push blocks with sizes within `pushed`, in bytes, and pull others."""
         def size_of(tokens: int) -> int:
             return block_size(cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype).total
 
         least, most = pushed
         largest = size_of(max_tokens)
         pushes, pulls = least <= min(most, largest), least > 0 or most < largest
-        # At least one: kernels are compiled by a call of one token.
+        # At least 1: a call with one token compiles the kernels.
         tokens = max(1, bisect.bisect_right(range(max_tokens + 1), most, key=size_of) - 1) if pushes else 0
         slots = Push.slots_of(cut, tokens) if pushes else 0
         flags = int(GROUP_BYTES) + -(-8 * slots * cut.ranks // _LINE) * _LINE
@@ -96,7 +98,7 @@ class SymmetricPlan(NamedTuple):
 
 
 class SymmetricBackend:
-    """Ranks that read and write each other's symmetric memory, in the order of the ranks.
+    """Merges through symmetric memory, in the order of the ranks.
 
     A call that pulls has its partial state there (`inputs`), or copies it there first; then a collective kernel reads those of
     all ranks. It is one launch, or two with lengths: lses are masked in place. A call that pushes is one launch, wherever its
@@ -127,8 +129,9 @@ class SymmetricBackend:
         staged = [buffer[self._plan.flags + self._plan.state :] for buffer in memory.buffers]
         self._push = Push(ranks.rank, staged, self.group, cut, self.sink, head_dim=head_dim, wire_dtype=wire_dtype,
                           max_tokens=self._plan.pushed_tokens) if self._plan.staged else None
-        # Making the views of a number of tokens takes the host longer than the launch. Not a method: torch ends the process
-        # where symmetric memory that refers to itself is freed by Python's garbage collection while a graph is captured.
+        # Cached, because creating the views for a number of tokens takes the host longer than the launch. Not a cached
+        # method: torch aborts the process if the garbage collector frees symmetric memory in a reference cycle while a
+        # graph is captured.
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
@@ -139,11 +142,11 @@ class SymmetricBackend:
         return own.rows[:tokens], own.lses[:tokens]
 
     def check(self) -> None:
-        """Raises RankError if a rank did not come to a launch that is complete."""
+        """Raises RankError if a rank did not take part in a completed launch."""
         self.group.check()
 
     def _pushes(self, tokens: int) -> Push | None:
-        """The object that pushes the rows of a call of so many tokens, the same on all ranks; None if they are pulled."""
+        """The Push for a call of `tokens` tokens, or None if rows are pulled. The same on all ranks."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype).total
         return self._push if self._pushed[0] <= size <= self._pushed[1] else None
 
@@ -167,7 +170,8 @@ class SymmetricBackend:
         kernel.bind(*arguments)
 
     def prepare(self, call: Call) -> None:
-        """Has all ranks compile and load what such a call runs before any makes it: none waits on the device for a compiler."""
+        """Makes all ranks compile and load the kernels of such a call before any rank launches, so that none waits on
+        the device for a compiler."""
         if self._push is not None:
             kernel, arguments = self._push.launch(call)
             kernel.bind(*arguments)
@@ -189,7 +193,7 @@ class SymmetricBackend:
         return kernel, (call.out, call.out_lse, self.sink, call.out_scale, pulled.rows, pulled.lses, *more)
 
     def _is_there(self, call: Call) -> bool:
-        """True if a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
+        """True if a call's partial state is the memory from `inputs`, and its lengths (if any) can be masked there."""
         own = self._states[self.ranks.rank]
         same = all(
             given.data_ptr() == mine.data_ptr() and given.dtype == mine.dtype and given.shape[1:] == mine.shape[1:] and given.is_contiguous()
@@ -250,12 +254,12 @@ def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) ->
 
 
 def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[SymmetricMemory | None, str]:
-    """The memory, or why there is none, alike on all ranks: what one rank cannot do the others must not wait for."""
+    """The memory, or the reason why there is none. All ranks agree, so that none waits for a rank that failed."""
     facts = gather_facts(ranks, device, {"node": _node(), "capability": list(torch.cuda.get_device_capability(device))})
     nodes, kinds = {fact["node"] for fact in facts}, {tuple(fact["capability"]) for fact in facts}
     if len(nodes) > 1:
         return None, f"ranks on {len(nodes)} nodes"
-    if len(kinds) > 1:  # Blocks of one number must have the same rows on all ranks.
+    if len(kinds) > 1:  # equal block numbers must mean equal rows on all ranks
         return None, f"GPUs of {len(kinds)} compute capabilities"
     memory, reason = None, ""
     try:
@@ -268,7 +272,7 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
 
 
 def _why_not(ranks: Ranks, device: torch.device) -> str:
-    """Why a group can have none, which each rank knows by itself; "" if it may."""
+    """The reason why a group cannot have symmetric memory, as far as each rank knows by itself; "" if it may."""
     if device.type != "cuda" or not isinstance(ranks, CollectiveRanks):
         return f"tensors on {device.type} and {ranks.name}"
     if not 2 <= ranks.size <= MAX_RANKS:
@@ -277,7 +281,7 @@ def _why_not(ranks: Ranks, device: torch.device) -> str:
 
 
 def _node() -> str:
-    """A text that the processes of one node share, and no others."""
+    """A text that identifies the node."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""The properties that all ranks of a group must share, compared before rows are sent."""
+"""Compares properties that all ranks of a group must share, before rows are sent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ArgumentError
 from .ranks import Ranks
 
 _BYTES = 1024
-# A text of so many characters is cut, and to fewer where all together do not fit.
+# Texts are truncated to this many characters, or to fewer if all together do not fit.
 _CUTS = 400, 200, 40
 
 
@@ -21,7 +21,7 @@ def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> l
     if ranks.size == 1:
         return [facts]
     mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
-    # Not torch.empty: a call that compares allocates no tensor of its own on the host.
+    # Not torch.empty: a call that compares allocates no tensors on the host.
     everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
     texts = everyone.cpu().numpy().tobytes()

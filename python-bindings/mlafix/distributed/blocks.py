@@ -1,4 +1,4 @@
-"""How blocks of rows lie in the buffer that one exchange moves."""
+"""The layout of blocks of rows in the buffer of one exchange."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-# The widest access of a kernel.
+# The width of a kernel's widest access, in bytes.
 _ALIGNMENT = 16
 
 
@@ -57,7 +57,7 @@ def blocks_in(buffer: torch.Tensor, count: int, tokens: int, heads: int, head_di
     size = block_size(tokens, heads, head_dim, wire_dtype)
     typed = buffer.view(wire_dtype)
     shape, pitch = (count, tokens, heads, head_dim), size.total // wire_dtype.itemsize
-    # Offsets count from where the storage begins, which the buffer may be a part of.
+    # Offsets count from the start of the storage; the buffer may be only a part of it.
     rows = typed.as_strided(shape, (pitch, heads * head_dim, head_dim, 1), typed.storage_offset())
 
     def numbers(offset: int) -> torch.Tensor:

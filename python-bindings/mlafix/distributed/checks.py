@@ -1,4 +1,4 @@
-"""Arguments of a call against what a reducer expects, before anything is sent."""
+"""Checks the arguments of a call against a reducer's requirements, before anything is sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Expected(NamedTuple):
 
 
 def first_problem(expected: list[Expected], device: torch.device) -> ArgumentError | None:
-    """The fault of the first tensor that does not fit; None if all fit."""
+    """The error for the first tensor that does not fit; None if all fit."""
     for one in expected:
         if one.tensor is not None and (found := _problem(one, device)) is not None:
             return found

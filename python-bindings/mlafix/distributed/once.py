@@ -28,7 +28,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
     made = buffers = call = None
     try:
         ranks = ranks_of(group, partial.device if isinstance(partial, torch.Tensor) else default_device(group))
-    except ArgumentError as error:  # There is no group to tell.
+    except ArgumentError as error:  # not a group: nobody to tell
         raise problem or error from None
     compares = ranks.name == "gloo"
     if problem is None:
@@ -74,7 +74,7 @@ def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_
 
 
 def _buffers(ranks: Ranks, cut: Cut, partial: torch.Tensor) -> tuple[Blocks, Blocks]:
-    """The blocks that are sent, and those that are received: the same where there is one rank."""
+    """The blocks that are sent and those that are received; the same if there is one rank."""
     form = (cut.block_tokens(partial.shape[0]), cut.block_heads, partial.shape[2], partial.dtype)
     size = block_size(*form).total
     counts = [cut.blocks, ranks.size] if ranks.size > 1 else [1]

@@ -1,4 +1,4 @@
-"""The ranks of a group: what moves bytes between them, for torch's process groups and for engines' own groups."""
+"""Transport between the ranks of a group, for torch's process groups and for engines' own groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import ArgumentError, RankError
 
 
 class Ranks(Protocol):
-    """Moves blocks of equal sizes, in the order of the ranks, whichever way they travel."""
+    """Moves blocks of equal sizes, in the order of the ranks."""
 
     name: str
     """The backend, as messages call it."""
@@ -29,7 +29,7 @@ class Ranks(Protocol):
 
 
 class CollectiveRanks:
-    """A process group with collectives on devices (NCCL): they are enqueued, and nothing waits for them on the host."""
+    """A process group with device collectives (NCCL). They are enqueued without waiting on the host."""
 
     def __init__(self, group: dist.ProcessGroup, name: str) -> None:
         self.group, self.name = group, name
@@ -42,14 +42,15 @@ class CollectiveRanks:
         dist.all_gather_into_tensor(received, sent, group=self.group)
 
 
-# Of all messages that ranks send each other here over gloo: "mlaf". Messages of the group's other users, which have tag 0 unless they
-# say otherwise, are not taken for these. A group of our own would keep them apart as well, but all processes of the job make one
-# together, those of other groups included.
+# The tag of all our gloo messages, "mlaf". It distinguishes them from messages of the group's other users, whose
+# default tag is 0. A group of our own would do so too, but creating one involves all processes of the job, including
+# those of other groups.
 TAG = 0x6D6C6166
 
 
 class GlooRanks:
-    """A gloo group on the CPU. Ranks send to each other directly, so that an error knows which of them did not come.
+    """A gloo group on the CPU. Ranks send to each other directly, so that an error can name the one that did not
+    arrive.
 
     Messages have the tag `TAG`, which the group's other users leave alone.
 
@@ -76,7 +77,7 @@ class GlooRanks:
         failed: dict[int, RuntimeError] = {}
         works = []
         peers = [rank for rank in range(self.size) if rank != self.rank]
-        # Whatever fails with one peer, the others get their rows: they too must find out who did not come.
+        # If one peer fails, the others still get their rows: they must find out as well who did not arrive.
         for move, data in ((dist.irecv, received), (dist.isend, sent)):
             for peer in peers:
                 block = data[peer if move is dist.irecv else block_for[peer]]
@@ -93,7 +94,7 @@ class GlooRanks:
                     work.wait(timedelta(seconds=self.timeout))
             except RuntimeError as error:
                 failed.setdefault(peer, error)
-        for peer, error in failed.items():  # The first one is the cause.
+        for peer, error in failed.items():  # the first one is the cause
             raise self._missing(peer, error) from error
 
     def _missing(self, peer: int, error: RuntimeError) -> RankError:
@@ -204,7 +205,7 @@ def default_device(group: Any) -> torch.device:
 
 
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
-    """The group over which ranks compare their arguments, and the device of the tensors for it.
+    """The group over which ranks compare their arguments, and the device for its tensors.
 
     It depends on the group alone, so that ranks with different arguments meet: over gloo on the host where the group has that,
     which waits for no device. An engine's own group is not asked what it has: `device` then.
