@@ -1,4 +1,4 @@
-"""The tensors of a launch that is watched: copies, and outputs full of values that are told from what rows write."""
+"""The tensors of a watched launch: copies, and outputs filled with values that rows are unlikely to write."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ INTEGERS = ("i8", "u8", "i32", "i64", "bool")
 
 
 def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
-    """`value`, passed for the tensor, or the list of them, that `arg` of a signature is, as its kind of DebugArray."""
+    """Wraps `value`, passed for `arg` (a tensor or list in a signature), in the matching DebugArray."""
     if arg["kind"] == "list":
         return _List(arg, value)
     return _Tiles(arg, value) if "swizzle" in arg else DebugArray(arg, value)
 
 
 def number_of(value: Any) -> object:
-    """A scalar as the compiler reads it."""
+    """Converts a scalar to the compiler's form."""
     number = value.item() if hasattr(value, "item") else value
     if isinstance(number, float) and not math.isfinite(number):
         return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
@@ -55,7 +55,7 @@ class DebugArray:
         return type(self)(self.arg, value)
 
     def elements(self) -> list[object]:
-        """All of them, the last dim varying fastest."""
+        """All elements in row-major order."""
         host = self.value.detach().cpu() if self.is_torch else self.value
         if self.arg["dtype"] not in INTEGERS:
             host = host.float() if self.is_torch else host.astype("float32")
@@ -85,7 +85,7 @@ class DebugArray:
         return -1 if which == 0 else (1 << (bits - 1)) - 1
 
     def _bits(self) -> Any:
-        """The same memory as signed integers of the elements' size."""
+        """The memory viewed as signed integers of the elements' size."""
         if self.is_torch:
             import torch
 
@@ -94,7 +94,7 @@ class DebugArray:
         return self.value.view(f"i{self.value.itemsize}")
 
     def is_poison(self, which: int) -> Any:
-        """A numpy array: which elements are what `poisoned` put there."""
+        """A numpy mask of the elements that still have the value from `poisoned`."""
         mask = self._bits() == self._poison(which)
         return mask.cpu().numpy() if self.is_torch else mask
 
@@ -116,7 +116,7 @@ class _Tiles(DebugArray):
         return numpy.lib.stride_tricks.as_strided(self.value, (count,), (self.value.itemsize,))
 
     def _over(self, memory: Any) -> DebugArray:
-        """Another such tensor, over `memory`."""
+        """A tensor of the same kind over `memory`."""
         if self.is_torch:
             return self._like(memory.as_strided(self.value.shape, self.value.stride()))
         import numpy
@@ -124,7 +124,7 @@ class _Tiles(DebugArray):
         return self._like(numpy.lib.stride_tricks.as_strided(memory, self.value.shape, self.value.strides))
 
     def _in_order(self, memory: Any) -> Any:
-        """The elements, in the order of their indices, of a numpy array in the order of memory."""
+        """Reorders a numpy array from memory order to index order."""
         import numpy
 
         rows = self.sizes[0]
@@ -154,7 +154,7 @@ class _Tiles(DebugArray):
 
 
 class _List(DebugArray):
-    """A list of tensors, which is only read: of the sizes of each, and a first one that counts them."""
+    """A read-only list of tensors. Its sizes are those of each tensor, behind their number."""
 
     def __init__(self, arg: dict[str, Any], value: Any) -> None:
         self.arg, self.value = arg, value

@@ -12,10 +12,10 @@ from .._files import toolchain
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
+# Limit of the elements passed on for a tensor whose values decide accesses.
 _MOST_ELEMENTS = 1 << 20
 
-# Of the questions of docs/Proofs.md those about what rows read of an output.
+# The questions of docs/Proofs.md about reads of outputs.
 _READS = ("independence", "written before read")
 
 
@@ -72,7 +72,7 @@ class Printed:
 
 
 def _at(place: Fault | Printed, with_column: bool) -> str:
-    """The beginning of a text about a place in a file, if it has one."""
+    """A prefix "file:line:column: ", or "" without a place."""
     column = f":{place.column}" if with_column else ""
     return f"{place.file}:{place.line}{column}: " if place.line else ""
 
@@ -138,8 +138,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         refused = error.message
     except ArgumentError:
         if not faults:
-            raise  # else the faults say why the launch is refused
-    # Where a row reads what was there before, what comes back may be made of it.
+            raise  # otherwise the faults explain the refusal
+    # If a row reads the previous contents of an output, results may depend on these.
     uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
@@ -215,7 +215,7 @@ def _unwritten(
     arrays: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Launches twice, into outputs that hold something else each time: what comes back both times is unwritten."""
+    """Launches twice, into outputs with different contents: elements unchanged both times are unwritten."""
     outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
     results: list[dict[str, DebugArray]] = []
     for which in (0, 1):

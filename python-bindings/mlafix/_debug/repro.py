@@ -46,7 +46,7 @@ _VALUES = 'values = numpy.load(HERE / "{stem}.npz")\n'
 
 
 class _Given:
-    """An array of a call: where it lies, and the code that makes one like it."""
+    """An array of a call: its memory, and code that creates one like it."""
 
     def __init__(self, array: Any) -> None:
         self.is_torch = hasattr(array, "data_ptr")
@@ -97,7 +97,7 @@ class _Script:
         self._places: dict[tuple[Any, ...], str] = {}
 
     def spell(self, one: Any) -> str:
-        """An argument. The same memory is the same array."""
+        """Spells an argument as code. Equal memory becomes the same array."""
         if one is None or isinstance(one, (bool, int, float)):
             return repr(one)
         if isinstance(one, (list, tuple)):

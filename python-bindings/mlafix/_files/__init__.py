@@ -1,1 +1,1 @@
-"""What is kept on disk: cached kernels, their names, archives, the compiler's place, warm-up."""
+"""Files: cached kernels, their names, archives, the compiler's location, warm-up."""

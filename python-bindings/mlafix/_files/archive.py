@@ -34,7 +34,7 @@ SUFFIX = ".mlafix-archive"
 _MAGIC = b"MLAFIXA\n"
 _VERSION = 3
 _HEADER = 32
-# Of a GPU's instruction: a block begins with one, and LZMA tells its bytes by their place in it.
+# Bytes of a GPU instruction: a block begins with one, and LZMA models bytes by their position in it.
 _ALIGNMENT = 16
 # Records that are compressed together: a look-up takes 1 ms for more.
 _RECORD_BYTES = 1 << 16
@@ -44,14 +44,15 @@ AND_LATER = "+"
 
 
 def filters(target: str) -> list[dict[str, int]]:
-    """How blocks of a target are compressed. Instructions of GPUs have 16 bytes, so that a byte resembles the one that many before it."""
+    """The LZMA filters for blocks of a target. GPU instructions have 16 bytes, so a byte resembles the one 16 bytes
+    before it."""
     is_machine_code = target.startswith("sm_") and not target.endswith(AND_LATER)
     context = {"lc": 0, "lp": 4, "pb": 4} if is_machine_code else {"lc": 3, "lp": 0, "pb": 0}
     return [{"id": _LZMA2, "preset": _PRESET, "dict_size": 1 << (24 if target.endswith(AND_LATER) else 21), **context}]
 
 
 class Archive:
-    """An archive that is there. Its contents are read when they are asked for.
+    """An existing archive, read on demand.
 
     Args:
         path: the file.
@@ -72,7 +73,7 @@ class Archive:
         self._kernels: dict[str, list[int]] = found["kernels"]
         self._records = functools.lru_cache(maxsize=None)(self._read_records)
         self._record = functools.lru_cache(maxsize=None)(self._read_record)
-        # Of two blocks at most, how much was decompressed.
+        # Decompressed data of at most two blocks.
         self._blocks: dict[tuple[str, int], bytes] = {}
 
     def targets(self) -> list[str]:
@@ -84,7 +85,7 @@ class Archive:
         return found
 
     def find(self, identity: str, bindings: Mapping[str, str], target: str) -> tuple[int, int, int] | None:
-        """The place of the unit for a call with these bindings, bound to most of them; None if there is none."""
+        """The place of the unit with the most bindings that fits a call with these; None if there is none."""
         record = self._record(identity)
         found = [entry for entry in record["units"].get(target, ()) if manifest.fits(entry[0], bindings, record["declaration"]["names"])]
         if not found:
@@ -97,7 +98,7 @@ class Archive:
         block, begin, size = place
         held = self._blocks.get((target, block))
         if held is None or len(held) < begin + size:
-            # A process that needs two units of a block may need more of them.
+            # A process that needs a second unit of a block may need more.
             most = -1 if held is not None else begin + size
             held = self._read_block(target, block, most)
             others = [(key, data) for key, data in self._blocks.items() if key != (target, block)]
@@ -105,7 +106,7 @@ class Archive:
         return held[begin : begin + size]
 
     def bound(self, kernel: str, name: str) -> set[str]:
-        """What a name of a kernel is bound to in any unit."""
+        """All values that a name of a kernel is bound to in some unit."""
         records = (self._record(identity)["units"] for identity in self._kernels if identity.startswith(f"{kernel}."))
         return {entry[0][name] for units in records for entries in units.values() for entry in entries if name in entry[0]}
 
@@ -126,7 +127,7 @@ class Archive:
         return lzma.decompress(self._read(*self._records_at[number]))
 
     def _read_record(self, identity: str) -> dict[str, Any]:
-        """What the archive has of a kernel: nothing, if that is damaged."""
+        """The record of a kernel; empty if it is damaged."""
         found: dict[str, Any] = {"declaration": None, "units": {}}
         if identity in self._kernels:
             try:
@@ -137,7 +138,7 @@ class Archive:
         return found
 
     def _read_block(self, target: str, block: int, most: int) -> bytes:
-        """A block, or so many bytes of it; nothing, if it is damaged."""
+        """A block, or its first `size` bytes; empty if it is damaged."""
         import lzma
 
         unpacker = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters(target))

@@ -35,12 +35,12 @@ MOST_BYTES = 1 << 30
 _ROOT = 0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
-# Folders of which a warning was given, and why.
+# Folders that were warned about, with the reasons.
 _told: set[tuple[Path, str]] = set()
 
 
 class _Refused(OSError):
-    """A folder that is there, and is not used."""
+    """The folder exists but must not be used."""
 
 
 class Folder:
@@ -50,7 +50,7 @@ class Folder:
         self.path = path
 
     def fault(self) -> str:
-        """Why nothing is read there, or "" where the folder can be read, or is not there."""
+        """The reason why nothing is read from the folder; "" if it is readable or missing."""
         try:
             with self._open(create=False):
                 return ""
@@ -70,7 +70,7 @@ class Folder:
                 self._tell("kernels are compiled without it", error)
                 return None
             with contextlib.suppress(OSError):
-                # Not blocking: a pipe may have been put there.
+                # Do not block: the file may be a pipe.
                 descriptor = _open_file(name, os.O_RDONLY | os.O_NONBLOCK, folder)
                 with open(descriptor, "rb") as file:
                     status = os.fstat(descriptor)
@@ -129,14 +129,14 @@ class Folder:
             try:
                 yield True
             finally:
-                # Before the lock is given up: who waits for it sees that the file is gone, and makes another.
+                # Remove the file before releasing the lock: a waiter then sees that it is gone, and creates another.
                 with contextlib.suppress(OSError):
                     os.unlink(lock_name, dir_fd=folder)
                 _unlock(lock)
 
     @contextlib.contextmanager
     def _open(self, create: bool) -> Iterator[int]:
-        """A descriptor of the folder, once it is checked. With `create` it is made if need be, and to be written."""
+        """Opens the folder and checks it. With `create`, creates it if necessary and requires write access."""
         if create:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
@@ -161,7 +161,7 @@ class Folder:
             yield folder
 
     def _tell(self, what: str, error: OSError) -> None:
-        """Warns that the folder is not used so, once for each reason."""
+        """Warns that the folder is not used, once per reason."""
         why = _reason(error)
         if (self.path, why) not in _told:
             _told.add((self.path, why))
@@ -183,7 +183,7 @@ def _described(status: os.stat_result) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """True if nobody but the user and root decided what is there."""
+    """True if only the user and root could have written it."""
     return status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
@@ -204,7 +204,7 @@ def _recorded(name: str, text: bytes) -> bytes:
 
 
 def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
-    """The bytes of an open file, or None if it is too large for a unit. The size is looked at before anything is read."""
+    """The bytes of an open file, or None if it is too large for a unit. Checks the size before reading."""
     size = os.fstat(file.fileno()).st_size
     if size <= MOST_BYTES:
         return file.read(size)  # not MOST_BYTES: Python allocates as much as is asked for
@@ -213,7 +213,8 @@ def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
 
 
 def _locked(name: str, folder: int) -> int:
-    """A descriptor of the file `name`, made if need be, with its lock held: the file that is called so then."""
+    """Opens the file `name`, creating it if necessary, and locks it. Retries until the locked file still has that
+    name."""
     while True:
         lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
         _open_locks[lock] = threading.get_ident()
@@ -231,7 +232,7 @@ def _locked(name: str, folder: int) -> int:
 
 
 def _unlock(lock: int) -> None:
-    # Closing alone would leave it locked where a child that was forked meanwhile has the file open, too.
+    # Unlock explicitly: a child forked meanwhile may keep the file open, and with it the lock.
     with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_UN)
     del _open_locks[lock]

@@ -1,4 +1,4 @@
-"""The parts of an installation: its compiler, assembler, devices, and compiled kernels on disk."""
+"""Describes an installation: its compiler, assembler, devices, and compiled kernels on disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import CompileError, DriverError
 from . import archive as _archive
 from . import toolchain
 
-# The contents of the cache's folders.
+# Names of the files in the cache's folders.
 _KEPT = (".mlafix", ".json", ".lock")
 
 

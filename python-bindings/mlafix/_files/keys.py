@@ -12,14 +12,14 @@ import re
 import sys
 from collections.abc import Mapping
 
-# Of the way a name is made; a change makes every name anew.
+# Version of the naming scheme; a change renames everything.
 _FORMAT = 1
 # Names of kernels that are part of a file name as they are.
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def _digest(*parts: str | bytes) -> str:
-    """16 hexadecimal digits of SHA-256 over the parts, whose bounds count."""
+    """16 hexadecimal digits of SHA-256 over the parts and their lengths."""
     hasher = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -39,13 +39,13 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
         options: of the compiler, where they are not the default: "line-info".
     """
     bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
-    # The digest says it all; a plain name is there for who looks at the folder.
+    # The digest identifies the unit; the plain name helps people who look at the folder.
     shown = kernel if _PLAIN.fullmatch(kernel) else "kernel"
     return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target, *options)}.mlafix"
 
 
 def identity(kernel: str, source: str) -> str:
-    """What an archive of units calls a kernel: by its name, and a digest of the text that decides its code."""
+    """A kernel's identity in an archive: its name, and a digest of the text that decides its code."""
     return f"{kernel}.{_digest(str(_FORMAT), kernel, source)}"
 
 
@@ -55,7 +55,7 @@ def digest_of(name: str, text: bytes) -> bytes:
 
 
 def compiler_folder(*facts: str) -> str:
-    """Folder name for all that one compiler makes: its version, its file, its assembler, in any wording."""
+    """Folder name for the output of one compiler, from facts about its version, file and assembler."""
     return _digest(str(_FORMAT), *facts)
 
 

@@ -15,7 +15,7 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# What an error says where there is none. No index has the wheels, and nobody owns their names there.
+# Advice in an error if there is none. No index has the wheels, and nobody owns their names there.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
@@ -71,8 +71,8 @@ def compiler_facts() -> tuple[str, ...]:
     path = compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
-        # The module is thin: what compiles is the library beside it.
-        # A kernel in Python is known by its function, so what reads functions counts as well.
+        # The module is thin: the library beside it compiles. The Python front end counts too, since kernels in Python
+        # are identified by their functions.
         folder = Path(path).parent
         for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()

@@ -30,9 +30,9 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # Whether code that leaves the optional arguments open will do: not for one who bound them.
+        # True if code that leaves the optional arguments open suffices, that is unless they were bound.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
-        # What the call takes where nothing compiles and this is not there.
+        # The fallback of the call if nothing compiles and this code is missing.
         self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:
@@ -217,7 +217,7 @@ class _Advance(Protocol):
 
 @contextlib.contextmanager
 def _bar(total: int, show: bool) -> Iterator[_Advance]:
-    """The callback after each request: tqdm's bar where it is installed, else a line of our own."""
+    """The callback after each request: a tqdm bar if installed, else a plain line."""
     if not show:
         yield lambda: None
         return

@@ -22,9 +22,9 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
 
 
 def check_integer(name: str, value: Any) -> Any:
-    """The value, an integer of 64 bits: Python's or a symbolic one; one of numpy's, whose products wrap, as Python's. Raises
-    ArgumentError for anything else, and for a bool."""
-    if isinstance(value, int) and not isinstance(value, bool):  # torch.compile cannot trace the other questions about a symbol.
+    """Returns the value as a 64-bit integer of Python's or a symbolic one. Converts numpy's, whose products overflow.
+    Raises ArgumentError for anything else, and for a bool."""
+    if isinstance(value, int) and not isinstance(value, bool):  # torch.compile can trace no other test of a symbol
         if not -(1 << 63) <= value < 1 << 63:
             raise wrong(name, "an integer of 64 bits", value)
     elif hasattr(value, "__dlpack__"):
@@ -52,7 +52,7 @@ argument was passed and is not None: an output, say, and else the array that a n
 
 
 def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:
-    """The message of an error with the names that the caller has for the arguments. `given`: those that were passed."""
+    """The message of an error with the caller's argument names. `given`: the arguments that were passed."""
 
     def own(match: re.Match[str]) -> str:
         known = names.get(match[1], match[1])

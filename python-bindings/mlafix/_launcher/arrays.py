@@ -19,7 +19,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.empty(shape, like.dtype if dtype is None else numpy_dtype(dtype))
     if hasattr(type(like), "__torch_function__"):
-        # Made from the tensor, so that one that stands for another makes its like.
+        # Created from the tensor, so that tensor subclasses create their like.
         if dtype is None:
             return like.new_empty(shape)
         return like.new_empty(shape, dtype=torch_dtype(dtype))
@@ -35,7 +35,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
 
 
 def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = None) -> Any:
-    """As `empty`, with the shape of `like`, an argument called `name`, which must have as many dims as are named."""
+    """As `empty`, with the shape of `like`, the argument `name`, whose number of dims must match `dims`."""
     shape = rows_of(like, name, dims)
     if dtype is None and hasattr(like, "dtype"):
         check_dtype(like, name)
@@ -51,7 +51,8 @@ def empty_lse(like: Any, name: str, layout: str) -> Any:
 
 
 def lse_as(lse: Any, layout: str, wanted: str) -> Any:
-    """An lse of a layout, or None, as one of another layout over the same memory; what has no two dims is left to the launch."""
+    """Views an lse (or None) in another layout. If it does not have two dims, returns it unchanged; the launch will
+    report that."""
     dims = len(getattr(lse, "shape", ()))
     if layout == wanted or dims < 2:
         return lse
@@ -62,7 +63,7 @@ _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn":
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:
-    """numpy's dtype for one of ours; bf16 and fp8 come from ml_dtypes."""
+    """The numpy dtype for one of our names; bf16 and fp8 come from ml_dtypes."""
     spelling = _STANDARD[name]
     if name in ("bf16", "f8e4m3fn"):
         import ml_dtypes
@@ -78,7 +79,7 @@ def torch_dtype(name: str) -> Any:
 
 
 def dtype_name(dtype: Any) -> str:
-    """Our name of what a caller may pass as a dtype: one of ours, a numpy or a torch dtype, or its name."""
+    """Our name for a dtype that a caller passes: our own name, a numpy or torch dtype, or its name."""
     spelling = dtype if isinstance(dtype, str) else spelling_of(dtype)
     if spelling in _STANDARD:
         return spelling
@@ -99,13 +100,13 @@ def spelling_of(dtype: Any) -> str:
 
 
 def is_symbol(value: Any) -> bool:
-    """True if a number is one that torch knows by name only, while it traces."""
+    """True if a number is symbolic in torch, during tracing."""
     return type(value).__name__ in ("SymInt", "SymFloat", "SymBool")
 
 
 def one_element(array: Any, like: Any) -> Any:
     """An array of one f32 with at most one dim, and a float as an array of one f32 beside `like`."""
-    if is_symbol(array):  # Then nothing has memory, and float() would make a constant of it.
+    if is_symbol(array):  # nothing has memory then, and float() would make it a constant
         return like.new_empty((1,), dtype=torch_dtype("f32"))
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
@@ -126,7 +127,7 @@ def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
         return offsets
     if rows >= 2**31:
         raise wrong(name, f"dtype i32 for {rows} rows, since of 64 bits the low ones are read", offsets.dtype)
-    # The last dim must be contiguous for a view of another size; one that is added is.
+    # A view with another element size needs a contiguous last dim, so add one.
     return offsets[..., None].view(_signed(offsets, 4))[..., 0]
 
 
@@ -139,7 +140,7 @@ def as_signed(integers: Any) -> Any:
 
 
 def _integer_bytes(array: Any) -> int:
-    """The bytes of an integer of numpy's or torch's, in this machine's byte order; 0 for other arrays and dtypes."""
+    """The element size of an integer array of numpy or torch in native byte order; 0 for other arrays."""
     if isinstance(array, numpy.ndarray):
         return array.dtype.itemsize if array.dtype.kind in "iu" and array.dtype.isnative else 0
     if not hasattr(type(array), "__torch_function__"):
@@ -159,11 +160,11 @@ def is_torch(array: Any) -> bool:
 
 
 def viewed(array: Any, shape: tuple[int, ...]) -> Any:
-    """An array in another shape over the same memory; None where no view is that."""
+    """Views an array in another shape; None if that needs a copy."""
     if is_torch(array):
         try:
             return array.view(shape)
-        except (RuntimeError, ValueError):  # the latter for tensors without memory
+        except (RuntimeError, ValueError):  # ValueError for tensors without memory
             return None
     flat = array.reshape(shape)
     return flat if 0 in flat.shape or numpy.may_share_memory(flat, array) else None
@@ -175,12 +176,12 @@ _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 
 def as_moved(array: Any) -> Any:
-    """An array whose elements are only moved, over the same memory, as one of a dtype that kernels have; others as they are."""
+    """Views an array whose elements are only moved as a dtype that kernels have; returns others unchanged."""
     return array if spelling_of(getattr(array, "dtype", None)) in _MOVED else as_bits(array)
 
 
 def as_bits(array: Any) -> Any:
-    """The same, as one of the dtype that all of its size are moved as."""
+    """As `as_moved`, with the one dtype used for all elements of that size."""
     dtype = getattr(array, "dtype", None)
     kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
     if kind is None or spelling_of(dtype) == kind or getattr(array, "requires_grad", False):
@@ -191,7 +192,7 @@ def as_bits(array: Any) -> Any:
 
 
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
-    """The shape of an array that an output is made after. Raises ArgumentError unless it has as many dims."""
+    """The shape of an array on which an output is modelled. Raises ArgumentError unless the number of dims matches."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -221,7 +222,7 @@ def check_integers(array: Any, name: str) -> None:
 
 
 def is_contiguous(array: Any) -> bool:
-    """True if elements follow each other. Where an array's library does not say, reshaping it copies nothing if so."""
+    """True if elements are contiguous. If the array's library cannot tell, checks if reshaping it avoids a copy."""
     if isinstance(array, numpy.ndarray):
         return bool(array.flags.c_contiguous)
     asked = getattr(array, "is_contiguous", None)
@@ -229,7 +230,7 @@ def is_contiguous(array: Any) -> bool:
 
 
 def count_or_tensor(count: Any) -> tuple[Any, Any]:
-    """A count as the two arguments of a kernel: the number, and the array that holds it. Whatever is no array (an int, numpy's, a
-    symbolic one), is a host's number."""
+    """Splits a count into two kernel arguments, the number and the array that holds it. Anything that is no array (int,
+    numpy or symbolic) is a number."""
     is_array = not isinstance(count, int) and hasattr(count, "__dlpack__")
     return (0, count) if is_array else (count, None)

@@ -33,7 +33,7 @@ _HALVES = "f4e2m1"  # two elements a byte
 
 
 def holds(condition: Any) -> bool:
-    """True if a condition on sizes holds. One on sizes that torch does not know yet is checked when the program runs."""
+    """True if a condition on sizes holds. If torch does not know the sizes yet, it is checked at run time."""
     if isinstance(condition, bool):
         return condition
     import torch
@@ -57,7 +57,7 @@ class Check:
 
     def __init__(self, kernel: str, fixed: Mapping[str, str], views: Mapping[str, Sequence[int]]) -> None:
         self.kernel, self.fixed, self.views = kernel, fixed, views
-        # Sizes of dims, dtypes of variables and the device, with the argument that each is from.
+        # Sizes of dims, dtypes of variables and the device, each with the argument that determined it.
         self.sizes: dict[str, tuple[Any, str]] = {}
         self.dtypes: dict[str, tuple[str, str]] = {}
         self.device: tuple[Any, str] | None = None
@@ -169,7 +169,8 @@ class Check:
 
 @contextlib.contextmanager
 def addressed(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """The values of a call that launches nothing, with plain tensors of the same shapes, strides and dtypes for those without memory.
+    """Replaces tensors without memory by plain tensors of the same shapes, strides and dtypes, for a call that launches
+    nothing.
 
     They have addresses of their own, at which nothing is. Empty where a size is a symbol of torch's.
     """

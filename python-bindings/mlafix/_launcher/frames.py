@@ -13,7 +13,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def without_frames(function: Function) -> Function:
-    """The same function, whose errors show the caller's line and not the lines of this package that found them."""
+    """Wraps a function so that its errors show the caller's line instead of lines of this package."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -27,7 +27,7 @@ def without_frames(function: Function) -> Function:
 
 
 def caller_level() -> int:
-    """The `stacklevel` with which a function here warns of what a caller of the package did."""
+    """The `stacklevel` that makes a warning point at the package's caller."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __name__.partition(".")[0]:
         level, frame = level + 1, frame.f_back
@@ -39,4 +39,4 @@ def forget_frames(error: Error) -> None:
     error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
     if error.__traceback__ is not None:
         error.__traceback__.tb_next = None
-    error.__traceback__ = error.__cause__ = None  # a cause that is set hides the context, too
+    error.__traceback__ = error.__cause__ = None  # setting the cause also hides the context

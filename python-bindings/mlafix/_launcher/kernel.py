@@ -110,8 +110,7 @@ class Kernel(Launcher):
 
     @property
     def digest(self) -> str:
-        """The mark of units that are compiled from this kernel: "", or for a Python function a digest of what it
-        says. Raises CompileError."""
+        """The digest in units compiled from this kernel: that of its Python function, else "". Raises CompileError."""
         return ""
 
     def bindings(self, bindings: Bindings) -> dict[str, str]:
@@ -269,7 +268,7 @@ class Kernel(Launcher):
         """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
         lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
         made = self._with(self.bindings(bindings))
-        made.variants = self.variants  # one source, one set of them
+        made.variants = self.variants  # shared by kernels of the same source
         return made
 
     def _with(self, fixed: dict[str, str]) -> Kernel:
@@ -338,7 +337,7 @@ class TextlessVariants(cache.Variants):
         try:
             data = super()._compile(bindings, target)
         except CompileError:
-            # Once more, to say where.
+            # Compile again for the location.
             try:
                 self._whole.specialize(**bindings)._emit("unit", [target], {})
             except CompileError as error:
@@ -350,7 +349,7 @@ class TextlessVariants(cache.Variants):
         return data
 
     def _cached(self, folder: disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit on disk. Its warnings are given in each process that loads it, with the lines that the source has now."""
+        """The unit on disk. Each process that loads it repeats its warnings, with the source's current lines."""
         unit = super()._cached(folder, bindings, target)
         if unit is not None and folder is not None and not _env.strict() and folder.read_record(self._mark_of_warnings(bindings, target)) is not None:
             self._whole._warn(bindings)
@@ -362,7 +361,7 @@ class TextlessVariants(cache.Variants):
 
 
 def _with_binding(error: CompileError) -> CompileError:
-    """An error of a dim that no argument determines, as the factors of a product, with what binds it."""
+    """Adds to the error about a dim that no argument determines (a factor of a product, for example) how to bind it."""
     if error._kind != "unbound dim":
         return error
     note = f"note: no argument determines it: kernel.specialize({error._subject}=…) binds it"

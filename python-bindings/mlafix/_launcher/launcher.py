@@ -17,17 +17,17 @@ from . import fake, recording
 from .frames import forget_frames, without_frames
 from .recording import recorder_of_thread, recorders
 
-# torch.Tensor, and two questions of torch_state.py, set when the first tensor is met: nothing here imports torch.
+# torch.Tensor and two functions of torch_state.py, set at the first tensor: nothing here imports torch.
 _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
-# What calls and decorators of other languages say of a launch.
+# Launch options of other kernel languages.
 LAUNCH_WORDS = frozenset({"grid", "num_warps", "num_stages", "num_ctas", "num_threads", "maxnreg", "block", "launch_pdl"})
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
-    """True if a call goes through torch's dispatcher: torch traces it, or a tensor stands for another."""
+    """True if a call must go through torch's dispatcher: it is traced, or a tensor is a subclass or has no memory."""
     global _tensor, _dynamo_traces, _must_see
     for value in values:
         if type(value) in _NO_TENSORS:
@@ -70,14 +70,14 @@ class Launcher:
         raise NotImplementedError
 
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
-        """The unit, or the kernel of one, for a call that binds these names. Raises CompileError or UnitError."""
+        """The unit (or its kernel) for a call that binds these names. Raises CompileError or UnitError."""
         raise NotImplementedError
 
     # True if each call is followed on the host first, to warn of what no kernel may do.
     _is_watched: bool = False
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
-        """Warns of what a call with these arguments does that no kernel may; where calls are watched."""
+        """Warns of faults in a call with these arguments, if calls are watched."""
 
     @cached_property
     def signature(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Launcher:
         return bound
 
     def _record_key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-        """Follows a call as far as the code that it needs: `_recording`. Raises ArgumentError."""
+        """Records the code that a call needs, without launching (recording.py). Raises ArgumentError."""
         try:
             recording.record(self._dispatcher(self._resolve), self._order(args, kwargs))
         except Error as error:
@@ -140,7 +140,7 @@ class Launcher:
 
     @cached_property
     def _held_numbers(self) -> tuple[tuple[str, str], ...]:
-        """Integer arguments that a call may pass as the tensor that holds them, and what that one is called (dsl/types.py)."""
+        """Integer arguments that may be passed in a tensor, with that tensor's name (dsl/types.py)."""
         args = self.signature["args"]
         tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
@@ -157,12 +157,12 @@ class Launcher:
             CompileError, UnitError, DriverError: there is no code for these arguments.
             RankError: a rank did not come to an earlier launch of the group.
         """
-        # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
+        # The usual case, plain tensors: the dispatcher itself checks if torch watches, and launches nothing then.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched or recorders) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
-        # Not before: torch.compile would trace it, and compile anew where another thread records.
+        # Only here: otherwise torch.compile would trace it, and recompile if another thread records.
         if recorders and recorder_of_thread():
             return self._record_key(args, kwargs)
         try:
@@ -171,7 +171,7 @@ class Launcher:
             if self._is_watched:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
-        except Error as error:  # as without_frames does, which costs a call
+        except Error as error:  # inline form of without_frames, which costs a call
             self._name_numbers(error)
             forget_frames(error)
             raise
@@ -206,7 +206,7 @@ class Launcher:
                     self._record_key(addressed, {})
 
     def _name_numbers(self, error: Error) -> None:
-        """Has an error about the tensor that holds an integer name the integer, in whose place the caller passed it."""
+        """Renames the tensor in an error to the integer in whose place the caller passed it."""
         if isinstance(error, ArgumentError):
             message = str(error.args[0])
             for name, tensor in self._held_numbers:
@@ -226,11 +226,11 @@ class Launcher:
         return self._arguments
 
     def _torch_numbers(self) -> tuple[tuple[str, str], ...]:
-        """The integers among them that may be passed as tensors, and what these are called."""
+        """The integers among them that may be passed as tensors, with the tensors' names."""
         return self._held_numbers
 
-    # torch.compile asks these while it traces, and keeps what they return: what torch.compiler.assume_constant_result
-    # says of a function, where torch is imported.
+    # torch.compile calls these during tracing and keeps their results, as marked by
+    # torch.compiler.assume_constant_result, which needs torch imported.
     for _question in (torch_operator, _torch_arguments, _torch_numbers):
         setattr(_question, "_dynamo_marked_constant", True)
     del _question
@@ -304,7 +304,7 @@ class Launcher:
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none{call}')
                 given[name] = None
         for name, tensor in held:
-            # An integer that torch knows by name only is asked nothing: torch.compile cannot trace that.
+            # Do not inspect symbolic integers: torch.compile cannot trace that.
             if given[tensor] is None and not isinstance(given[name], int) and hasattr(given[name], "__dlpack__"):
                 given[name], given[tensor] = 0, given[name]
         return tuple(given[name] for name in names)

@@ -1,4 +1,4 @@
-"""Calls that are followed as far as the key of the code they need, and launch nothing: `mlafix.compile_keys`."""
+"""Records the code that calls need without launching them: `mlafix.compile_keys`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _own = _Own()
 
 
 def _forget_others() -> None:
-    """In a forked child, which does not have the threads that would remove theirs."""
+    """In a forked child: drops recorders of threads that do not exist there."""
     recorders[:] = _own.recorders
 
 
@@ -47,7 +47,7 @@ class Recorded(Exception):
 
 
 class UnlaunchedCall:
-    """In place of a bound call whose key is recorded."""
+    """Stands for a bound call whose key is recorded."""
 
     def __call__(self, stream: Any = None) -> None: ...
 
@@ -55,13 +55,13 @@ class UnlaunchedCall:
 
 
 def recorder_of_thread() -> Recorder | None:
-    """What takes the keys of this thread's calls, or None if they are launched."""
+    """The recorder of this thread's calls, or None if they are launched."""
     return _own.recorders[-1] if _own.recorders else None
 
 
 @contextlib.contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Has calls of this thread hand `recorder` the code that they need.
+    """Makes calls of this thread pass the code that they need to `recorder`.
 
     They launch nothing. Calls of other threads, and calls that were bound before, are launched.
     """

@@ -1,5 +1,5 @@
-"""The questions to torch about a call, and the declaration of a kernel to torch: for the operators of the library (ops/_torch_ops.py) and
-of kernels of one's own (torch_kernels.py)."""
+"""Queries torch's state for a call, and declares kernels to torch: for the library's operators (ops/_torch_ops.py) and
+users' kernels (torch_kernels.py)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from torch.utils._device import DeviceContext
 from ..errors import ArgumentError
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-# The states of torch that may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each
-# look-up of a name costs as much as some of these questions.
+# The states in which torch watches calls on plain tensors. torch.compile answers the first query itself, so it must
+# come first. Looking up a name costs as much as some queries, so they are kept here.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
 dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 tracing: Callable[[], Any] = torch._C._get_tracing_state
-# torch.func.functionalize, vmap and the like, whose tensors stand for others without a type of their own.
+# torch.func.functionalize, vmap and others, whose wrapper tensors have no type of their own.
 transforming: Callable[[], bool] = torch._C._are_functorch_transforms_active
 
 
@@ -31,7 +31,7 @@ def intercepted() -> bool:
 
 
 def _only_default_devices() -> bool:
-    """torch.set_default_device is a mode too, but has nothing to say on tensors that are there."""
+    """torch.set_default_device is a mode too, but does not affect existing tensors."""
     return all(isinstance(mode, DeviceContext) for mode in torch.overrides._get_current_function_mode_stack())
 
 
@@ -40,7 +40,7 @@ def must_see(tensor: torch.Tensor) -> bool:
     return intercepted() or type(tensor) not in _PLAIN or tensor.is_meta
 
 
-# Types of arguments that stand for themselves.
+# Types of plain arguments.
 _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
@@ -62,7 +62,7 @@ def _stands_for_another(value: object) -> bool:
     return hasattr(type(value), "__torch_function__")
 
 
-# A symbol that is passed as a float becomes a constant, and one that is passed as a Scalar stays what it is.
+# A symbol passed as a float becomes a constant; passed as a Scalar it stays symbolic.
 _SCALARS = {"f32": "Scalar", "bool": "bool"}
 
 

@@ -31,7 +31,7 @@ class UnitKernel(Launcher):
         super().__init__(name, fixed)
         self.unit = unit
         self._entries = [entry for entry in manifest.entries(unit.manifest) if entry.name == name]
-        if name not in list(unit):  # which takes any object, such as a str that is no UTF-8
+        if name not in list(unit):  # accepts any object, even a str that is not valid UTF-8
             got = '"' + name.encode("utf-8", "backslashreplace").decode() + '"' if isinstance(name, str) else repr(name)
             raise UnitError(f"expected a kernel of the unit ({', '.join(unit) or 'none'}), got {got}")
         if not self._entries:

@@ -1,1 +1,1 @@
-"""What the compiler says of a kernel: diagnostics, proofs, remarks, why a call runs its code."""
+"""Reports on kernels: diagnostics, proofs, remarks, explanations of calls."""

@@ -1,4 +1,4 @@
-"""What ``python -m mlafix check`` says of kernels: whether they compile, what is proved of them, what the compiler warns of."""
+"""Implements ``python -m mlafix check``: compile errors, proofs and warnings of kernels."""
 
 from __future__ import annotations
 
