@@ -1,6 +1,6 @@
-"""What vLLM gathers from the ranks of decode context parallelism before attention: queries and latent KV.
+"""Gathers queries and latent KV from the ranks of decode context parallelism before attention, as vLLM does.
 
-torch is imported by who makes a workspace, which has tensors.
+Only creating a workspace, which has tensors, imports torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..ops import Array
 
 
 class _Workspace:
-    """The ranks of a group that gather, and what they agree about."""
+    """The ranks of a group that gather, and the parameters that they agree on."""
 
     def __init__(self, group: Any, device: Any, dtype: Any, num_ubatches: int, sizes: dict[str, int]) -> None:
         import torch
@@ -34,7 +34,7 @@ class _Workspace:
                 if size < 1:
                     raise wrong(name, "1 or more", size)
         except ArgumentError as error:
-            problem = error  # which the other ranks hear of
+            problem = error  # the other ranks are told
         agree(*meeting_of(group, self.device), {**sizes, "dtype": str(dtype if problem else self.dtype)}, problem)
         self._ranks = ranks_of(group, self.device)
         self.rank, self.world_size = self._ranks.rank, self._ranks.size

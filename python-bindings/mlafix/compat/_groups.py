@@ -37,7 +37,8 @@ def has_one_rank(group: Any) -> bool:
 
 
 def _squeezed(array: Any, dims: int) -> Any:
-    """`[B, 1, H, ...]` of so many dims, or an lse `[B, H, 1]`, without the dim of 1; others as they are."""
+    """Drops the dim of 1 from `[B, 1, H, ...]` with `dims` dims, or from an lse `[B, H, 1]`; returns others
+    unchanged."""
     shape = getattr(array, "shape", ())
     if len(shape) != dims:
         return array

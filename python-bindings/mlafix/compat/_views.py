@@ -1,4 +1,4 @@
-"""Arrays as the engines pass them, seen as the operations of `mlafix.ops` take them."""
+"""Views engines' arrays in the form that the operations of `mlafix.ops` take."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
 
 
 def _flattened(payload: Any) -> Any:
-    """The dims between the first and the last as one, or None where they are not evenly spaced."""
+    """Joins the dims between the first and the last by a view; None if they are not evenly spaced."""
     return viewed(payload, (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1]))
 
 

@@ -80,7 +80,7 @@ def _lse_of_rows(lse: Any, payload: Any) -> Any:
 
 
 def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
-    """The first final row of each tile and the one behind its last, where no map says so."""
+    """The first final row of each tile and the one behind its last, if there is no map."""
     first = indptr[:-1].clip(0, parts.shape[0] - 2)
     length = parts[first + 1] - parts[first]
     begins = counted(length.shape[0], indptr) * length

@@ -38,7 +38,7 @@ def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) 
             raise wrong(name, f"shape {list(wanted)}", list(getattr(array, "shape", ())))
     batch, heads, tokens, dim = shape
     made: list[Any] = [empty(out, shape), empty(out, shape[:3], "f32")]
-    # Each row is merged by itself, so that batches and heads are one dim.
+    # Rows are merged independently, so batches and heads can be one dim.
     flat = [viewed(array, (batch * heads, *array.shape[2:])) for array in (*arrays, *made)]
     calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, *made)] for b in range(batch)]
     for rows, sums, others, other_sums, into, into_sums in calls:

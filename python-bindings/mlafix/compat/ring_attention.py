@@ -56,7 +56,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
 
 
 def _gives_views(index: Any) -> bool:
-    """True if an index gives a view of an array of numpy's or torch's: what is written to a copy is lost."""
+    """True if the index gives a view of a numpy or torch array: writes to a copy would be lost."""
     return all(map(_is_basic, index if isinstance(index, tuple) else (index,)))
 
 

@@ -297,7 +297,8 @@ def dcp_pack_a2a_send(cp_attn_out: Array, cp_attn_lse: Array, dst_o: Array, dst_
 
 @renames(out="lens", starts="start", interleave="interleave_size", rank="dcp_rank", ranks="dcp_size")
 def get_dcp_lens(lens: Array, dcp_size: int, dcp_rank: int, start: Array | None = None, interleave_size: int = 1) -> Any:
-    """How much of each request's KV lies on a rank, in one launch: runs of `interleave_size` tokens go round the ranks.
+    """Counts the tokens of each request whose KV is on a rank, in one launch: runs of `interleave_size` tokens go round
+    the ranks.
 
     Difference from SGLang: a length or a start below 0 counts as 0.
 

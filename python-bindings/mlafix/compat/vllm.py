@@ -71,7 +71,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
 
 
 def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | None:
-    """The format that vLLM's arguments mean."""
+    """The format for vLLM's arguments."""
     if block_scale is None:
         return None if scale is None else ops.Fp8(scale)
     if scale is None:
@@ -261,7 +261,7 @@ def _field(value: Any, name: str, field: str) -> Any:
 
 
 def _joined(runs: Iterable[slice]) -> Iterator[slice]:
-    """Slices, those that touch as one."""
+    """Joins adjacent slices."""
     begin = end = 0
     for run in runs:
         if run.start != end and end > begin:
@@ -446,7 +446,7 @@ def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, b
 
 
 def _evenly_spaced(array: Any, lead: int) -> Any:
-    """An array of rows behind `lead` dims, whose other dims are one by a view; else a copy of it, as a reshape makes there."""
+    """Views an array so that the dims behind `lead` are one; copies it if no view can do that, as a reshape does."""
     strides = array.stride() if is_torch(array) else getattr(array, "strides", ())
     size = 1 if is_torch(array) else getattr(array, "itemsize", 1)
     for dim in range(len(strides) - 1, lead - 1, -1):
@@ -457,7 +457,7 @@ def _evenly_spaced(array: Any, lead: int) -> Any:
 
 
 def _starts(lengths: Any, rows: Any) -> Any:
-    """The offsets of sequences with these lengths, which are where the rows are: the host waits for them."""
+    """The offsets of sequences with these lengths, on the rows' device; the host waits for them."""
     count = rows_of(lengths, "lengths", ("B",))[0]
     if not (kind := spelling_of(lengths.dtype)).startswith(("int", "uint")):
         raise wrong("lengths", "a dtype of integers", kind)

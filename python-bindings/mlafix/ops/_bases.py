@@ -1,4 +1,4 @@
-"""The bases and the layout of log-sum-exps: as callers spell them, and as kernels take them."""
+"""Bases and layouts of log-sum-exps: converts from callers' spellings to kernels'."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Bases(NamedTuple):
         return "2" if self.result == "2" and "2" in (self.prefix, self.suffix) else "e"
 
     def bindings(self, sides: bool = False) -> Dict[str, str]:
-        """What binds a kernel to these, less what it is bound to by default. `sides`: it merges a prefix and a suffix, else states of
-        one base."""
+        """The bindings for these bases, without a kernel's defaults. `sides`: it merges a prefix and a suffix, else
+        states of one base."""
         named = {"ResultBase": self.result}
         if sides:
             named |= {"SuffixBase": self.suffix, "MeetingBase": self.meeting}
@@ -61,7 +61,7 @@ class Bases(NamedTuple):
 
 
 def bases_of(base: Any, lse_base: Any, out_base: Any, prefix_base: Any = None, suffix_base: Any = None) -> Bases:
-    """What the arguments with these names say. Raises ArgumentError."""
+    """The bases given by the arguments with these names. Raises ArgumentError."""
     whole = base_of("base", base) if lse_base is None else base_of("lse_base", lse_base)
     named = ("prefix_base", prefix_base), ("suffix_base", suffix_base), ("out_base", out_base)
     return Bases(*(whole if given is None else base_of(name, given) for name, given in named))

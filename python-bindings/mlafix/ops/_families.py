@@ -1,4 +1,4 @@
-"""The kernels that the functions of this package launch, and the facts about their calls that their signatures state."""
+"""The kernels that this package's functions launch, and facts about their calls from their signatures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KeyedKernel(Dict[Key, Kernel]):
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` for each launch key, which refuses what was not resolved yet.
+        # `Dispatcher.try_launch` for each launch key; it refuses calls that were not resolved yet.
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 

@@ -41,8 +41,8 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
     launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
     """
-    # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher. What is asked before guards its code: recorders
-    # of another thread would have it compile anew.
+    # torch.compile evaluates _dynamo_traces itself and cannot trace the dispatcher. Queries before it would become
+    # guards: a recorder in another thread would cause a recompilation.
     if _tensor is None or _dynamo_traces() or recorders:
         return None
     try:
@@ -54,14 +54,14 @@ def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
 def is_for_torch(probe: Any) -> bool:
     """True if torch must see a call; `probe` is one of its arrays and represents all of them."""
     kind = type(probe)
-    # _torch.must_see() written out, less the modes that it finds harmless: the call would cost as much as the questions.
+    # _torch.must_see() inlined, without its list of harmless modes: a call would cost as much as the queries.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None or _transforming()):
         return bool(probe.is_meta)
     return False if kind is numpy.ndarray else _is_other_for_torch(probe)
 
 
 def _is_other_for_torch(probe: Any) -> bool:
-    """As `is_for_torch`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
+    """As `is_for_torch`, for rare calls: the first tensor ever, a traced call, a subclass, another library."""
     if isinstance(probe, (list, tuple)):
         return len(probe) > 0 and not isinstance(probe[0], (list, tuple)) and is_for_torch(probe[0])
     if not hasattr(type(probe), "__torch_function__"):
@@ -154,7 +154,8 @@ def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = 
 
 
 def _message_of(error: Exception, function: Callable[..., Any], names: Names, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """The message of the ArgumentError to raise for an error of a call, in the caller's words; None where the arguments are not to blame."""
+    """The message of an ArgumentError for a failed call, with the caller's names; None if the arguments are not to
+    blame."""
     # torch.compile traces this too, and not every release of it knows str(error) or "from None".
     if isinstance(error, ArgumentError):
         message: str = error.args[0]
@@ -177,7 +178,7 @@ def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R
 
 
 def _with_bind(public: Operation[P, R], outputs: dict[str, str]) -> Operation[P, R]:
-    """Gives a public function its `bind`, which takes the same arguments, less the stream."""
+    """Gives a public function its `bind`, which takes the same arguments except the stream."""
 
     def bind(*args: P.args, **kwargs: P.kwargs) -> Bound:
         if "stream" in kwargs:

@@ -30,9 +30,9 @@ class Groups(NamedTuple):
 
     Args:
         view: `[…, P, Q, G]`; `mlafix.kernels.scaling` says which scale is where.
-        is_power: whether they are powers of two.
-        pads: whether the last word of a row has bytes of no group.
-        joined: how many heads share a group.
+        is_power: True if they are powers of two.
+        pads: True if the last word of a row has padding bytes.
+        joined: number of heads that share a group.
     """
 
     view: Any
@@ -42,14 +42,15 @@ class Groups(NamedTuple):
 
 
 def kind_of(scales: Any, owner: str) -> str:
-    """The name of the dtype. Raises ArgumentError for what is no array of numpy's or torch's, or with views as numpy's have."""
+    """The name of the dtype. Raises ArgumentError unless it is an array of numpy or torch, or one with views like
+    numpy's."""
     if not hasattr(scales, "__dlpack__") or not hasattr(scales, "view"):
         raise wrong(f"{owner}.scales", "an array of numpy's or torch's", type(scales).__qualname__)
     return str(scales.dtype).removeprefix("torch.")
 
 
 def _bytes_as(scales: Any, dtype: str) -> Any:
-    """Bytes, or words of four, over the same memory as another dtype of a byte."""
+    """Views bytes, or words of four, as another one-byte dtype."""
     if is_torch(scales):
         return scales.view(getattr(sys.modules["torch"], dtype))
     if dtype == "uint8":
@@ -160,7 +161,7 @@ def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Group
         raise wrong(f"{owner}.scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
     if shape != (*lead, words):
         raise wrong(f"{owner}.scales", f"shape [{', '.join(map(str, lead))}, {words}], a word for each 4 groups of 128", shape)
-    # A view of another size needs a last dim that is contiguous, and one that is added is.
+    # A view with another element size needs a contiguous last dim, so add one.
     each = _bytes_as(scales[..., None], "float8_e8m0fnu")
     shared = _BYTES_A_WORD // groups
     return Groups(each.reshape((*lead, words, shared, groups)), True, bool(heads % shared != 0))

@@ -1,6 +1,6 @@
-"""The argument that made a call fail with an error that is no mlafix.Error: the first one that is not what the signature says.
+"""Finds the argument to blame for an error that is no mlafix.Error: the first one that does not match the signature.
 
-Asked once a call has failed, so that a call that fits does not pay for it.
+Only called after a failure, so that valid calls do not pay for it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _arrays(name: str, value: Any) -> None:
 
 
 def _either(array: _Check, other: _Check) -> _Check:
-    """A check of an array, or of what is none."""
+    """Checks an array, or an argument that must not be one."""
     return lambda name, value: (array if hasattr(value, "__dlpack__") else other)(name, value)
 
 

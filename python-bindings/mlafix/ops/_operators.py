@@ -25,7 +25,7 @@ WRITTEN = "Tensor(!)"
 
 
 class Passed(NamedTuple):
-    """How torch passes an argument: as these types, whose names are the argument's with these endings."""
+    """How torch passes an argument: the types, and the suffixes of the argument's name for each."""
 
     types: tuple[tuple[str, str], ...]
     flat: Callable[[Any], tuple[Any, ...]]
@@ -45,8 +45,8 @@ def _as(kind: str) -> Passed:
 
 
 def _flat_number(value: Any) -> tuple[Any, ...]:
-    """An array or a number, as one that is None and one that is not."""
-    # torch 2.11 cannot trace a question about the type of None.
+    """Splits an array-or-number into two arguments, one of them None."""
+    # torch 2.11 cannot trace a type test of None.
     return (value, None) if value is not None and is_torch(value) else (None, value)
 
 
@@ -99,7 +99,7 @@ _START, _STOP, _STEP, _WHOLE, _NEW, _REST = (1 << bit for bit in range(6))
 
 
 def _flat_index(value: Any) -> tuple[Any, ...]:
-    """An index as four integers for each of its parts: what it is, and up to three numbers."""
+    """Encodes each part of an index as four integers: its kind, and up to three numbers."""
     if value is None:
         return (None,)
     flat: list[Any] = []
@@ -204,9 +204,9 @@ class Operator:
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
         ends = list(itertools.accumulate(len(passed.types) for _, passed in self.passed))
-        # By argument: its name, how it is put together, and which of the operator's arguments it is made of.
+        # By argument: its name, how to assemble it, and the operator's arguments that it consists of.
         self.parts = tuple((name, passed.whole, end - len(passed.types), end) for (name, passed), end in zip(self.passed, ends))
-        # All that the overloads take: type and name.
+        # All parameters of the overloads, as type and name.
         written = {*writes, *outputs}
         self.arguments = tuple((kind.replace("Tensor", WRITTEN) if name in written and not ending else kind, name + ending)
                                for name, passed in self.passed for kind, ending in passed.types)  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the functions that merge begin and end with: the outputs, and the launch where the result has a format."""
+"""The common parts of merge functions: allocating outputs, and launches whose result has a format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls whose result has a format, and how they are launched: importing this module imports the language."""
+"""Launches calls whose result has a format. Importing this module imports the language."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OF_SIDES = ("two_states", "masked_states")
 
 
 def _in_kernels(name: str) -> Any:
-    """What a module of `mlafix.kernels` has: "rows.clear_padding"."""
+    """A member of a module of `mlafix.kernels`, such as "rows.clear_padding"."""
     module, _, inside = name.partition(".")
     return getattr(importlib.import_module(f"..kernels.{module}", __package__), inside)
 
@@ -73,7 +73,7 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
         bases: of the lses.
         count, bound: a count of states that is compiled into the kernel, as into the library's: 0 for any. The order of a merge, and so
             its bits, depend on it.
-        copies: of two states, whether tokens past the context are copies.
+        copies: for two states, True if tokens past the context are copied.
         rope: turns rows before they are stored.
     """
     out_format = out_format or _PLAIN
@@ -95,7 +95,7 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
 
 
 def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream: Any) -> None:
-    """Clears the padding of tiles behind the launch that writes the scales, or binds both, where there is any."""
+    """Clears the padding of tiles, if there is any, behind the launch that writes the scales; or binds both."""
     last = first + rows
     end = -(-last // height) * height
     if not rows or (columns % TILE_COLUMNS == 0 and last == end):

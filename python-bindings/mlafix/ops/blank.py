@@ -235,7 +235,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
 
 
 MOST_INDICES = 8192
-"""Of a token: what the kernel is compiled for."""
+"""The most indices per token that a kernel is compiled for."""
 
 
 @operation(writes=("out", "lse"))

@@ -1,4 +1,4 @@
-"""Operations that drop-ins alone need (`mlafix.compat`). Their kernels compile when first used."""
+"""Operations needed only by drop-ins (`mlafix.compat`). Their kernels compile when first used."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, 
 def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stream = None) -> None:
     """The heads of `[n, H, D]` and `[n, H]` that each of r ranks takes, as blocks `[r, n or more, H / r, D]` and `[r, n or more, H / r]`, of
     which the first n tokens are written."""
-    # Not before torch gets the call: it rebuilds a slice of what is written in the wrong place (docs/Limits.md).
+    # Slice only behind torch's operator: torch rebuilds slices of written tensors in the wrong place (docs/Limits.md).
     tokens = rows_of(out, "out", ("n", "H", "D"))[0]
     blocks: Any = rows
     sums: Any = lses
@@ -49,7 +49,7 @@ def pack_heads(rows: Array, lses: Array, out: Array, lse: Array, *, stream: Stre
 def mask_rows_without_keys(lse: Array, seq_lens: Array, query_start_loc: Array, *, stream: Stream = None) -> None:
     """-inf for the lses `[n, H]` of tokens whose request has no keys, and of padding."""
     bounds = query_start_loc.shape[0]
-    # Halvings that find one of so many requests. Without memory nothing is searched, and the count may be a symbol.
+    # Halvings to find one of this many requests. Without memory nothing is searched, and the count may be symbolic.
     halvings = bounds.bit_length() if isinstance(bounds, int) else 0
     launch(library.kernel("mask_rows_without_keys"), (lse, seq_lens, query_start_loc, halvings), stream)
 

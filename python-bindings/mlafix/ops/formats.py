@@ -64,7 +64,7 @@ class Placed(NamedTuple):
 
 
 class OutFormat:
-    """Base of the formats: what `out_format` is."""
+    """Base class of the formats, the values of `out_format`."""
 
     quantize_from: ClassVar[QuantizeFrom] = "f32"
     is_fp4: ClassVar[bool] = False
@@ -87,7 +87,7 @@ class OutFormat:
         return 1
 
     def _rounding(self, like: Any, dtype: Any) -> str:
-        """What values are rounded to before they are quantised."""
+        """The dtype to which values are rounded before quantisation."""
         if self.quantize_from == "f32":
             return "f32"
         name = dtype_name(like.dtype if dtype is None else dtype)
@@ -151,8 +151,8 @@ class Fp8Groups(OutFormat):
 
     Args:
         scales: f32, f8e8m0 or i32, as above; written.
-        power_of_two: whether f32 scales are rounded up to powers of two, `max(scale, 1e-10)` to the least one that is not below it.
-            f8e8m0 and i32 always are.
+        power_of_two: if True, f32 scales are rounded up to the least power of two that is not below `max(scale,
+            1e-10)`. f8e8m0 and i32 always are.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
 
     Example:
@@ -180,7 +180,7 @@ class Fp8Groups(OutFormat):
         return Placed((of.view, None, 0), how)
 
     def heads_of(self, dim: int) -> int:
-        # Words hold the scales of several heads: each group is one.
+        # Words hold the scales of several heads.
         in_words = _layouts.kind_of(self.scales, "Fp8Groups") == "int32"
         return max(dim // _WORDS_GROUP, 1) if in_words and dim % _WORDS_GROUP == 0 else 1
 
@@ -233,8 +233,9 @@ class MxFp8(_Blocks):
         tiles: "128x4": scales lie in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them. "8x4": in tiles of 8 rows, as
             TensorRT-LLM's kernels for few tokens read them (FlashInfer's `SfLayout.layout_8x4`). None: in rows.
         first_row: in tiles, the first token's row. Rows before it are left as they are.
-        clear_padding: in tiles, whether a second, small launch writes zeros to the padding that a product reads with the scales, where
-            there is any: the columns that make a row's a multiple of 4, and the rows from the last token's to the end of its tile.
+        clear_padding: in tiles, if True, a second, small launch writes zeros to the padding that a product reads with
+            the scales, where there is any: the columns that make a row's a multiple of 4, and the rows from the last
+            token's to the end of its tile.
             False: both keep what they hold, so that two launches, of prefill and of decode tokens, may share a tile in any order. With
             True the one that has the later rows comes last.
         quantize_from: "f32", or "output" for values that are rounded to the result's usual dtype first.
@@ -371,6 +372,6 @@ _KINDS = frozenset(FORMATS.values())
 
 
 def check_format(value: Any) -> None:
-    """Raises ArgumentError for what is no format."""
+    """Raises ArgumentError unless the value is a format."""
     if type(value) not in _KINDS:
         raise wrong("out_format", f"an instance of {', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}", type(value).__qualname__)

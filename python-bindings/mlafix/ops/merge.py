@@ -101,7 +101,8 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out_base: the base of `out_lse`. None: that of all. Where bases differ, the merge takes place in base 2 if the result and a side
             are in it, else in base e: an lse of the other base is converted when it is read or stored, by one product that is
             rounded to f32. A finite lse that is too large for the other base becomes the largest finite f32.
-        copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: `mlafix.ops.merge` shows both.
+        copy_past_context: if True, tokens at or past `context_rows` copy payload and lse of the suffix bit for bit. If
+            False, they take the suffix as a state: an lse of ±inf gives 0, -inf. `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.

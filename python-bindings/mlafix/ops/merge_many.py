@@ -252,7 +252,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
 @functools.lru_cache(maxsize=64)
 def _new_of(dtype: Any) -> NewTensor | None:
-    """None, which no kernel takes for an output, for what is no dtype."""
+    """Returns None for a value that is no dtype: no kernel accepts it for an output."""
     try:
         return NewTensor(dtype_name(dtype))
     except ArgumentError:
@@ -297,8 +297,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         m = max_s partial_lse_s;  sum = sum_s base^(partial_lse_s - m) * partial_sum_s;  out_lse = m + log(sum)
         out = sum_s base^(partial_lse_s - m) * partial_s / sum
 
-    **Counts.** With `seq_lens` a row has only so many splits, the first ones; what is behind them is not read, whatever it is. With
-    `split_len` these are ceil(length / split_len); with `tile_len` all S splits cover a request, each with as many whole tiles,
+    **Counts.** With `seq_lens` only the first splits of a row count; the others are not read. With `split_len` these
+    are ceil(length / split_len); with `tile_len` all S splits cover a request, each with as many whole tiles,
     ceil(length / (S * tile_len)). A length of 0 or less has none, and the row becomes 0, -inf.
 
     **Beside.** A state `beside` is merged with the splits in the same launch: of the draft's own tokens beside the splits of their prefix,
@@ -395,7 +395,8 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
 
 
 def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | None, cu_seqlens: Any) -> tuple[int, int, int]:
-    """How the splits of so many rows of B are counted, as the kernel takes it: the keys of a split, of a tile, and the halvings that find a sequence."""
+    """The kernel's arguments for counting splits: keys per split, keys per tile, and the halvings that find a
+    sequence."""
     if seq_lens is None:
         for name, given in (("split_len", split_len), ("tile_len", tile_len), ("cu_seqlens", cu_seqlens)):
             if given is not None:

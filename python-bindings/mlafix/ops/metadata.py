@@ -272,7 +272,7 @@ def cumulate_lens(lens: Array, *, live_rows: int | Array | None = None, out: Arr
 @operation(_COUNT, out="")
 def lens_of_rank(seq_lens: Array, rank: int, ranks: int, *, interleave: int = 1, live_rows: int | Array | None = None, out: Array | None = None,
                  stream: Stream = None) -> Any:
-    """How many tokens of each request lie on one rank of a group that shares their context: decode context parallelism.
+    """Counts the tokens of each request on one rank of a group that shares their context (decode context parallelism).
 
     Token t lies on rank `t // interleave % ranks`, as vLLM and SGLang lay a cache out. A length is never negative, and that of a
     request that is not live is 0.

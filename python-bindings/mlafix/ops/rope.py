@@ -44,9 +44,9 @@ class Rope:
     Args:
         positions: i64 or i32, of each token, in `table`: `[n]`, of `combine_split_kv` `[B, L]`.
         table: `[m, 2, R / 2]`, or `[m, R]` with the cosines before the sines as engines keep it; f32, bf16 or f16.
-        interleaved: whether pairs are neighbours (x[2 i], x[2 i + 1]), else (x[i], x[R / 2 + i]), of the R elements. Halves are
-            powers of two, and D and `start` multiples of R.
-        inverse: whether rows are turned back.
+        interleaved: True if pairs are neighbours (x[2 i], x[2 i + 1]); otherwise they are (x[i], x[R / 2 + i]) of the R
+            elements. Halves are powers of two, and D and `start` multiples of R.
+        inverse: if True, rotates in the opposite direction.
         start: the first of the R elements, even. None: they are the last ones.
 
     Example:
@@ -108,6 +108,6 @@ class Rope:
 
 
 def check_rope(value: Any) -> None:
-    """Raises ArgumentError for what is no `Rope`."""
+    """Raises ArgumentError unless the value is a `Rope`."""
     if type(value) is not Rope:
         raise wrong("rope", "an instance of Rope, or None", type(value).__qualname__)

@@ -152,8 +152,8 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
 
         out[s, j] = x[starts[s] + j]    where starts[s] + j < starts[s + 1], else pad
 
-    Of a sequence longer than `length` the rest is dropped. Nothing waits for the device: the caller chooses the length. A row
-    beyond `x` that the offsets name is zeros.
+    The part of a sequence beyond `length` is dropped. Nothing waits for the device: the caller chooses the length. A
+    row beyond `x` that the offsets name is zeros.
 
     Args:
         x: `[n, …]` of any dtype of 1, 2, 4 or 8 bytes and at least 2 dims: `[n, 1]` for rows of one element. The elements of a row are
@@ -262,7 +262,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         x: `[n, H, D] T`, T of bf16, f16, f32, D even; updated.
         positions: `[n] i64` or `i32`.
         table: `[m, 2, D / 2]`, or `[m, D]` with the cosines before the sines as engines keep it; T or f32.
-        interleaved: whether pairs are neighbours.
+        interleaved: True if pairs are neighbours.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -343,8 +343,8 @@ def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
 
 
 def _rows_key(name: str, arguments: tuple[Any, ...], stream: Any) -> _RowsKey:
-    """What decides whether there is code for the rows of a call: the kernel, the lengths of rows, their dtype and their device. A length
-    that is a symbol, of a call that is only checked, counts as 1."""
+    """The key by which code for the rows of a call is found: the kernel, the lengths of rows, their dtype and their
+    device. A length that is a symbol, of a call that is only checked, counts as 1."""
     arrays = [argument for argument in arguments if hasattr(argument, "dtype")]
     lengths = tuple(1 if is_symbol(array.shape[-1]) else array.shape[-1] for array in arrays if len(array.shape) > 1)
     return name, lengths, str(arrays[0].dtype), str(getattr(arrays[0], "device", ""))
@@ -373,7 +373,7 @@ def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple
 
 
 def _rows_shape(array: Any, name: str, lead: int) -> Any:
-    """The shape of an array of rows behind `lead` dims. Raises ArgumentError for what is none, or has fewer dims."""
+    """The shape of an array of rows behind `lead` dims. Raises ArgumentError if it is no array or has fewer dims."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
