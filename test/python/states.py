@@ -21,12 +21,14 @@ class States:
 
 
 def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, dtype: np.dtype, *,
-                kinds: np.ndarray | None = None, faults: bool = True) -> States:
+                kinds: np.ndarray | None = None, faults: bool = True, present: np.ndarray | None = None) -> States:
     """Random states with every kind of edge row in them; `kinds` [K, n, H] says which. No NaN lse without `faults`.
 
-    Rows that contribute nothing (empty ones, and faint ones beside an ordinary one) hold garbage (N5).
+    Rows that contribute nothing (empty ones, faint ones beside an ordinary one, and those that are not `present`, bool
+    [K, n, H]) hold garbage (N5).
     """
     shape = (k, n, heads)
+    there = np.ones(shape, bool) if present is None else present
     if kinds is None:
         weights = [0.5, 0.15, 0.1, 0.12, 0.03 if faults else 0.0, 0.1]
         kinds = rng.choice(6, shape, p=np.array(weights) / sum(weights))
@@ -34,8 +36,8 @@ def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, 
     s = np.select([kinds == EMPTY, kinds == EMPTY_FA2, kinds == FAINT, kinds == NAN, kinds == ZERO],
                   [-np.inf, np.inf, s - 600, np.nan, 0.0], s).astype(np.float32)
     v = rng.normal(0, 1, (*shape, dim)).astype(np.float32).astype(dtype)
-    bright = np.isin(kinds, [ORDINARY, ZERO]).any(axis=0)
-    silent = np.isinf(s) | (kinds == FAINT) & bright
+    bright = (np.isin(kinds, [ORDINARY, ZERO]) & there).any(axis=0)
+    silent = np.isinf(s) | (kinds == FAINT) & bright | ~there
     v = np.where(silent[..., None], garbage(rng, v.shape, dtype), v)
     return States(v, s)
 

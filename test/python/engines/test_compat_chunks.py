@@ -160,7 +160,10 @@ def test_attn_gym_merges_two_outputs(dtype: np.dtype, gap: bool, device: Device,
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, last: bool, device: Device, rng: np.random.Generator) -> None:
     """Three blocks; the second is for the second half of the sequence alone. Rows of all kinds, a first block without keys among them."""
-    v, s = of_batches(make_states(rng, 3, 12, 2, 64, dtype), 2, 6)
+    in_second_half = np.arange(12) % 6 >= 3
+    there = np.ones((3, 12, 2), bool)
+    there[1] = in_second_half[:, None]
+    v, s = of_batches(make_states(rng, 3, 12, 2, 64, dtype, present=there), 2, 6)
     present = np.ones(s.shape, bool)
     present[1, :, :, :3] = False
     merger = SDPAMerger(True, seq_dim)
@@ -175,7 +178,9 @@ def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, 
     if seq_dim == 1:
         got, got_lse = got.swapaxes(1, 2), got_lse.swapaxes(1, 2)
     want, want_lse = contract.merge(v, s, out_dtype=dtype, present=present)
-    contract.Expected(want.value, want.magnitude, np.isnan(want.value)).check(np.ascontiguousarray(got), "out")
+    # The lse that one step stores is off by up to 4e-6 of itself, and so are the weights of the next step (N10).
+    loss = 1 + np.where(np.isfinite(want_lse.value), np.abs(want_lse.value), 0)[..., None]
+    contract.Expected(want.value, want.magnitude * loss, np.isnan(want.value)).check(np.ascontiguousarray(got), "out")
     contract.Expected(want_lse.value, want_lse.magnitude, ~np.isfinite(want_lse.value)).check(np.ascontiguousarray(got_lse), "lse")
 
 
