@@ -425,7 +425,7 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
 /// unknown.
 static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
                                  MemRefType type) {
-  if (kernel.getLayoutAttr())
+  if (kernel.getPlanAttr())
     return success();
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
   int64_t columns = 1; // product of the static dims from `i` on

@@ -83,9 +83,9 @@ LogicalResult mlafix::verifyLaunch(KernelOp kernel) {
   Attribute geometry = kernel.getGeometryAttr();
   if (!geometry)
     return success();
-  if (!kernel.getLayout())
+  if (!kernel.getPlanAttr())
     return kernel.emitOpError()
-           << "expected a layout beside a geometry, got none";
+           << "expected a plan beside a geometry, got none";
   SmallVector<ExtentAttr> extents =
       llvm::TypeSwitch<Attribute, SmallVector<ExtentAttr>>(geometry)
           .Case([](RaggedGeometryAttr ragged) {

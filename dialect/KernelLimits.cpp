@@ -83,7 +83,7 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
   // A code version's name is its kernel's with a suffix.
   StringRef name = kernel.getSymName();
-  if (!kernel.getLayoutAttr() && name.size() > limits::kernelNameBytes)
+  if (!kernel.getPlanAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()
            << "expected a name of at most " << limits::kernelNameBytes
            << " bytes, got one of " << name.size() << " bytes";

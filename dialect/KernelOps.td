@@ -81,7 +81,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
   let arguments = (ins
     SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$arg_names,
     OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
-    OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
+    OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_PlanAttr>:$plan,
     OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry, OptionalAttr<StrAttr>:$bounds,
     OptionalAttr<StrArrayAttr>:$allow, OptionalAttr<DictionaryAttr>:$most);
   let regions = (region SizedRegion<1>:$body);
@@ -119,6 +119,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool provesBounds() { return getBounds() == "prove"; }
     /// True if the author knows of "races", "bounds" or "nan": no warning says so.
     bool allows(::llvm::StringRef kind);
+    /// The layout of the plan; null without a plan.
+    LayoutAttr getLayoutAttr() { return getPlanAttr() ? getPlanAttr().getLayout() : LayoutAttr(); }
     /// The grid op; null once `mlafix-distribute` has replaced it.
     ::mlir::Operation *getGrid();
   }];

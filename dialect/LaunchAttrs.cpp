@@ -273,7 +273,7 @@ LogicalResult GridGeometryAttr::verify(EmitError emitError,
 LogicalResult RaggedGeometryAttr::verify(EmitError emitError, ExtentAttr,
                                          ArrayRef<ExtentAttr> inner,
                                          int64_t rowsPerBlock, int64_t threads,
-                                         int64_t blocksPerSm) {
+                                         int64_t blocksPerSm, bool) {
   return failure(failed(verifyExtents(emitError, inner)) ||
                  failed(verifyRowsPerBlock(emitError, rowsPerBlock)) ||
                  failed(verifyThreads(emitError, threads)) ||

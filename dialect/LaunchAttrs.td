@@ -18,7 +18,7 @@ include "dialect/MlafixAttrs.td"
 def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
   let summary = "what must hold of a call for a code version to be launched";
   let description = [{
-    The kinds, with their fields, are those of `include/mlafix/Guards.def`; `mlafix-plan-layout` writes them. Arguments are named by their
+    The kinds, with their fields, are those of `include/mlafix/Guards.def`; `mlafix-plan-kernel` writes them. Arguments are named by their
     index. A list of arguments holds none twice.
 
     ```mlir
@@ -133,17 +133,20 @@ def Mlafix_RaggedGeometryAttr : Mlafix_GeometryAttr<"RaggedGeometry", "ragged"> 
   let summary = "how a GPU launches a ragged grid";
   let description = [{
     Each multiprocessor gets at most `blocks_per_sm` blocks of `threads` threads, which share out `rows` times the inner extents; a block
-    takes `rows_per_block` pairs of a row and inner indices at a time.
+    takes `rows_per_block` pairs of a row and inner indices at a time. With `fits`, the blocks are as many as the registers of
+    a multiprocessor let in, once the assembler has counted those of a thread; `blocks_per_sm` where none has.
 
     ```mlir
     #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 1>
+    #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 4, fits = true>
     ```
   }];
   let parameters = (ins
-    "ExtentAttr":$rows, OptionalArrayRefParameter<"ExtentAttr">:$inner, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$blocksPerSm);
+    "ExtentAttr":$rows, OptionalArrayRefParameter<"ExtentAttr">:$inner, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$blocksPerSm,
+    DefaultValuedParameter<"bool", "false">:$fits);
   let assemblyFormat = [{
     `<` `rows` `=` $rows `,` `inner` `=` `[` (`]`) : ($inner^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,`
-    `blocks_per_sm` `=` $blocksPerSm `>`
+    `blocks_per_sm` `=` $blocksPerSm (`,` `fits` `=` $fits^)? `>`
   }];
 }
 

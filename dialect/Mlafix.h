@@ -27,6 +27,9 @@ namespace mlafix {
 /// The base of a log-sum-exp (N8).
 enum class LogBase { E, Two };
 
+/// A field of a code version's plan (dialect/Plan.h).
+enum class PlanField : unsigned;
+
 /// True if `type` is a row tile: a rank-1 tensor whose encoding is a DimAttr.
 bool isRowTile(mlir::Type type);
 

@@ -117,7 +117,7 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 }
 
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
-  let summary = "how a row is distributed over lanes: written by `mlafix-plan-layout`";
+  let summary = "how a row is distributed over lanes: a part of `#mlafix.plan`";
   let description = [{
     One access moves at most `pack` consecutive elements. `lanes` threads share a row. Lane `l` holds the elements
     `[(p * lanes + l) * pack, … + pack)` for each of its packs `p`, at most `packs` of them. A thread block works on
@@ -169,6 +169,33 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     /// True if all lanes share each group of such rows, so that what a lane
     /// holds of a row of one element a group is all of it.
     bool sharesGroups(DimAttr dim) const;
+  }];
+}
+
+def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
+  let summary = "everything that the compiler decides about a code version: written by `mlafix-plan-kernel`";
+  let description = [{
+    The layout of rows, and the fields of `dialect/PlanFields.def`, in any order. A field that is not named has its initial value.
+    `mlafix-plan-kernel` alone decides; the passes after it do what the plan says.
+
+    ```mlir
+    #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 8>>
+    #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, block = bytes, least_threads = 128, plain_rows = yes>
+    ```
+  }];
+  // In the order of PlanField.
+  let parameters = (ins "LayoutAttr":$layout, ArrayRefParameter<"int64_t">:$numbers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// A plan with this layout, all of whose fields have their initial values.
+    static PlanAttr get(LayoutAttr layout);
+    /// The value of a field; of a choice or a flag, its number.
+    int64_t getNumber(PlanField field) const;
+    bool has(PlanField flag) const { return getNumber(flag) != 0; }
+    /// This plan with another value or layout.
+    PlanAttr with(PlanField field, int64_t value) const;
+    PlanAttr with(LayoutAttr layout) const;
   }];
 }
 

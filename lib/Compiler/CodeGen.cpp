@@ -9,6 +9,7 @@
 
 #include "lib/Compiler/Parallel.h"
 #include "lib/Machine/MachineModel.h"
+#include "lib/Plan/ResidentBlocks.h"
 #include "lib/Target/CpuImage.h"
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
@@ -191,25 +192,6 @@ LogicalResult Generator::readManifest() {
   return success();
 }
 
-/// Sets the blocks per multiprocessor of a ragged grid whose rows load memory
-/// to what its registers allow. All blocks then start at once, and none waits
-/// for another to end.
-static void fitBlocks(const MachineModel &machine, json::Object &version,
-                      int64_t registers) {
-  json::Object *geometry = version.getObject("geometry");
-  if (!geometry || geometry->getString("kind") != "ragged" ||
-      geometry->getInteger("blocks_per_sm") == machine.raggedBlocks)
-    return;
-  constexpr int64_t kUnit = 8; // registers are allocated per warp in units of
-                               // 256
-  int64_t threads = *geometry->getInteger("threads");
-  int64_t taken =
-      threads * llvm::alignTo(std::max<int64_t>(1, registers), kUnit);
-  int64_t blocks = std::min(machine.registersPerMultiprocessor / taken,
-                            machine.threadsPerMultiprocessor / threads);
-  (*geometry)["blocks_per_sm"] = std::max<int64_t>(1, blocks);
-}
-
 LogicalResult Generator::noteResources(StringRef cubin) {
   Expected<StringMap<KernelResources>> resources = readResources(cubin);
   if (!resources)
@@ -223,9 +205,10 @@ LogicalResult Generator::noteResources(StringRef cubin) {
     const KernelResources &kernel = found->second;
     result.resources.push_back({entry, target.name.str(), kernel.registers,
                                 kernel.localBytes, kernel.sharedBytes});
-    json::Object &version = *result.code.variants[index].getAsObject();
+    json::Object version =
+        toJson(fitBlocks(info.variants[index], machine, kernel.registers));
     version["registers"] = kernel.registers;
-    fitBlocks(machine, version, kernel.registers);
+    result.code.variants[index] = std::move(version);
   }
   return success();
 }

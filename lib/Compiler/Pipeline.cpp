@@ -9,6 +9,7 @@
 
 #include "lib/Analysis/Passes.h"
 #include "lib/Conversion/Passes.h"
+#include "lib/Plan/Passes.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -145,10 +146,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Lowered))
     return;
 
-  // Target: code versions, layouts, the program of one thread.
-  auto plan = forTarget<PlanLayoutPassOptions>(options);
+  // Target: code versions and their plans, the program of one thread.
+  auto plan = forTarget<PlanKernelPassOptions>(options);
   plan.variant = options.variant;
-  pm.addPass(createPlanLayoutPass(plan));
+  pm.addPass(createPlanKernelPass(plan));
   if (isLast(Stage::Layout))
     return;
   addDistributionPasses(pm.nest<KernelOp>());
@@ -189,6 +190,7 @@ struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
 
 void mlafix::registerMlafixPasses() {
   registerMlafixAnalysisPasses();
+  registerMlafixPlanPasses();
   registerMlafixTransformsPasses();
   registerMlafixConversionPasses();
   registerCanonicalizerPass();

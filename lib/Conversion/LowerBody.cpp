@@ -8,9 +8,9 @@
 #include "lib/Conversion/LowerBody.h"
 
 #include "dialect/Guards.h"
-#include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -9,7 +9,7 @@
 
 #include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
-#include "lib/Conversion/LoweredAccess.h"
+#include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 

@@ -18,9 +18,9 @@ using namespace mlir;
 using namespace mlafix;
 
 LogicalResult mlafix::verifyPlanned(KernelOp kernel) {
-  if (getTarget(kernel).empty() || !kernel.getLayout())
-    return kernel.emitError() << "expected a kernel with a layout, got one "
-                                 "that mlafix-plan-layout has not seen";
+  if (getTarget(kernel).empty() || !kernel.getPlanAttr())
+    return kernel.emitError() << "expected a kernel with a plan, got one that "
+                                 "mlafix-plan-kernel has not seen";
   // mlafix-lower-states has replaced each state by three values.
   auto isState = [](Type type) { return isa<StateType>(type); };
   WalkResult walk = kernel.getBody().walk([&](Operation *op) {

@@ -13,8 +13,8 @@
 
 namespace mlafix {
 
-/// Checks the preconditions of passes that replace the grid: a layout and a
-/// target (from mlafix-plan-layout), and no states in the body.
+/// Checks the preconditions of passes that replace the grid: a plan and a
+/// target (from mlafix-plan-kernel), and no states in the body.
 llvm::LogicalResult verifyPlanned(KernelOp kernel);
 
 /// Moves the ops of a grid's region, except the terminator, to the insertion

@@ -15,7 +15,7 @@
 
 namespace mlafix {
 
-/// Module attribute with the target's name, written by mlafix-plan-layout and
+/// Module attribute with the target's name, written by mlafix-plan-kernel and
 /// read by later passes.
 inline constexpr llvm::StringLiteral kTargetAttr = "mlafix.target";
 /// Module attribute with overrides of the target's model, "NAME=VALUE" each;
@@ -27,20 +27,19 @@ inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
 /// (docs/UnitFormat.md, `variants`).
 inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
-/// Unit attribute of a kernel and its function: rows are neither reduced nor
-/// stored in another width than they are loaded in.
-inline constexpr llvm::StringLiteral kPlainRowsAttr = "mlafix.plain_rows";
+/// Function attribute with the plan of a code version.
+inline constexpr llvm::StringLiteral kPlanAttr = "mlafix.plan";
 /// Unit attribute of prefetches for a later block: they need not precede the
 /// loads of this one.
 inline constexpr llvm::StringLiteral kAheadAttr = "mlafix.ahead";
 
-/// The target of the module that `op` is in; empty before mlafix-plan-layout.
+/// The target of the module that `op` is in; empty before mlafix-plan-kernel.
 llvm::StringRef getTarget(mlir::Operation *op);
 /// True if `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
 /// The model of the module's target, with the overrides given to
-/// mlafix-plan-layout. The table's defaults before that pass, and for unknown
+/// mlafix-plan-kernel. The table's defaults before that pass, and for unknown
 /// targets.
 MachineModel getMachine(mlir::Operation *op);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/Thread.h"
@@ -29,18 +30,6 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The resident threads per multiprocessor if each holds the current chunk's
-/// result and the next chunk's rows.
-static int64_t countGroupedThreads(const MachineModel &machine,
-                                   LayoutAttr layout) {
-  int64_t registers =
-      machine.groupBaseRegisters +
-      machine.groupElementRegisters * layout.getPacks() * layout.getPack();
-  return std::min(machine.threadsPerMultiprocessor,
-                  machine.registersPerMultiprocessor /
-                      std::min(machine.groupMostRegisters, registers));
-}
-
 /// The first merge loop of a row; there is at least one.
 static MergeLoopOp getMergeLoop(ForallOp forall) {
   return *forall.getOps<MergeLoopOp>().begin();
@@ -57,7 +46,7 @@ static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
       kernel.getContext(), describeExtents(forall.getExtents()),
       layout.getLanes(), layout.getThreads(), /*most=*/layout.getGroups(),
       /*chunk=*/loop.getStep(), LayoutAttr::kLeastGrouped,
-      /*threadsPerSm=*/countGroupedThreads(getMachine(kernel), layout),
+      getPlanned(kernel, PlanField::ThreadsPerMultiprocessor),
       /*pieces=*/describeExtent(loop.getUpper()));
 }
 
@@ -154,12 +143,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value isStored = x.band(x.ult(row, total), isFirst);
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
   SmallVector<Value> indices = rows.indicesOf(row);
-  // Prefetching does not help groups that all load the same chunk: its lses
-  // arrive as soon as a prefetch.
-  MergeLoopOp loop = getMergeLoop(forall);
-  std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
-  if (!pieces || *pieces > static_cast<int64_t>(loop.getStep()))
-    prefetchTables(b, kernel, forall);
+  prefetchTables(b, kernel, forall);
   buildDependency(b, loc, kernel);
 
   if (kernel.isCollective()) {

@@ -6,12 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/RowsAhead.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/Layout/ChooseLayout.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -52,31 +52,6 @@ private:
   void distribute(KernelOp kernel, ForallOp forall);
 };
 } // namespace
-
-/// The fewest threads per block to launch with, so that few rows still reach
-/// all multiprocessors. Blocks are halved as long as they contain whole warps
-/// of whole rows.
-static int64_t getLeastThreads(const MachineModel &machine, KernelOp kernel) {
-  LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t least = kernel->hasAttr(kPlainRowsAttr) ? machine.leastPlainThreads
-                                                  : machine.leastLaunchThreads;
-  int64_t threads = layout.getThreads();
-  while (threads / 2 >= least && threads % (2 * kWarpThreads) == 0 &&
-         threads / 2 % layout.getLanes() == 0)
-    threads /= 2;
-  return threads;
-}
-
-/// The conditions that decide if a row is stored or stays unchanged.
-static SetVector<Value> getRowConditions(ForallOp forall) {
-  SetVector<Value> conditions;
-  forall.walk([&](StoreOp store) {
-    if (isRowTile(store.getValue().getType()))
-      if (auto branch = store->getParentOfType<scf::IfOp>())
-        conditions.insert(branch.getCondition());
-  });
-  return conditions;
-}
 
 /// An i1: one of `conditions` differs between the first and the last row. Null
 /// if scalar arithmetic cannot decide that. Built before the grid.
@@ -129,10 +104,10 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
 /// alike, and in exchanges, where the same block of every rank must wait while
 /// conditions differ between ranks.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
-  SetVector<Value> conditions = getRowConditions(forall);
   auto kernel = forall->getParentOfType<KernelOp>();
-  if (conditions.empty() || kernel.getExchange())
+  if (!kernel.getPlanAttr().has(PlanField::Interleaved))
     return block;
+  SetVector<Value> conditions = getRowConditions(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   Value differs = buildEndsDiffer(b, forall, conditions);
@@ -165,15 +140,12 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  FailureOr<RowShape> shape = RowShape::of(kernel);
-  if (succeeded(shape) && !shape->reduces() && !shape->converts())
-    kernel->setAttr(kPlainRowsAttr, b.getUnitAttr());
-  int64_t leastThreads = getLeastThreads(getMachine(kernel), kernel);
+  int64_t leastThreads = std::min(getPlanned(kernel, PlanField::LeastThreads),
+                                  layout.getThreads());
   bool isAdaptable = leastThreads < layout.getThreads();
   kernel.setGeometryAttr(GridGeometryAttr::get(
       b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
-      layout.getThreads(), std::min(leastThreads, layout.getThreads()),
-      layout.getBlocks()));
+      layout.getThreads(), leastThreads, layout.getBlocks()));
 
   Thread thread = buildThread(b, loc, layout);
   GridRows rows(b, kernel, forall);
@@ -186,7 +158,7 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value group = rows.number(thread.group);
   Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();
-  int64_t bundle = getMachine(kernel).rowBundle;
+  int64_t bundle = getPlanned(kernel, PlanField::RowBundle);
   Value isBundled = bundle > 1 ? buildIsTransposed(b, kernel, forall) : Value();
   SmallVector<Value> indices = rows.indicesOf(row, isBundled, bundle);
 
@@ -208,8 +180,7 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   RowOp program = buildRow(b, loc, thread);
   program.setWholeWarps(fillsWarps(forall, layout));
   b.setInsertionPoint(program.getBody().front().getTerminator());
-  if (!isBundled && getRowConditions(forall).empty() && !kernel.isCollective())
-    prefetchRowsAhead(b, kernel, forall, rows, row, total, thread.lane);
+  prefetchRowsAhead(b, kernel, forall, rows, row, total, thread.lane);
   inlineRow(b, forall.getBody().front(), indices);
   forall.erase();
 }

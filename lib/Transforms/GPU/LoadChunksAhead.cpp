@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/GPU/OnlyChunk.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/States/RunningMerge.h"
-#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -46,8 +46,8 @@ public:
   /// `mostBytes`: limit of the bytes that a lane holds of the next chunk.
   /// `streamedBytes`: size of f32 loads that get the evict-first hint.
   /// `branches`: load complete chunks without predicates.
-  ChunkLoads(scf::ForOp loop, int64_t mostBytes,
-             std::optional<int64_t> streamedBytes, bool branches)
+  ChunkLoads(scf::ForOp loop, int64_t mostBytes, int64_t streamedBytes,
+             bool branches)
       : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes),
         branches(branches) {}
 
@@ -85,7 +85,7 @@ private:
 
   mutable scf::ForOp loop;
   int64_t mostBytes;
-  std::optional<int64_t> streamedBytes;
+  int64_t streamedBytes;
   bool branches;
   llvm::SetVector<Operation *> indices; // ops that need no load, in order
   llvm::SetVector<Operation *> loads;   // loads and ops that need them, in
@@ -377,11 +377,9 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
 static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
   auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
-  MachineModel machine = getMachine(kernel);
-  std::optional<int64_t> streamedBytes;
-  if (machine.streamedLoads)
-    streamedBytes = machine.accessBytes;
-  ChunkLoads loads(loop, machine.chunkAheadBytes, streamedBytes,
+  int64_t mostBytes = getPlanned(kernel, PlanField::ChunkAheadBytes);
+  ChunkLoads loads(loop, mostBytes,
+                   getPlanned(kernel, PlanField::StreamedBytes),
                    /*branches=*/true);
   scf::ForOp largest = getLargestLse(end);
   StringRef reason;
@@ -398,11 +396,12 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
                      "current one is merged",
                      loads.bytes);
   // Lanes have different chunks, so their branches would diverge.
-  ChunkLoads lses(largest, machine.chunkAheadBytes, std::nullopt,
+  ChunkLoads lses(largest, mostBytes, /*streamedBytes=*/0,
                   /*branches=*/false);
   const bool carriesLses = largest && lses.collect(reason);
   std::optional<SmallVector<size_t>> own;
-  if (carriesLses || !largest)
+  bool isPlanned = kernel.getPlanAttr().has(PlanField::SingleChunk);
+  if (isPlanned && (carriesLses || !largest))
     own = findOwn(largest, lses.carried, loop, loads.carried);
   if (own)
     remark::passed(loop.getLoc(), opts) << remark::add(

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/GPU/SharedChunks.h"
@@ -13,7 +14,6 @@
 #include "lib/Transforms/States/F32Builder.h"
 #include "lib/Transforms/States/MergeStates.h"
 #include "lib/Transforms/States/RunningMerge.h"
-#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -111,11 +111,6 @@ static void lowerToLargestOfRow(IRRewriter &b, RowOp row, MergeLoopOp op,
   });
 }
 
-/// Chunks that the first group adds per iteration (Few rows of many splits,
-/// docs/Experiments.md). With a group for each of 32 states, one iteration
-/// suffices.
-constexpr int64_t kAddedChunks = 8;
-
 namespace {
 /// Lowers a merge loop on packs in a layout of lane groups to an scf.for. Group
 /// g computes the chunks g, g + groups, …. The groups publish their chunks in
@@ -124,11 +119,13 @@ namespace {
 class MergeLoopLowering {
 public:
   MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
-                    MergeLoopOp op, int64_t collected)
+                    MergeLoopOp op)
       : b(rewriter), op(op), row(row), loc(op.getLoc()),
         layout(kernel.getLayoutAttr()), inWarp(countInWarp(layout)),
-        collected(collected), group(row.getGroups()[0]),
-        groups(row.getGroups()[1]), member(row.getGroups()[3]) {}
+        collected(getPlanned(kernel, PlanField::CollectedChunks)),
+        added(getPlanned(kernel, PlanField::AddedChunks)),
+        group(row.getGroups()[0]), groups(row.getGroups()[1]),
+        member(row.getGroups()[3]) {}
 
   void run();
 
@@ -186,6 +183,7 @@ private:
   LayoutAttr layout;
   int64_t inWarp;    // lanes known to share a row and a warp
   int64_t collected; // chunks that the first group merges per iteration
+  int64_t added;     // chunks that it adds per iteration
   /// Copied from the row (mlafix.row).
   Value group, groups, member;
   Value isShared; // i1: there are several groups
@@ -415,8 +413,8 @@ SmallVector<Value> MergeLoopLowering::collect(SharedChunks &shared,
     if (op.getToFirst())
       setUnrolling(loop, LLVM::LoopUnrollAttr::get(
                              b.getContext(), /*disable=*/{},
-                             b.getI32IntegerAttr(kAddedChunks / collected), {},
-                             {}, {}, {}, {}));
+                             b.getI32IntegerAttr(added / collected), {}, {}, {},
+                             {}, {}));
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     SmallVector<SmallVector<Value>> chunks;
@@ -453,18 +451,11 @@ public:
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
-    // The groups that share a loop are a power of two, at least two.
-    int64_t collected = getMachine(kernel).collectedChunks;
-    if (!loops.empty() && collected != 1 && collected != 2) {
-      kernel.emitError() << "expected collectedChunks to be 1 or 2, got "
-                         << collected;
-      return signalPassFailure();
-    }
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
       if (RowOp row = getSharedRow(loop))
-        MergeLoopLowering(rewriter, kernel, row, loop, collected).run();
+        MergeLoopLowering(rewriter, kernel, row, loop).run();
       else if (loop.isOfNumbers())
         lowerToLargestOfRow(rewriter, loop->getParentOfType<RowOp>(), loop,
                             countInWarp(kernel.getLayoutAttr()));

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Transforms/GPU/RaggedStores.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/Passes.h"
@@ -38,60 +39,6 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-namespace {
-/// Stores of scalars that depend only on the grid's indices, not on memory.
-struct IndexStores {
-  llvm::SmallVector<StoreOp> stores;
-  /// The stores and the ops that they need.
-  llvm::SmallVector<mlir::Operation *> ops;
-};
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// Stores of indices
-//===----------------------------------------------------------------------===//
-
-/// The index stores of a grid's body; empty if anything is loaded in it, or if
-/// a row may be stored to the same memory.
-static IndexStores findIndexStores(Block &body) {
-  SmallVector<StoreOp> stores;
-  SmallVector<MemoryAccess> rows;
-  for (Operation &op : body.without_terminator()) {
-    auto store = dyn_cast<StoreOp>(op);
-    if (!store && !isMemoryEffectFree(&op))
-      return {};
-    if (!store)
-      continue;
-    if (isRowTile(store.getValue().getType()))
-      rows.push_back(*getSingleAccess(store));
-    else
-      stores.push_back(store);
-  }
-  llvm::SetVector<Operation *> slice;
-  for (StoreOp store : stores) {
-    MemoryAccess access = *getSingleAccess(store);
-    // Two written tensors are always distinct.
-    if (llvm::any_of(rows, [&](const MemoryAccess &row) {
-          return row.memref == access.memref;
-        }))
-      return {};
-    BackwardSliceOptions options;
-    options.inclusive = true;
-    options.filter = [&](Operation *op) { return op->getBlock() == &body; };
-    (void)getBackwardSlice(store.getOperation(), &slice, options);
-  }
-  if (llvm::any_of(slice, [](Operation *op) {
-        return llvm::any_of(op->getOperandTypes(),
-                            [](Type type) { return isRowTile(type); });
-      }))
-    return {};
-  IndexStores found = {stores, {}};
-  for (Operation &op : body) // in program order
-    if (slice.contains(&op))
-      found.ops.push_back(&op);
-  return found;
-}
-
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -116,7 +63,8 @@ class RaggedScan {
 public:
   RaggedScan(KernelOp kernel, RaggedForallOp grid)
       : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
-        threads(layout.getThreads()), machine(getMachine(kernel)), b(grid),
+        threads(layout.getThreads()),
+        perThread(getPlanned(kernel, PlanField::Segments)), b(grid),
         loc(grid.getLoc()), x(b, loc), predicate(b, grid) {}
 
   void build();
@@ -131,7 +79,6 @@ private:
   Value segmentOf(Value base, Value position);
   std::pair<Value, Value> selectedRows(Value segment, Value segments);
   Value countSegments();
-  int64_t segmentsAhead();
   Value evaluatePredicates(Value segments);
   Value scan(Value sum, Value &total);
   void planBundles();
@@ -144,7 +91,7 @@ private:
   RaggedForallOp grid;
   LayoutAttr layout;
   int64_t threads;
-  MachineModel machine;
+  int64_t perThread; // segments of a chunk
   OpBuilder b;
   Location loc;
   IndexBuilder x;
@@ -161,9 +108,9 @@ private:
 /// neighbouring segments, so position t * raggedSegments + k is segment k *
 /// threads + t.
 Value RaggedScan::segmentOf(Value base, Value position) {
-  Value perThread = x.constant(machine.raggedSegments);
-  Value round = x.div(position, perThread);
-  Value first = x.mul(x.rem(position, perThread), x.constant(threads));
+  Value count = x.constant(perThread);
+  Value round = x.div(position, count);
+  Value first = x.mul(x.rem(position, count), x.constant(threads));
   return x.add(base, x.add(first, round));
 }
 
@@ -191,26 +138,11 @@ Value RaggedScan::countSegments() {
   return x.select(none, x.constant(0), segments);
 }
 
-/// The number of segments whose predicates a thread evaluates at once before
-/// the scan: cheap predicates overlap their latency, expensive ones fill the
-/// time.
-int64_t RaggedScan::segmentsAhead() {
-  // Limit of the ops in all copies of the predicate. An op count, unlike a
-  // clock, gives the same code on every machine.
-  constexpr int64_t kMostOps = 64;
-  int64_t ops = 0;
-  grid.getPredicate().walk([&](Operation *) { ++ops; });
-  int64_t ahead = std::clamp<int64_t>(kMostOps / ops, 1, machine.raggedAhead);
-  LDBG() << kernel.getSymName() << ": predicates of " << ahead
-         << " segments at once, of " << ops << " operations each";
-  return ahead;
-}
-
 /// The number of segments to scan: 0 if there is more than one chunk and no
 /// segment is selected, else `segments`.
 Value RaggedScan::evaluatePredicates(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
-                           x.constant(threads * machine.raggedSegments));
+                           x.constant(threads * perThread));
   auto many = scf::IfOp::create(b, loc, TypeRange{b.getIndexType()}, isMany,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -219,7 +151,7 @@ Value RaggedScan::evaluatePredicates(Value segments) {
   b.setInsertionPointToStart(many.thenBlock());
   buildDependency(b, loc, kernel);
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
-  int64_t ahead = segmentsAhead();
+  int64_t ahead = getPlanned(kernel, PlanField::SegmentsAhead);
   auto loop = scf::ForOp::create(b, loc, x.constant(0), segments,
                                  x.constant(threads * ahead), none);
   {
@@ -269,17 +201,6 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
-/// True if the ops in a grid's body read no memory.
-static bool onlyStores(Block &body) {
-  return llvm::all_of(body, [](Operation &op) {
-    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-        getEffectsRecursively(&op);
-    return effects && llvm::all_of(*effects, [](auto &effect) {
-             return isa<MemoryEffects::Write>(effect.getEffect());
-           });
-  });
-}
-
 /// Plans what a block processes at a time, and the number of blocks. The last
 /// blocks start with scalars, since the first ones have rows. The rows of lane
 /// groups are split over as many groups as there may be inner indices.
@@ -292,18 +213,14 @@ void RaggedScan::planBundles() {
   Value block = buildBlockId(b, loc);
   if (!scalars.stores.empty()) {
     Value blocks = buildGridSize(b, loc);
-    Value bundleRows = x.i32(machine.raggedBundleRows);
-    scalarBundle =
-        RowBundle{machine.raggedBundleRows, threads / machine.raggedBundleRows,
-                  x.rem(thread.id, bundleRows), x.div(thread.id, bundleRows),
-                  x.sub(x.sub(blocks, x.i32(1)), block)};
+    int64_t tileRows = getPlanned(kernel, PlanField::ScalarBundleRows);
+    Value bundleRows = x.i32(tileRows);
+    scalarBundle = RowBundle{
+        tileRows, threads / tileRows, x.rem(thread.id, bundleRows),
+        x.div(thread.id, bundleRows), x.sub(x.sub(blocks, x.i32(1)), block)};
     rows->addBundle(*scalarBundle);
   }
-  bool isAllScalars = llvm::all_of(
-      grid.getBody().front().without_terminator(), [&](Operation &op) {
-        return isMemoryEffectFree(&op) ||
-               llvm::is_contained(scalars.stores, &op);
-      });
+  bool isAllScalars = storesScalarsAlone(grid.getBody().front(), scalars);
   int64_t perRow = layout.getRows();
   int64_t size = 1; // static product of inner extents, else 0
   for (Value extent : grid.getInner()) {
@@ -315,28 +232,23 @@ void RaggedScan::planBundles() {
     perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
   if (!isAllScalars) {
     Value groups = x.i32(perRow);
-    rowBundle = RowBundle{
-        layout.getRows() / perRow,
-        perRow,
-        x.div(thread.group, groups),
-        x.rem(thread.group, groups),
-        block,
-        onlyStores(grid.getBody().front()) ? machine.raggedScatteredRows : 0};
+    rowBundle = RowBundle{layout.getRows() / perRow,
+                          perRow,
+                          x.div(thread.group, groups),
+                          x.rem(thread.group, groups),
+                          block,
+                          getPlanned(kernel, PlanField::ScatteredRows)};
     rows->addBundle(*rowBundle);
   }
   LDBG() << kernel.getSymName() << ": " << scalars.stores.size()
          << " scalars by themselves, "
          << (isAllScalars ? "no rows" : "rows by groups of lanes");
-  int64_t pairs = isAllScalars ? threads * machine.raggedScalars
-                               : layout.getRows() * machine.raggedRows;
-  // Loads have latency: more blocks keep more of them in flight.
-  int64_t blocks = isAllScalars || onlyStores(grid.getBody().front())
-                       ? machine.raggedBlocks
-                       : machine.raggedLoadBlocks;
-  kernel.setGeometryAttr(
-      RaggedGeometryAttr::get(b.getContext(), describeExtent(grid.getRows()),
-                              describeExtents(grid.getInner()),
-                              /*rowsPerBlock=*/pairs, threads, blocks));
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()),
+      getPlanned(kernel, PlanField::PairsPerBlock), threads,
+      getPlanned(kernel, PlanField::RaggedBlocks),
+      kernel.getPlanAttr().has(PlanField::RaggedBlocksFit)));
 }
 
 /// Calls `body` with the grid's indices for each (row, inner index) pair of
@@ -389,8 +301,7 @@ void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
   laneId = x.band(thread.id, x.i32(kWarpThreads - 1));
   warpId = x.div(thread.id, x.i32(kWarpThreads));
-  rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
-               thread.id);
+  rows.emplace(b, loc, threads * perThread, grid.getInner(), thread.id);
   warpTotals = allocShared(b, loc, {threads / kWarpThreads}, b.getI32Type());
   planBundles();
   Value tid = x.toIndex(thread.id);
@@ -406,14 +317,14 @@ void RaggedScan::build() {
   }
   buildLoop(
       b, loc, x.constant(0), evaluatePredicates(segments),
-      x.constant(threads * machine.raggedSegments), [&](Value base) {
+      x.constant(threads * perThread), [&](Value base) {
         // Wait here, so that values common to all chunks are computed before
         // it; a second wait costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;
         Value sum = x.i32(0);
-        for (int64_t k = 0; k < machine.raggedSegments; ++k) {
+        for (int64_t k = 0; k < perThread; ++k) {
           Value segment = x.add(base, x.add(tid, x.constant(k * threads)));
           auto [start, length] = selectedRows(segment, segments);
           starts.push_back(start);
@@ -426,8 +337,8 @@ void RaggedScan::build() {
         b.setInsertionPoint(chunk.thenBlock()->getTerminator());
         Value total;
         Value before = scan(sum, total);
-        rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
-                      lengths, before, total);
+        rows->publish(x.mul(tid, x.constant(perThread)), starts, lengths,
+                      before, total);
         buildBarrier(b, loc);
         if (scalarBundle)
           storeScalars(base);

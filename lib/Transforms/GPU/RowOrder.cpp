@@ -8,9 +8,9 @@
 #include "lib/Transforms/GPU/RowOrder.h"
 #include "dialect/Guards.h"
 #include "dialect/MemoryAccess.h"
+#include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 
@@ -41,37 +41,51 @@ static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
 /// converted, a different order costs more to compute than it gains.
 static bool isTransposed(KernelOp kernel, Block &body,
                          const MemoryAccess &access) {
-  return kernel->hasAttr(kPlainRowsAttr) && isScalar(kernel, access) &&
-         body.getNumArguments() >= 2 && !access.indices.empty() &&
+  return kernel.getPlanAttr().has(PlanField::PlainRows) &&
+         isScalar(kernel, access) && body.getNumArguments() >= 2 &&
+         !access.indices.empty() &&
          access.indices.back() == body.getArguments().front() &&
          llvm::is_contained(access.indices.drop_back(),
                             body.getArguments().back());
 }
 
-Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
-                                ForallOp forall) {
+std::optional<MemoryAccess> mlafix::findTransposed(KernelOp kernel,
+                                                   ForallOp forall) {
   Block &body = forall.getBody().front();
   if (kernel.isCollective())
-    return {};
+    return std::nullopt;
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   // Strided rows would end up even further apart.
   if (llvm::any_of(accesses, [&](const MemoryAccess &access) {
         return access.isRow && hasUnknownStride(kernel, access.memref);
       }))
-    return {};
-  for (const MemoryAccess &access : accesses) {
-    if (!isTransposed(kernel, body, access))
-      continue;
-    IndexBuilder x(b, forall.getLoc());
-    Value stride = buildStride(b, forall.getLoc(), access.memref,
-                               access.indices.size() - 1);
-    return x.compare(arith::CmpIPredicate::eq, stride, x.constant(1));
-  }
-  return {};
+    return std::nullopt;
+  for (const MemoryAccess &access : accesses)
+    if (isTransposed(kernel, body, access))
+      return access;
+  return std::nullopt;
 }
 
-/// With more tables, a block's first thread would take longer than the others.
-static constexpr size_t kMostTables = 4;
+Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
+                                ForallOp forall) {
+  std::optional<MemoryAccess> access = findTransposed(kernel, forall);
+  if (!access)
+    return {};
+  IndexBuilder x(b, forall.getLoc());
+  Value stride = buildStride(b, forall.getLoc(), access->memref,
+                             access->indices.size() - 1);
+  return x.compare(arith::CmpIPredicate::eq, stride, x.constant(1));
+}
+
+SetVector<Value> mlafix::getRowConditions(ForallOp forall) {
+  SetVector<Value> conditions;
+  forall.walk([&](StoreOp store) {
+    if (isRowTile(store.getValue().getType()))
+      if (auto branch = store->getParentOfType<scf::IfOp>())
+        conditions.insert(branch.getCondition());
+  });
+  return conditions;
+}
 
 /// True if a tensor is known to fit one cache line, which all blocks load
 /// together.
@@ -81,12 +95,8 @@ static bool isOneLine(MemRefType type) {
              8 * limits::tableLineBytes;
 }
 
-/// The tensors from which `forall` loads only scalars. Integers are usually row
-/// numbers. Floats arrive together with rows, so they count only if a block
-/// loads many lines of them: if rows are transposed, or if a row has a block
-/// for its states.
-static SetVector<BlockArgument> collectTables(KernelOp kernel,
-                                              ForallOp forall) {
+SetVector<BlockArgument> mlafix::collectTables(KernelOp kernel,
+                                               ForallOp forall) {
   SetVector<BlockArgument> tables;
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   if (llvm::none_of(accesses, [](const MemoryAccess &access) {
@@ -135,11 +145,7 @@ static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
 }
 
 void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
-  MachineModel machine = getMachine(kernel);
-  if (!machine.dependentLaunch || !machine.earlyTables || kernel.isCollective())
-    return;
-  SetVector<BlockArgument> tables = collectTables(kernel, forall);
-  if (tables.empty() || tables.size() > kMostTables)
+  if (!kernel.getPlanAttr().has(PlanField::EarlyTables))
     return;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
@@ -154,6 +160,6 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
   Value line = buildBlockId(b, loc);
   if (isGrouped)
     line = x.add(x.mul(thread, buildGridSize(b, loc)), line);
-  for (BlockArgument table : tables)
+  for (BlockArgument table : collectTables(kernel, forall))
     prefetchLine(b, kernel, table, line);
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RowsAhead.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Target.h"
@@ -47,19 +48,15 @@ static bool readsRowOfGrid(KernelOp kernel, Block &body, LoadOp load) {
          });
 }
 
-/// The number of blocks by which to prefetch ahead rows of `bytes`; 0 if rows
-/// are too short or too long to gain.
-static int64_t getDistance(KernelOp kernel, int64_t bytes) {
-  MachineModel machine = getMachine(kernel);
-  // Bytes that a multiprocessor reads at once with 64 registers per thread.
-  constexpr int64_t kRegisters = 64;
-  int64_t blocks = std::max<int64_t>(
-      1, machine.registersPerMultiprocessor /
-             (kRegisters * kernel.getLayoutAttr().getThreads()));
-  if (bytes < machine.aheadLeastBytes ||
-      bytes * blocks > machine.aheadMostBytes)
-    return 0;
-  return machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1);
+RowsOfGrid mlafix::findRowsOfGrid(KernelOp kernel, ForallOp forall) {
+  Block &body = forall.getBody().front();
+  RowsOfGrid rows;
+  for (LoadOp load : body.getOps<LoadOp>())
+    if (readsRowOfGrid(kernel, body, load)) {
+      rows.loads.push_back(load);
+      rows.bytes += countBytes(load);
+    }
+  return rows;
 }
 
 /// Prefetches this lane's lines of row `indices`: one per lane, strided by the
@@ -91,21 +88,11 @@ static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
 void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
                                GridRows &rows, Value row, Value total,
                                Value lane) {
+  int64_t ahead = getPlanned(kernel, PlanField::RowsAhead);
+  SmallVector<LoadOp> loads = findRowsOfGrid(kernel, forall).loads;
+  if (!ahead || loads.empty())
+    return;
   Block &body = forall.getBody().front();
-  LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.getLanes() <= kWarpThreads || layout.getRows() > 1 ||
-      walksRows(kernel) || body.getOps<ReduceOp>().empty())
-    return;
-  SmallVector<LoadOp> loads;
-  int64_t bytes = 0;
-  for (LoadOp load : body.getOps<LoadOp>())
-    if (readsRowOfGrid(kernel, body, load)) {
-      loads.push_back(load);
-      bytes += countBytes(load);
-    }
-  int64_t ahead = getDistance(kernel, bytes);
-  if (!ahead)
-    return;
   Location loc = forall.getLoc();
   OpBuilder::InsertionGuard guard(b);
   Operation *last = loads.back();
@@ -129,6 +116,6 @@ void mlafix::prefetchRowsAhead(OpBuilder &b, KernelOp kernel, ForallOp forall,
     SmallVector<Value> indices;
     for (Value index : load.getIndices())
       indices.push_back(mapping.lookupOrDefault(index));
-    prefetchLines(b, load, indices, lane, layout.getLanes());
+    prefetchLines(b, load, indices, lane, kernel.getLayoutAttr().getLanes());
   }
 }

@@ -12,11 +12,18 @@
 
 namespace mlafix {
 
-/// Makes each block of `forall` that reduces a long row prefetch the row of a
-/// later block, behind its own loads: while it computes, its multiprocessor has
-/// no room for the block that would load that row. Build this before the grid's
-/// body is inlined. `row` of `total` is the block's row, `lane` the thread's
-/// lane.
+/// Loads of whole rows that the grid's indices tell, and the bytes of them all.
+struct RowsOfGrid {
+  llvm::SmallVector<LoadOp> loads;
+  int64_t bytes = 0;
+};
+RowsOfGrid findRowsOfGrid(KernelOp kernel, ForallOp forall);
+
+/// If the plan says so, has each block of `forall` ask the cache, behind its
+/// own loads, for the row of a block further on: while it computes, its
+/// multiprocessor has no room for a block that would load that row. To be built
+/// before the grid's body is inlined. `row` of `total` is the block's, and
+/// `lane` the thread's.
 void prefetchRowsAhead(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall,
                        GridRows &rows, mlir::Value row, mlir::Value total,
                        mlir::Value lane);

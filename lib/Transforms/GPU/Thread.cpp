@@ -8,6 +8,7 @@
 #include "lib/Transforms/GPU/Thread.h"
 
 #include "dialect/KnownNumbers.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
@@ -55,7 +56,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 }
 
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
-  if (!getMachine(kernel).dependentLaunch)
+  if (!kernel.getPlanAttr().has(PlanField::DependentLaunch))
     return;
   buildGridWait(b, loc);
   buildLaunchDependents(b, loc);

@@ -228,7 +228,7 @@ def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVM
     it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
     first threads of a grid prefetch their rows: as many as move `earlyBytes`, but at least `earlyThreads`. Memory has
     no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
-    block loads. For rows that are neither reduced nor stored in another width (`mlafix.plain_rows`), the first of the
+    block loads. For rows that are neither reduced nor stored in another width (`plain_rows` of the plan), the first of the
     lanes that load a line of `earlyLineBytes` prefetches it. Eight packs or more are prefetched at once, ahead of other
     addresses and of barriers: memory then has their lines by the time that the preceding grid ends.
 

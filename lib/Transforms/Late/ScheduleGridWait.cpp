@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Plan.h"
 #include "lib/Transforms/Late/PeerWaitLoads.h"
 #include "lib/Transforms/Late/PrefetchCandidates.h"
 #include "lib/Transforms/Late/Speculation.h"
@@ -264,10 +265,10 @@ Value ScheduleGridWaitPass::getLocal() {
 /// two rows. Uses a predicate: a divergent branch costs more than it saves.
 static std::string writePrefetch(LLVM::LLVMFuncOp function,
                                  const MachineModel &machine, int64_t bytes) {
-  auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr);
+  auto plan = function->getAttrOfType<PlanAttr>(kPlanAttr);
   int64_t lanes = machine.earlyLineBytes / std::max<int64_t>(1, bytes);
-  if (!function->hasAttr(kPlainRowsAttr) || lanes < 2 ||
-      version.getLayout().getLanes() % lanes != 0)
+  if (!plan || !plan.has(PlanField::PlainRows) || lanes < 2 ||
+      plan.getLayout().getLanes() % lanes != 0)
     return kPrefetch.str();
   return llvm::formatv(
       "{{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\tmov.u32 lane, "

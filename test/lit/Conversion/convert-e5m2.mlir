@@ -1,6 +1,6 @@
 // fp8 e5m2 both ways, which has infinities: stores have bounds that fold with them, and the conversion drops them.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --target=sm_80 --emit=ptx -o - | FileCheck %s --check-prefix=OLD
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU

@@ -1,7 +1,7 @@
 // f8e8m0, the exponents of f32: by integers on every target. Stores have bounds for upstream's folds, which the conversion drops; a row of one
 // element a group may have any stride; and what is not read is 0, which there are no bits for.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --kernel=divided --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=DIVIDED

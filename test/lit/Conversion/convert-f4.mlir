@@ -1,7 +1,7 @@
 // f4e2m1, of which two share a byte: arithmetic on every target, a word for eight elements of a row. NaN and what is beyond 6 becomes 6 by a
 // minimum and a maximum on a CPU, by a minimum of magnitudes on a GPU; there, a code is the lowest of three lines: of three integers, or of three
 // floats where there is arithmetic on pairs of f32.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=narrow --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=narrow --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --kernel=wide --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=WIDE

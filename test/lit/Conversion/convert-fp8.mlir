@@ -1,8 +1,8 @@
 // fp8 from and to f32 (N7): NVIDIA's instructions where there are any, integer arithmetic elsewhere. The first operand of the
 // one that narrows is the upper byte. Its pairs stay whole: ptxas 13.0 crashes on words with a half that was never written.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --target=sm_80 --emit=ptx -o - | FileCheck %s --check-prefix=OLD
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
@@ -40,7 +40,7 @@ mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = 
 }
 
 // Alone: the bits are cast to the type that memory holds.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-convert-fp8))" | FileCheck %s --check-prefix=ALONE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-convert-fp8))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @quantize_fast
 // ALONE-NOT: arith.truncf
 // ALONE-COUNT-2: nvvm.convert.f32x2.to.f8x2

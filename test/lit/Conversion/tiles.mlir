@@ -1,6 +1,6 @@
 // Scales in tiles of 128 x 4: columns follow each other, so that their strides are known with their sizes, and what a row and few columns add
 // within tiles is computed in 32 bits; the number of tiles before it is not.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 
 !tiles = memref<?x2x8xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
 !wide = memref<?x2x4194305xf8E4M3FN, strided<[?, ?, 1], offset: ?>>

@@ -1,4 +1,4 @@
-// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm)"
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm)"
 !col = memref<?xf32, strided<[1], offset: ?>>
 mlafix.kernel @math(%x: !col {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index

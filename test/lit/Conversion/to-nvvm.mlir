@@ -1,6 +1,6 @@
 // The kernel ABI: a pointer per tensor, only the sizes and strides that are dynamic and used, and what a kernel that prefetches asks of a
 // launch; no pointer is noalias (N11).
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>

@@ -302,7 +302,7 @@ mlafix.kernel @k(
 
 // -----
 
-// expected-error @below {{expected a layout beside a geometry, got none}}
+// expected-error @below {{expected a plan beside a geometry, got none}}
 mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
@@ -320,7 +320,7 @@ mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
     %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.cpu<[<arg = 3>], rows_per_block = 1>, layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 1>} {
+    %f: f32) attributes {geometry = #mlafix.cpu<[<arg = 3>], rows_per_block = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }
@@ -333,7 +333,7 @@ mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
     %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.grid<[<arg = 5>], rows_per_block = 1, threads = 32, least_threads = 32>, layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 1>} {
+    %f: f32) attributes {geometry = #mlafix.grid<[<arg = 5>], rows_per_block = 1, threads = 32, least_threads = 32>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }
@@ -346,7 +346,7 @@ mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
     %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<arg = 0, dim = 2>], rows_per_block = 1, threads = 32, blocks_per_sm = 1>, layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 1>} {
+    %f: f32) attributes {geometry = #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<arg = 0, dim = 2>], rows_per_block = 1, threads = 32, blocks_per_sm = 1>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }
@@ -359,7 +359,7 @@ mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},
     %z: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
-    %f: f32) attributes {geometry = #mlafix.groups<[], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 3, dim = 0>>, layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 1>} {
+    %f: f32) attributes {geometry = #mlafix.groups<[], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 3, dim = 0>>, plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }

@@ -115,9 +115,9 @@ mlafix.kernel @ragged(
 }
 
 // CHECK-LABEL: mlafix.kernel @planned
-// CHECK-SAME: attributes {layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>}
+// CHECK-SAME: attributes {plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 8>>}
 mlafix.kernel @planned(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-    attributes {layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>} {
+    attributes {plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 8>>} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x128xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {

@@ -61,9 +61,9 @@
 
 // All code versions have blocks of as many rows: which one a rank takes, no other knows.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout | FileCheck %s --check-prefix=LAYOUT
-// LAYOUT: @push_dense({{.*}}layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = [[ROWS:[0-9]+]]>
-// LAYOUT: @push_fast({{.*}}layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = [[ROWS]]>
-// LAYOUT: @push_any({{.*}}layout = #mlafix.layout<lanes = 8, packs = 16, pack = 1, rows = [[ROWS]]>
+// LAYOUT: @push_dense({{.*}}layout = <lanes = 8, packs = 2, pack = 8, rows = [[ROWS:[0-9]+]]>
+// LAYOUT: @push_fast({{.*}}layout = <lanes = 8, packs = 2, pack = 8, rows = [[ROWS]]>
+// LAYOUT: @push_any({{.*}}layout = <lanes = 8, packs = 16, pack = 1, rows = [[ROWS]]>
 
 // Blocks keep their positions, whatever the conditions of one rank are.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s --check-prefix=PLACES

@@ -13,7 +13,7 @@
 module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "apart"}} {
   mlafix.kernel @apart(%x: !col {mlafix.dims = ["n"], mlafix.access = "update"}) attributes {
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
-      layout = #mlafix.layout<lanes = 64, packs = 1, pack = 1, rows = 1>} {
+      plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %a = memref.alloca() {mlafix.scratch} : !part
     %b = memref.alloca() {mlafix.scratch} : !part
@@ -35,7 +35,7 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "apart"}}
 module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "common"}} {
   mlafix.kernel @common(%x: !col {mlafix.dims = ["n"], mlafix.access = "update"}) attributes {
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
-      layout = #mlafix.layout<lanes = 64, packs = 1, pack = 1, rows = 1>} {
+      plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %a = memref.alloca() {mlafix.scratch} : !part
     %b = memref.alloca() {mlafix.scratch} : !more
@@ -55,7 +55,7 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "common"}
 module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "much"}} {
   mlafix.kernel @much(%x: !col {mlafix.dims = ["n"], mlafix.access = "update"}) attributes {
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
-      layout = #mlafix.layout<lanes = 64, packs = 1, pack = 1, rows = 1>} {
+      plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
     // expected-error @below {{expected a kernel whose reductions, swaps and merge loops take at most 49152 bytes of a block's shared memory, got 49168 (most of them here)}}
     %a = memref.alloca() : !most
     %b = memref.alloca() : !few

@@ -1,9 +1,9 @@
 // --mlafix-debug: what passes note for who works on the compiler, in builds with assertions. Of the passes that are named alone.
 // REQUIRES: assertions
-// RUN: %mlafix-opt %s --target=sm_90 --emit=mlir --mlafix-debug=mlafix-plan-layout -o %t 2>&1 | FileCheck %s --implicit-check-not=mlafix-hoist-loads
+// RUN: %mlafix-opt %s --target=sm_90 --emit=mlir --mlafix-debug=mlafix-plan-kernel -o %t 2>&1 | FileCheck %s --implicit-check-not=mlafix-hoist-loads
 // RUN: %mlafix-opt %s --target=sm_90 --emit=mlir -o %t 2>&1 | count 0
 
-// CHECK: [mlafix-plan-layout {{.*}}] copy_dense: #mlafix.layout<
+// CHECK: [mlafix-plan-kernel {{.*}}] copy_dense: #mlafix.plan<layout = <
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @copy(%y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", ""], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

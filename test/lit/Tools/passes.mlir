@@ -7,7 +7,7 @@
 
 // HELP: OVERVIEW: mlafix compiler and pass driver
 // HELP-NOT: aarch64
-// HELP: --mlafix-plan-layout
+// HELP: --mlafix-plan-kernel
 // HELP: mlafix compiler:
 // HELP: --specialize=<NAME=VALUE,…>
 

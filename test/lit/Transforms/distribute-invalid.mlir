@@ -1,5 +1,5 @@
 // What cannot be shared out says so where it stands.
-// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80},mlafix.kernel(mlafix-distribute))"
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80},mlafix.kernel(mlafix-distribute))"
 
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 mlafix.kernel @constant(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}) {

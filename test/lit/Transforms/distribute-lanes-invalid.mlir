@@ -7,7 +7,7 @@ module attributes {mlafix.target = "sm_90"} {
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @reduces(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %sum: !col {mlafix.dims = ["n"], mlafix.access = "write"}
-  ) attributes {guards = [], layout = #mlafix.layout<lanes = 12, packs = 2, pack = 4, rows = 8>} {
+  ) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -27,7 +27,7 @@ module attributes {mlafix.target = "sm_90"} {
   // expected-error @below {{expected a power of two of lanes in a layout whose lanes synchronise, got 12}}
   mlafix.kernel @waits(
       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %scale: !col {mlafix.dims = ["n"], mlafix.access = "update"}
-  ) attributes {guards = [], layout = #mlafix.layout<lanes = 12, packs = 2, pack = 4, rows = 8>} {
+  ) attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 12, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

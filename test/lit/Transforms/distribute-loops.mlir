@@ -1,7 +1,7 @@
 // A long row on a CPU is walked in loops over packs, one per stage: a reduction ends a stage, a row that a later stage needs is
 // kept in a buffer, and partial sums meet in the order of the unrolled tree (N9).
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=GPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=GPU
 
 !rows = memref<?x4112xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<4112xf32, #mlafix.dim<4112>>

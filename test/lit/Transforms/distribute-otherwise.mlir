@@ -1,6 +1,6 @@
 // The `else` value stands where the load's own predicate is false; an omitted tensor reads as zeros where it holds, open or bound.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=o=absent,w=absent},canonicalize)" | FileCheck %s --check-prefix=ABSENT
 
 !col = memref<?xf32, strided<[?], offset: ?>>

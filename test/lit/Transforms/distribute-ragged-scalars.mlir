@@ -1,5 +1,5 @@
 // A scalar that is stored where a row is keeps its place behind the row.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>

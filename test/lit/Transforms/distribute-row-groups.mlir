@@ -1,9 +1,9 @@
 // A reduction of groups stays within a group's lanes, and rows of one element a group follow the packs of the groups.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=128},mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=ODD
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=1024},mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=WIDE
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=64},mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=x86-64-v3 machine=loopPacks=8},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=20,K=64},mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=LOOP
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=128},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=4,K=96},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=ODD
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=1024},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=WIDE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=2,K=64},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=x86-64-v3 machine=loopPacks=8},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=20,K=64},mlafix.kernel(mlafix-group-rows),mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=LOOP
 // RUN: %mlafix-opt %s --specialize=G=4,K=128 --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PTX
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
@@ -12,7 +12,7 @@
 // 64 packs of 8 in 32 lanes: 16 lanes have a group.
 // CHECK-LABEL: mlafix.kernel @quantize_dense(
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0, 2], bytes = 16>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 2, pack = 8, rows = 8>
 // CHECK-COUNT-2: vector.load %x[{{.*}}vector<8xbf16>
 // CHECK: nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %c1_i32
 // CHECK: nvvm.shfl.sync bfly %{{.*}}, %{{.*}}, %c8_i32

@@ -1,23 +1,23 @@
 // What passes decide by is the model of the target; the option machine replaces numbers of it.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast})" | FileCheck %s --check-prefix=H200
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast machine=blockBytes=4096})" | FileCheck %s --check-prefix=BYTES
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast machine=minBlockThreads=64,maxBlockThreads=64})" | FileCheck %s --check-prefix=THREADS
-// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=blockByte=4096})" 2>&1 | FileCheck %s --check-prefix=NAME
-// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=blockBytes=-1})" 2>&1 | FileCheck %s --check-prefix=VALUE
-// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_91})" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast})" | FileCheck %s --check-prefix=H200
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=blockBytes=4096})" | FileCheck %s --check-prefix=BYTES
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=fast machine=minBlockThreads=64,maxBlockThreads=64})" | FileCheck %s --check-prefix=THREADS
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=blockByte=4096})" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=blockBytes=-1})" 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_91})" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_91}))" 2>&1 | FileCheck %s --check-prefix=TARGET
 
-// The passes after mlafix-plan-layout read both from the module.
+// The passes after mlafix-plan-kernel read both from the module.
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90" | FileCheck %s --check-prefix=WAIT
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90 machine=dependentLaunch=0,blockBytes=4096" | FileCheck %s --check-prefix=NOWAIT
 // RUN: not %mlafix-opt %kernels/combine_split_kv.mlir --mlafix-pipeline="bindings=H=16,D=512,O=bf16,T=f32,B=e target=sm_90 machine=collectedChunks=4" 2>&1 | FileCheck %s --check-prefix=COLLECTED
-// COLLECTED: error: expected collectedChunks to be 1 or 2, got 4
+// COLLECTED: error: expected 'collected_chunks' to be from 1 to 2, got 4
 
 // H200-NOT: mlafix.machine
-// H200: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// H200: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
 // BYTES: module attributes {mlafix.machine = ["blockBytes=4096"]
-// BYTES: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
-// THREADS: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 4>
+// BYTES: layout = <lanes = 16, packs = 1, pack = 8, rows = 8>
+// THREADS: layout = <lanes = 16, packs = 1, pack = 8, rows = 4>
 // NAME: error: expected a number of a machine out of threadsPerMultiprocessor, {{.*}}, rangeRows, got 'blockByte'
 // VALUE: error: expected blockBytes to be an integer that is not negative, got '-1'
 // TARGET: error: expected a target out of sm_75, {{.*}}, x86-64, aarch64, got 'sm_91'

@@ -46,7 +46,7 @@ def test_source_may_be_bytes(source: str) -> None:
         ("specialized", "memref<?x4x64xbf16"),
         ("canonical", "mlafix.load_state"),
         ("lowered", "math.exp2"),
-        ("layout", "#mlafix.layout<"),
+        ("layout", "#mlafix.plan<layout = <"),
         ("distributed", "vector.load"),
         ("mlir", "llvm.func"),
         ("llvm", "define"),

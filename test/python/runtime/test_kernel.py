@@ -77,7 +77,7 @@ def rows(n: int = 3, size: int = 8) -> np.ndarray:
         ("specialized", "memref<?x64xf16"),
         ("canonical", "mlafix.store"),
         ("lowered", "mlafix.load"),
-        ("layout", "#mlafix.layout<"),
+        ("layout", "#mlafix.plan<layout = <"),
         ("distributed", "vector.store"),
         ("nvvm", "nvvm.reqntid"),
         ("llvm", "define"),

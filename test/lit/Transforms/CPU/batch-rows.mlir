@@ -15,7 +15,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   mlafix.kernel @scale(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
                        %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
                        %s: !scalars {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 2, pack = 16, rows = 4>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 2, pack = 16, rows = 4>>} {
     %c0 = arith.constant 0 : index
     %c48 = arith.constant 48 : index
     %n = memref.dim %out, %c0 : !rows

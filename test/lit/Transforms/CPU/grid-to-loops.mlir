@@ -9,7 +9,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-SAME: %begin: index, %end: index
   // CHECK-SAME: geometry = #mlafix.cpu<[<arg = 0, dim = 0>, <value = 16>], rows_per_block = 1>
   mlafix.kernel @dense(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 2, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 2, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
@@ -27,7 +27,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-SAME: geometry = #mlafix.cpu<ragged [<arg = 0, dim = 0>, <value = 16>], rows_per_block = 1>
   mlafix.kernel @ragged(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                         %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 2, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 2, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows

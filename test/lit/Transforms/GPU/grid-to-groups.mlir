@@ -1,5 +1,13 @@
 // A dense grid whose rows have merge loops that groups of lanes share: the first group does what comes after the last of them.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-groups))" | FileCheck %s
+// RUN: sed 's/attributes {guards.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
+
+// Of 32 registers and 8 for each of eight elements.
+// PLAN-LABEL: @merge_dense
+// PLAN-SAME: threads_per_sm = 682, chunk_ahead_bytes = 144, single_chunk = yes, collected_chunks = 2, added_chunks = 8, streamed_bytes = 16
+// PLAN-NOT: early_tables
+// PLAN-LABEL: @lines_dense
+// PLAN-SAME: early_tables = yes
 
 !parts = memref<?x?x128xf32, strided<[?, ?, 1], offset: ?>>
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -7,11 +15,10 @@
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @merge
   // CHECK-SAME: %group_threads: i32
-  // Of 32 registers and 8 for each of four elements.
   // CHECK-SAME: threads_per_sm = 1024
   mlafix.kernel @merge(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                        %x: !parts {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, threads_per_sm = 1024, dependent_launch = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %out, %c0 : !rows
     %k = memref.dim %x, %c0 : !parts
@@ -57,7 +64,7 @@ module attributes {mlafix.target = "sm_90"} {
   mlafix.kernel @lines(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                        %x: !parts {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"},
                        %e: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["k", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, early_tables = yes, dependent_launch = yes>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %out, %c0 : !rows
     %k = memref.dim %x, %c0 : !parts

@@ -1,6 +1,6 @@
 // A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
-// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["leastPlainThreads=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
+// RUN: sed 's/dependent_launch = yes/&, least_threads = 128/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
 
 !rows = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
@@ -9,7 +9,7 @@ module attributes {mlafix.target = "sm_90"} {
   // ADAPT-SAME: threads = 256, least_threads = 128
   // FIXED-SAME: threads = 256, least_threads = 256
   mlafix.kernel @double(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 16>, dependent_launch = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
@@ -41,7 +41,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @odd
   // CHECK: mlafix.row lane %{{.*}} mask %{{[^ ]*}} {
   mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 16>, dependent_launch = yes>} {
     %c0 = arith.constant 0 : index
     %c7 = arith.constant 7 : index
     %n = memref.dim %x, %c0 : !rows

@@ -4,7 +4,7 @@
 !col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ahead
 mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant dense<0.0> : vector<4xf32>
@@ -50,7 +50,7 @@ mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n:
 // What is loaded depends on what the loop carries.
 // CHECK-LABEL: mlafix.kernel @carried
 mlafix.kernel @carried(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %at: index, %shared: i1)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant dense<0.0> : vector<4xf32>
@@ -81,7 +81,7 @@ mlafix.kernel @carried(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 // The loads would take too many registers.
 // CHECK-LABEL: mlafix.kernel @many
 mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant dense<0.0> : vector<40xf32>
@@ -109,11 +109,11 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: 
 !col = memref<?xf32, strided<[1], offset: ?>>
 !half = memref<?xbf16, strided<[1], offset: ?>>
 // The caches of an H200 drop first what is loaded of f32 by the widest access: not a single element, nor bf16.
-module attributes {mlafix.target = "sm_90"} {
+module {
   // CHECK-LABEL: mlafix.kernel @streamed
   mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
                           %b: !half {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes, streamed_bytes = 16>} {
     %c0 = arith.constant 0 : index
     %c4 = arith.constant 4 : index
     %zero = arith.constant dense<0.0> : vector<4xf32>
@@ -158,7 +158,7 @@ module attributes {mlafix.target = "sm_90"} {
 // The first chunk comes before what finds the largest lse, where groups wait for each other, and the first lses before it.
 // CHECK-LABEL: mlafix.kernel @largest
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant dense<0.0> : vector<4xf32>
@@ -206,7 +206,7 @@ mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 // What finds the largest lse for another loop stays where it is.
 // CHECK-LABEL: mlafix.kernel @other
 mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %zero = arith.constant dense<0.0> : vector<4xf32>
@@ -244,7 +244,7 @@ mlafix.kernel @other(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n:
 // CHECK-LABEL: mlafix.kernel @only
 mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %out: !col {mlafix.dims = ["n"], mlafix.access = "write"},
                     %n: index, %m: f32, %low: f32, %shared: i1, %many: i1, %group: index, %lane: index)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %inf = arith.constant 0xFF800000 : f32
@@ -331,7 +331,7 @@ mlafix.kernel @only(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: 
 // The lses of other rows do for no code of its own.
 // CHECK-LABEL: mlafix.kernel @apart
 mlafix.kernel @apart(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %one = arith.constant dense<0.0> : vector<1xf32>
@@ -378,7 +378,7 @@ mlafix.kernel @apart(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l:
 // Nor do those a constant further than the number that a loop counts, which its chunks do not begin with.
 // CHECK-LABEL: mlafix.kernel @further
 mlafix.kernel @further(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %one = arith.constant dense<0.0> : vector<1xf32>
@@ -425,7 +425,7 @@ mlafix.kernel @further(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %
 // An index that is used again and again is compared once.
 // CHECK-LABEL: mlafix.kernel @powers
 mlafix.kernel @powers(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1, %group: index, %lane: index)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, chunk_ahead_bytes = 144, single_chunk = yes>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %one = arith.constant dense<0.0> : vector<1xf32>

@@ -4,7 +4,7 @@
 !col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @alone
 mlafix.kernel @alone(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1>>} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !col
   mlafix.forall (%t) in (%n) {
@@ -27,7 +27,7 @@ mlafix.kernel @alone(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k:
 !col = memref<?xf32, strided<[1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @shared
 mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, collected_chunks = 2, added_chunks = 8>} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !col
   mlafix.forall (%t) in (%n) {
@@ -59,7 +59,7 @@ mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k
 // The largest number of all: lanes of a row share a group's chunks and tell the others, in a place that holds the least one; a group alone has its lanes.
 // CHECK-LABEL: mlafix.kernel @largest
 mlafix.kernel @largest(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
-    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>, collected_chunks = 2, added_chunks = 8>} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !col
   mlafix.forall (%t) in (%n) {

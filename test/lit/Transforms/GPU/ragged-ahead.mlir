@@ -1,5 +1,11 @@
 // The predicates that a thread evaluates at once before the scan: 8, and fewer of those that have many operations.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads))" | FileCheck %s
+// RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 variant=any})" | FileCheck %s --check-prefix=PLAN
+
+// PLAN-LABEL: @short_any
+// PLAN-SAME: segments_ahead = 8
+// PLAN-LABEL: @long_any
+// PLAN-SAME: segments_ahead = 2
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>
@@ -15,7 +21,7 @@ module attributes {mlafix.target = "sm_80"} {
   mlafix.kernel @short(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
                        %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
                        %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 4, rows = 16>, segments_ahead = 8>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %out, %c0 : !rows
     mlafix.ragged_forall (%b, %t) in (%starts, %n) : !ints where {
@@ -39,7 +45,7 @@ module attributes {mlafix.target = "sm_80"} {
   mlafix.kernel @long(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
                       %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
                       %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 4, rows = 16>, segments_ahead = 2>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %out, %c0 : !rows
     mlafix.ragged_forall (%b, %t) in (%starts, %n) : !ints where {

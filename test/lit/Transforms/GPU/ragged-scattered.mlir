@@ -1,6 +1,14 @@
 // Rows of a ragged grid that are only stored: where there are 8192 and more, neighbouring blocks take neighbouring inner indices. Where rows are
 // read, a block takes all of a row, so that its loads are on the way together.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads,canonicalize))" | FileCheck %s
+// RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any})" | FileCheck %s --check-prefix=PLAN
+
+// PLAN-LABEL: @stored_any
+// PLAN-SAME: scattered_rows = 16
+// PLAN-NOT: ragged_blocks
+// PLAN-LABEL: @copied_any
+// PLAN-NOT: scattered_rows
+// PLAN: ragged_blocks = 4, ragged_blocks_fit = yes
 
 !rows = memref<?x128x64xf32, strided<[?, 64, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>
@@ -18,7 +26,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK:           arith.andi %[[NUMBER]], %[[MASK]] : i32
   mlafix.kernel @stored(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                         %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 4, rows = 16>, scattered_rows = 16>} {
     %c0 = arith.constant 0 : index
     %H = arith.constant 128 : index
     %n = memref.dim %out, %c0 : !rows
@@ -35,7 +43,7 @@ module attributes {mlafix.target = "sm_90"} {
   mlafix.kernel @copied(%in: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
                         %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                         %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 4, rows = 16>>} {
     %c0 = arith.constant 0 : index
     %H = arith.constant 128 : index
     %n = memref.dim %out, %c0 : !rows

@@ -1,5 +1,5 @@
 // A ragged grid on a GPU: a scan of the predicate, a loop over the selected rows, and another for the scalars that depend on indices alone.
-// RUN: sed 's/mlafix.target = "sm_80"/&, mlafix.machine = ["raggedBlocks=2", "raggedRows=8"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads))" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -12,7 +12,7 @@ module attributes {mlafix.target = "sm_80"} {
                        %lse: !col {mlafix.dims = ["n"], mlafix.access = "update"},
                        %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
                        %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 4, rows = 16>, pairs_per_block = 128, ragged_blocks = 2>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %out, %c0 : !rows
     // CHECK: scf.for %{{.*}} = %c0

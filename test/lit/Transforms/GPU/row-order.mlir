@@ -1,7 +1,21 @@
 // Rows whose scalars are consecutive in memory follow each other, and small tensors of scalars are prefetched by lines.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s
-// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["rowBundle=1", "earlyTables=0"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefix=OFF
+// RUN: sed 's/, row_bundle = 8, early_tables = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefix=OFF
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s --check-prefix=LOW
+// RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
+
+// PLAN-LABEL: @scale_dense
+// PLAN-SAME: plain_rows = yes, {{.*}}row_bundle = 8, early_tables = yes
+// PLAN-LABEL: @apart_dense
+// PLAN-LABEL: @few_dense
+// PLAN-NOT: early_tables
+// PLAN-LABEL: @six_dense
+// PLAN-SAME: row_bundle = 8, early_tables = yes
+// PLAN-LABEL: @narrowed_dense
+// PLAN-NOT: {{plain_rows|row_bundle|early_tables}}
+// PLAN-LABEL: @beside_dense
+// PLAN-SAME: plain_rows = yes
+// PLAN-NOT: {{row_bundle|early_tables}}
 
 !rows = memref<?x16x128xf32, strided<[2048, 128, 1], offset: ?>>
 !apart = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
@@ -14,7 +28,7 @@ module attributes {mlafix.target = "sm_90"} {
   // LOW-SAME: params = [<pointer, arg = 0>, <size, arg = 0, dim = 0>, <pointer, arg = 1>, <lines, arg = 1>, <stride, arg = 1, dim = 0>, <stride, arg = 1, dim = 1>, <local>]
   mlafix.kernel @scale(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                        %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
@@ -63,7 +77,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK: mlafix.table_lines
   mlafix.kernel @apart(%x: !apart {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                        %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !apart
@@ -82,7 +96,7 @@ module attributes {mlafix.target = "sm_90"} {
   mlafix.kernel @few(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                      %s: memref<16xf32> {mlafix.dims = ["H"], mlafix.access = "read"},
                      %y: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
@@ -113,7 +127,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK: mlafix.load %x[%[[T]], %[[H]]]
   mlafix.kernel @six(%x: memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                      %s: memref<6x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c6 = arith.constant 6 : index
     %n = memref.dim %x, %c0 : memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>>
@@ -136,7 +150,7 @@ module attributes {mlafix.target = "sm_90"} {
   mlafix.kernel @narrowed(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
                           %y: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
                           %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows
@@ -150,7 +164,7 @@ module attributes {mlafix.target = "sm_90"} {
   }
   mlafix.kernel @beside(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                         %s: memref<?x16xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>, dependent_launch = yes, plain_rows = yes, row_bundle = 8, early_tables = yes>} {
     %c0 = arith.constant 0 : index
     %c16 = arith.constant 16 : index
     %n = memref.dim %x, %c0 : !rows

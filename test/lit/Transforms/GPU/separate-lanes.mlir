@@ -7,7 +7,7 @@
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: @back_edge
   mlafix.kernel @back_edge(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c8 = arith.constant 8 : index
@@ -43,7 +43,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-NEXT: mlafix.load
   // CHECK-NOT: nvvm.bar
   mlafix.kernel @branches(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1)
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !rows
@@ -74,7 +74,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-NEXT: nvvm.bar.warp.sync
   // CHECK-NEXT: scf.yield
   mlafix.kernel @nested_loops(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c8 = arith.constant 8 : index
@@ -97,7 +97,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: @rows_alone
   // CHECK-NOT: nvvm.bar
   mlafix.kernel @rows_alone(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -119,7 +119,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-NEXT: nvvm.barrier
   // CHECK-NEXT: mlafix.load
   mlafix.kernel @warps(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 256, packs = 2, pack = 4, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 256, packs = 2, pack = 4, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -151,7 +151,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-NEXT: nvvm.bar.warp.sync
   // CHECK-NEXT: mlafix.load %{{.*}} group %{{.*}} member
   mlafix.kernel @parts(%x: !rows {mlafix.dims = ["n", "(2 64)"], mlafix.access = "update"}, %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %n = memref.dim %x, %c0 : !rows
@@ -180,7 +180,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK: mlafix.load %{{.*}} -> f32
   // CHECK-NOT: nvvm.bar
   mlafix.kernel @groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !numbers
     mlafix.forall (%t) in (%n) {
@@ -196,7 +196,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK: nvvm.bar.warp.sync
   // CHECK: mlafix.store
   mlafix.kernel @elements_of_groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !scales {mlafix.dims = ["n", "G"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !scales
     mlafix.forall (%t) in (%n) {
@@ -219,7 +219,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-NEXT: nvvm.bar.warp.sync
   // CHECK-NEXT: mlafix.load %{{.*}} slice 32 to 96
   mlafix.kernel @slices(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

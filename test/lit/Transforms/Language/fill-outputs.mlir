@@ -185,5 +185,5 @@ mlafix.kernel @ragged(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write", 
 // expected-error @below {{got no grid}}
 mlafix.kernel @thread(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0.0 : f32})
     attributes {geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 128, least_threads = 128>, guards = [],
-                layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 1>} {
+                plan = #mlafix.plan<layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
 }

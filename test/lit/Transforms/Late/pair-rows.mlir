@@ -1,6 +1,6 @@
 // On a CPU rows of bf16 come apart as 32-bit words: the lower elements by a shift, the upper ones by a mask, and back the same
 // way, where all that is done between happens element by element.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-cpu)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=paired --target=x86-64-v3 --emit=object | llvm-objdump -d - | FileCheck %s --check-prefix=CODE
 
 !bf = memref<?x16xbf16, strided<[?, 1], offset: ?>>
@@ -104,7 +104,7 @@ mlafix.kernel @carried(
 }
 
 // Alone: of a row that comes from bf16 and goes back to it.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix.kernel(mlafix-pair-rows))" | FileCheck %s --check-prefix=ALONE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix.kernel(mlafix-pair-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @paired_any
 // ALONE-NOT: arith.extf
 // ALONE: vector.bitcast %{{.*}} : vector<16xbf16> to vector<8xi32>

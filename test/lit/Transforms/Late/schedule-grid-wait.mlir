@@ -230,7 +230,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Of plain rows the first of the eight lanes that load a line of 128 bytes prefetches it.
   // CHECK-LABEL: llvm.func @plain(
   // CHECK: inline_asm has_side_effects "{{.*}}and.b32 lane, lane, 7;{{.*}}setp.eq.u32 first, lane, 0;{{.*}}@first prefetch.global.L2 [$0];
-  llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plain_rows, mlafix.variant = #mlafix.variant<"plain", guards = [],
+  llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, plain_rows = yes>, mlafix.variant = #mlafix.variant<"plain", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 256>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait
@@ -243,7 +243,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Twelve lanes are no multiple of eight: two rows share a line.
   // CHECK-LABEL: llvm.func @shared(
   // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
-  llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plain_rows, mlafix.variant = #mlafix.variant<"shared", guards = [],
+  llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 12, packs = 1, pack = 8, rows = 16>, plain_rows = yes>, mlafix.variant = #mlafix.variant<"shared", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 192, least_threads = 192>,
       layout = <lanes = 12, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait

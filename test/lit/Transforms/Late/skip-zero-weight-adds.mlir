@@ -1,7 +1,7 @@
 // Where a weight is 0, the sum stays as it is: a predicate of the addition, where a GPU has no arithmetic on pairs.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-layout{target=sm_100},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=sm_100},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-skip-zero-weight-adds))" | FileCheck %s --check-prefix=MASKED
 
 !rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
 !lses = memref<?xf32, strided<[?], offset: ?>>

@@ -1,5 +1,5 @@
 // In place is promised only where every access of a row names that row and no other (N11).
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64})" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64})" | FileCheck %s
 !vec = memref<?xf32, strided<[1], offset: ?>>
 
 // CHECK: aliases = {{\[\[}}0, 1]]

@@ -10,7 +10,7 @@
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @sum
   mlafix.kernel @sum(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 2, pack = 4, rows = 8>, most = {b = 40}} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 8>>, most = {b = 40}} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -35,7 +35,7 @@ module attributes {mlafix.target = "sm_80"} {
   // A row that is read into another one ends where its own dim does, and does not begin again.
   // CHECK-LABEL: mlafix.kernel @cumulate
   mlafix.kernel @cumulate(%c: !ints {mlafix.dims = ["c"], mlafix.access = "write"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 2, pack = 4, rows = 1>, most = {b = 40, c = 41}} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 1>>, most = {b = 40, c = 41}} {
     %c1 = arith.constant 1 : index
     mlafix.forall (%t) in (%c1) {
       // CHECK: %[[E:.*]] = arith.subi
@@ -52,7 +52,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @whole
   mlafix.kernel @whole(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"})
       attributes {guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<multiple, arg = 0, dim = 1, value = 4>],
-                  layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>, most = {b = 40}} {
+                  plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>>, most = {b = 40}} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

@@ -8,7 +8,7 @@
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @center
   mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK-DAG: %[[KEPT:.*]] = memref.alloca() : memref<64xf32>
@@ -43,7 +43,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @iota
   mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -65,7 +65,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @scan
   mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: %[[LEFT:.*]] = memref.alloca() : memref<3xf32>
@@ -95,7 +95,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3"} {
   mlafix.kernel @carried(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1)
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -119,7 +119,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @extremes
   mlafix.kernel @extremes(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %k: !ints {mlafix.dims = ["n", "D"], mlafix.access = "read"},
                           %y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !sums {mlafix.dims = ["n"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 4, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

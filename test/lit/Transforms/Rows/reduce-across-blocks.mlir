@@ -1,6 +1,6 @@
 // The blocks of a cluster reduce their lanes' packs, store what they have to the shared memory of all blocks, meet, and read their own. They say that they have begun before anything else.
 // RUN: %mlafix-opt %s --kernel=sums --target=sm_90 --emit=ptx --variant=dense | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=IR
 
 !rows = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
 !sums = memref<?xf32, strided<[?], offset: ?>>

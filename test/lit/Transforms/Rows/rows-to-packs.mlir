@@ -7,7 +7,7 @@
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @sum
   mlafix.kernel @sum(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %p: i1)
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
@@ -45,7 +45,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @merge
   mlafix.kernel @merge(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %k: index)
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -70,7 +70,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "x86-64-v3"} {
   // expected-error @below {{expected a kernel without a grid, got one whose grid is still to become threads or loops}}
   mlafix.kernel @early(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 8, pack = 16, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 8, pack = 16, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -88,7 +88,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @iota
   mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -110,7 +110,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @bounds
   mlafix.kernel @bounds(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 1, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c100 = arith.constant 100 : i32
     %n = memref.dim %x, %c0 : !rows
@@ -144,7 +144,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @scan
   mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {

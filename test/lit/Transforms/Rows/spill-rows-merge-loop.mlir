@@ -28,7 +28,7 @@ module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructi
   // GROUPS-NOT: memref.alloca
   // GROUPS: mlafix.merge_loop {{.*}} vector<4xf32>, vector<4xf32>
   mlafix.kernel @running(%out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 4, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 4, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %zero = arith.constant 0.0 : f32

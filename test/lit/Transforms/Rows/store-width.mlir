@@ -1,8 +1,8 @@
 // An integer whose dtype is a variable is stored with the width that the variable is bound to: sign-extended, or its low bits.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i8},mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I8
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=u8},mlafix-plan-layout{target=x86-64 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,U8
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i32},mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I32
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i64},mlafix-plan-layout{target=x86-64 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I64
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i8},mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I8
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=u8},mlafix-plan-kernel{target=x86-64 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,U8
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i32},mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I32
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=16,I=i64},mlafix-plan-kernel{target=x86-64 variant=any},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefixes=CHECK,I64
 // RUN: %mlafix-opt %s --specialize=D=16,I=u8 --target=sm_80 --emit=ptx -o /dev/null
 
 !rows = memref<?x?xi32, strided<[?, 1], offset: ?>>

@@ -6,7 +6,7 @@
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @swap
   mlafix.kernel @swap(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     // CHECK: mlafix.row lane %[[LANE:.*]] mask %[[MASK:.*]] {
@@ -38,7 +38,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @across_warps
   mlafix.kernel @across_warps(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 128, packs = 1, pack = 4, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 128, packs = 1, pack = 4, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -63,7 +63,7 @@ module attributes {mlafix.target = "sm_80"} {
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @in_two_rounds
   mlafix.kernel @in_two_rounds(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 512, packs = 8, pack = 4, rows = 1>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 512, packs = 8, pack = 4, rows = 1>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
@@ -94,7 +94,7 @@ module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @into
   mlafix.kernel @into(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                       %z: !short {mlafix.dims = ["n", "16"], mlafix.access = "read"})
-      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 4, rows = 8>>} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {

@@ -1,10 +1,10 @@
 // Whether two arguments are the same tensor: false where a guard promises that they are not, an answer at compile time where one is bound as
 // absent, and else a comparison of addresses.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-layout{target=sm_90})" | FileCheck %s --check-prefix=LAYOUT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s --check-prefix=LAYOUT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent})" | FileCheck %s --check-prefix=ABSENT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128,out=absent,y=absent},canonicalize)" | FileCheck %s --check-prefix=BOTH
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm)" | FileCheck %s --check-prefix=NVVM
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-cpu)" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm)" | FileCheck %s --check-prefix=NVVM
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=128},mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),mlafix-to-cpu)" | FileCheck %s --check-prefix=CPU
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 

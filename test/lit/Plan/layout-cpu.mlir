@@ -1,6 +1,6 @@
 // A CPU runs a lane per row, sixteen floats at once: past its caches where more is moved than they keep, and with the
 // scalars of sixteen rows computed at once where no output is an input and there is enough to compute.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3})" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s
 
 !rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
@@ -8,10 +8,10 @@
 // A copy in place copies nothing: outputs and inputs may be the same tensor.
 // CHECK: @copy_streamed
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<beyond_cache, args = [0, 1]>, #mlafix.guard<distinct, args = [0, 1]>]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
+// CHECK-SAME: layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @copy_apart
 // CHECK: @copy_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @copy_
 mlafix.kernel @copy(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
@@ -34,9 +34,9 @@ mlafix.kernel @copy(
 // CHECK: @scale_streamed
 // CHECK-SAME: rows = 16>
 // CHECK: @scale_apart
-// CHECK-SAME: guards = [#mlafix.guard<distinct, args = [0, 1]>], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 16>
+// CHECK-SAME: guards = [#mlafix.guard<distinct, args = [0, 1]>], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 16>
 // CHECK: @scale_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @scale_
 mlafix.kernel @scale(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},

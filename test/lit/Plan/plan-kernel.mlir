@@ -1,5 +1,5 @@
 // One layout per variant, written on the kernel: packs as wide as 16 bytes that divide D, and a variant without guards.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 
 // First the variant for the common call: rows follow each other without gaps, and no output is an input.
 // CHECK-LABEL: @d128_bf16_bf16_dense
@@ -7,13 +7,13 @@
 // CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
 // CHECK-SAME: #mlafix.guard<distinct, args = [0, 1]>
 // CHECK-SAME: #mlafix.guard<stride, arg = 0, dim = 0, value = 2048>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>, #mlafix.guard<stride, arg = 1, dim = 0, value = 2048>, #mlafix.guard<stride, arg = 1, dim = 1, value = 128>]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_fast
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 // CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_bf16_bf16(
     %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -36,12 +36,12 @@ mlafix.kernel @d128_bf16_bf16(
 // their strides in it; those that are never omitted come first.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// CHECK-SAME: layout = <lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @scaled_place
 // CHECK-NOT: distinct
 // CHECK-SAME: value = 2048>
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = 16>
+// CHECK-SAME: layout = <lanes = 8, packs = 2, pack = 8, rows = 16>
 // CHECK-LABEL: @scaled_fast
 // CHECK-NOT: same_strides
 // CHECK-LABEL: @scaled_any
@@ -66,12 +66,12 @@ mlafix.kernel @scaled(
 
 // Lanes that never meet need be no power of two: none is idle.
 // CHECK-LABEL: @d96_bf16_bf16_dense
-// CHECK-SAME: layout = #mlafix.layout<lanes = 12, packs = 1, pack = 8, rows = 24>
+// CHECK-SAME: layout = <lanes = 12, packs = 1, pack = 8, rows = 24>
 // CHECK-LABEL: @d96_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 536870911>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 3, pack = 8, rows = 64>
+// CHECK-SAME: layout = <lanes = 4, packs = 3, pack = 8, rows = 64>
 // CHECK-LABEL: @d96_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d96_bf16_bf16(
     %out: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -89,9 +89,9 @@ mlafix.kernel @d96_bf16_bf16(
 
 // CHECK-LABEL: @d192_f16_f16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 268435455>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 3, pack = 8, rows = 32>
+// CHECK-SAME: layout = <lanes = 8, packs = 3, pack = 8, rows = 32>
 // CHECK-LABEL: @d192_f16_f16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d192_f16_f16(
     %out: memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -109,9 +109,9 @@ mlafix.kernel @d192_f16_f16(
 
 // CHECK-LABEL: @d512_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 2, pack = 8, rows = 8>
 // CHECK-LABEL: @d512_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d512_bf16_bf16(
     %out: memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -129,9 +129,9 @@ mlafix.kernel @d512_bf16_bf16(
 
 // CHECK-LABEL: @d576_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 3, pack = 8, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 3, pack = 8, rows = 8>
 // CHECK-LABEL: @d576_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d576_bf16_bf16(
     %out: memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -149,9 +149,9 @@ mlafix.kernel @d576_bf16_bf16(
 
 // CHECK-LABEL: @d128_f32_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_f32_f32_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_f32_f32(
     %out: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -169,9 +169,9 @@ mlafix.kernel @d128_f32_f32(
 
 // CHECK-LABEL: @d128_bf16_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_bf16_f32_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_bf16_f32(
     %out: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -189,9 +189,9 @@ mlafix.kernel @d128_bf16_f32(
 
 // CHECK-LABEL: @d3_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 536870911>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 1, pack = 1, rows = 64>
+// CHECK-SAME: layout = <lanes = 4, packs = 1, pack = 1, rows = 64>
 // CHECK-LABEL: @d3_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d3_bf16_bf16(
     %out: memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -209,9 +209,9 @@ mlafix.kernel @d3_bf16_bf16(
 
 // CHECK-LABEL: @d1_f32_f32_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 2147483647>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 256>
+// CHECK-SAME: layout = <lanes = 1, packs = 1, pack = 1, rows = 256>
 // CHECK-LABEL: @d1_f32_f32_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d1_f32_f32(
     %out: memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
@@ -229,9 +229,9 @@ mlafix.kernel @d1_f32_f32(
 
 // CHECK-LABEL: @d7168_bf16_bf16_fast
 // CHECK-SAME: #mlafix.guard<max_rows, value = 4194303>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 2, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 512, packs = 2, pack = 8, rows = 1>
 // CHECK-LABEL: @d7168_bf16_bf16_any
-// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+// CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d7168_bf16_bf16(
     %out: memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {

@@ -1,7 +1,7 @@
 // Rows along different dims have packs of their own: one of 33 elements takes no wide access from one of 2048.
 // RUN: %mlafix-opt %s --specialize=D=33,E=2048 --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-layout{target=sm_90})" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=33,E=2048},mlafix-plan-kernel{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize)" | FileCheck %s --check-prefix=CPU
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !d = tensor<?xf32, #mlafix.dim<"D">>
@@ -9,9 +9,9 @@
 
 // CHECK-LABEL: mlafix.kernel @k_dense(
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [1, 3], bytes = 16>, #mlafix.guard<max_rows
-// CHECK-SAME: layout = #mlafix.layout<lanes = 64, packs = 4, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 64, packs = 4, pack = 8, rows = 1>
 // CHECK-LABEL: mlafix.kernel @k_any(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 2, pack = 1, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 1, rows = 1>
 // PTX-DAG: ld.global.b16
 // PTX-DAG: ld.global.v4.b32
 // PTX-DAG: st.global.b16

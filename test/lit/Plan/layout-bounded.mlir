@@ -1,6 +1,6 @@
 // Rows along a dim with a bound: a code version for sizes that are multiples of packs moves whole packs; the others move single elements.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=PTX
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
@@ -10,7 +10,7 @@
 // CHECK-LABEL: mlafix.kernel @sum_whole_dense
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0, 1], bytes = 16>
 // CHECK-SAME: #mlafix.guard<multiple, arg = 0, dim = 1, value = 8>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 4, pack = 8, rows = 8>
+// CHECK-SAME: layout = <lanes = 32, packs = 4, pack = 8, rows = 8>
 // CHECK: arith.constant dense<2.000000e+00> : tensor<1000xf32, #mlafix.dim<"v" most 1000 by 8>>
 // CHECK: mlafix.load %{{.*}} -> tensor<1000xf32, #mlafix.dim<"v" most 1000 by 8>>
 // CHECK: mlafix.kernel @sum_fast

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/LoweredAccess.h"
+#include "lib/Transforms/LoweredAccess.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -80,4 +81,19 @@ SmallVector<int64_t> mlafix::getStrides(Value memref) {
         !ShapedType::isDynamic(columns))
       strides[dim] = columns;
   return strides;
+}
+
+bool mlafix::comesFromMemory(Value value) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  return failed(getBackwardSlice(value, &slice, options)) ||
+         llvm::any_of(slice, [](Operation *op) {
+           return op
+               ->walk([](Operation *nested) {
+                 return getAccess(nested) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+               })
+               .wasInterrupted();
+         });
 }

@@ -5,19 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LAYOUT_EXPLAINLAYOUT_H
-#define MLAFIX_TRANSFORMS_LAYOUT_EXPLAINLAYOUT_H
+#ifndef MLAFIX_PLAN_EXPLAINLAYOUT_H
+#define MLAFIX_PLAN_EXPLAINLAYOUT_H
 
-#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Plan/ChooseLayout.h"
 
 namespace mlafix {
 
-/// Emits remarks about a code version with guards and layout: the calls it
+/// Emits remarks about a code version with guards and a plan: the calls it
 /// serves, how rows are distributed over lanes and blocks, and which rows are
 /// accessed in narrower pieces than the machine supports.
 void explainLayout(KernelOp version, const MachineModel &machine,
-                   const RowShape &shape, AliasMode aliasMode);
+                   const RowShape &shape);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LAYOUT_EXPLAINLAYOUT_H
+#endif // MLAFIX_PLAN_EXPLAINLAYOUT_H

@@ -10,8 +10,8 @@
 !state = !mlafix.state<"D", e>
 
 // Two loops: one begins with what the other gives. Of longer rows, their chunks take the memory of 256 threads and half the packs.
-// CHAINED: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
-// LONG: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
+// CHAINED: layout = <lanes = 16, packs = 1, pack = 8, rows = 1, groups = 32>
+// LONG: layout = <lanes = 32, packs = 1, pack = 8, rows = 1, groups = 32>
 mlafix.kernel @chained(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %w: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
@@ -37,7 +37,7 @@ mlafix.kernel @chained(
 }
 
 // What is loaded depends on what the first loop gives, which other groups do not know.
-// NEEDED: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = {{[0-9]+}}>
+// NEEDED: layout = <lanes = 16, packs = 1, pack = 8, rows = {{[0-9]+}}>
 mlafix.kernel @needed(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %w: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
@@ -65,4 +65,4 @@ mlafix.kernel @needed(
 }
 
 // An access of 16 bytes has 16 elements of fp8: a lane holds one pack.
-// FP8: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 16, rows = 1, groups = 32>
+// FP8: layout = <lanes = 32, packs = 1, pack = 16, rows = 1, groups = 32>

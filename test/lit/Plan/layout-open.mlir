@@ -1,6 +1,6 @@
 // Rows outside of a dim that is left to the launch are adjacent by a guard, so that one number leads to them, as if the dim
 // were known. Nothing divides.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any,D=128},mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=H=any,D=128},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --specialize=H=any,D=128 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s --check-prefix=PTX
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Layout/BoundedRows.h"
+#include "lib/Plan/BoundedRows.h"
 #include "lib/Transforms/AccessPredicate.h"
 
 #include "mlir/IR/Builders.h"
@@ -72,7 +72,7 @@ KernelOp mlafix::cloneForWholePacks(KernelOp kernel, const RowShape &shape,
   }
   if (guards.empty())
     return {};
-  KernelOp clone = cloneCodeVersion(kernel, "whole", LayoutAttr(), guards);
+  KernelOp clone = cloneCodeVersion(kernel, "whole", PlanAttr(), guards);
   replaceDims(clone, dims);
   return clone;
 }
@@ -146,7 +146,7 @@ KernelOp mlafix::cloneForBound(KernelOp kernel, const RowShape &shape,
     bounds.set(dim.getName(), shorter.getMost());
   }
   std::string suffix = "most" + std::to_string(most);
-  KernelOp clone = cloneCodeVersion(kernel, suffix, LayoutAttr(), guards);
+  KernelOp clone = cloneCodeVersion(kernel, suffix, PlanAttr(), guards);
   clone.setMostAttr(bounds.getDictionary(context));
   replaceDims(clone, dims);
   return clone;

@@ -1,5 +1,5 @@
 // Packs are chosen for the rows that move most of the bytes: these go 16 bytes at a time, whatever lies beside them.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --target=sm_90 --emit=ptx --variant=dense --kernel=table | FileCheck %s --check-prefix=PTX
 
 !bf16s = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
@@ -12,7 +12,7 @@
 // A table of f32 whose rows all heads read comes out of the caches. It needs no more alignment than an access has.
 // CHECK: mlafix.kernel @table_dense
 // CHECK-SAME: #mlafix.guard<align, args = [0, 1], bytes = 16>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8,
+// CHECK-SAME: layout = <lanes = 8, packs = 2, pack = 8,
 // PTX: .entry table_dense
 // PTX-COUNT-6: ld.global.v4.b32
 // PTX-NOT: ld.global.v2

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Plan/ChooseLayout.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -297,12 +297,11 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
 }
 
 KernelOp mlafix::cloneCodeVersion(KernelOp kernel, StringRef suffix,
-                                  LayoutAttr layout,
-                                  ArrayRef<Attribute> guards) {
+                                  PlanAttr plan, ArrayRef<Attribute> guards) {
   OpBuilder b(kernel);
   auto clone = cast<KernelOp>(b.clone(*kernel));
   clone.setSymName((kernel.getSymName() + "_" + suffix).str());
-  clone.setLayoutAttr(layout);
+  clone.setPlanAttr(plan);
   SmallVector<Attribute> all(guards);
   if (ArrayAttr given = kernel.getGuardsAttr())
     llvm::append_range(all, given);
@@ -343,9 +342,9 @@ static int64_t getFewestPacks(const MachineModel &machine,
   return areHeld(wanted) ? wanted : 1;
 }
 
-BlockRule mlafix::getBlockRule(const MachineModel &machine,
-                               const RowShape &shape, int64_t pack,
-                               AliasMode aliasMode) {
+static BlockRule getBlockRule(const MachineModel &machine,
+                              const RowShape &shape, int64_t pack,
+                              AliasMode aliasMode) {
   if (shape.isRagged)
     return BlockRule::Ragged;
   if (shape.dims.empty())
@@ -360,10 +359,11 @@ BlockRule mlafix::getBlockRule(const MachineModel &machine,
              : BlockRule::Bytes;
 }
 
+/// The threads of a block that follow from `rule`.
 static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
-                           int64_t pack, AliasMode aliasMode) {
+                           int64_t pack, BlockRule rule) {
   int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
-  switch (getBlockRule(machine, shape, pack, aliasMode)) {
+  switch (rule) {
   case BlockRule::Ragged:
     return machine.raggedBlockThreads;
   case BlockRule::NoRows:
@@ -464,12 +464,12 @@ static LayoutAttr chooseCluster(MLIRContext *context,
   return {};
 }
 
-LayoutAttr mlafix::chooseLayout(MLIRContext *context,
-                                const MachineModel &machine,
-                                const RowShape &shape, int64_t pack,
-                                AliasMode aliasMode, bool lanesSynchronise) {
+static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
+                                       const MachineModel &machine,
+                                       const RowShape &shape, int64_t pack,
+                                       AliasMode aliasMode, int64_t threads,
+                                       bool lanesSynchronise) {
   int64_t needed = countPacks(shape, pack);
-  int64_t threads = chooseBlock(machine, shape, pack, aliasMode);
   if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
       !shape.isRagged && needed <= kWarpThreads) {
     int64_t rows = 1; // enough rows to fill whole warps
@@ -504,10 +504,21 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
   return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
 }
 
-LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
-                                    const MachineModel &machine,
-                                    const RowShape &shape, int64_t pack,
-                                    int64_t loops) {
+PlanAttr mlafix::chooseLayout(MLIRContext *context, const MachineModel &machine,
+                              const RowShape &shape, int64_t pack,
+                              AliasMode aliasMode, bool lanesSynchronise) {
+  BlockRule rule = getBlockRule(machine, shape, pack, aliasMode);
+  int64_t threads = chooseBlock(machine, shape, pack, rule);
+  LayoutAttr layout = chooseLayoutForBlock(
+      context, machine, shape, pack, aliasMode, threads, lanesSynchronise);
+  return PlanAttr::get(layout).with(PlanField::Block,
+                                    static_cast<int64_t>(rule));
+}
+
+PlanAttr mlafix::getGroupedLayout(MLIRContext *context,
+                                  const MachineModel &machine,
+                                  const RowShape &shape, int64_t pack,
+                                  int64_t loops) {
   int64_t needed = countPacks(shape, pack);
   int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
                                       machine.groupedPacks);
@@ -526,5 +537,5 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
     packs = 1;
   while (groups > 2 && !fits())
     groups /= 2;
-  return layout();
+  return PlanAttr::get(layout());
 }

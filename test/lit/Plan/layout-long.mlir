@@ -1,5 +1,5 @@
 // Long rows that are reduced: two of them share a multiprocessor, as long as its registers hold both. A row of 16 bits that is only reduced is widened again for each reduction, so twice as many elements fit.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=only_reduced --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PTX
 
 !bf16 = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
@@ -9,10 +9,10 @@
 !halves = tensor<16384xf32, #mlafix.dim<16384>>
 
 // CHECK-LABEL: mlafix.kernel @only_reduced_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 8, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 512, packs = 8, pack = 8, rows = 1>
 // Elements of rows that begin anywhere are moved one by one, each to a register.
 // CHECK-LABEL: mlafix.kernel @only_reduced_any(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 32, pack = 1, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 32, pack = 1, rows = 1>
 // PTX: .reqntid 512, 1, 1
 // PTX-NEXT: .minnctapersm 2
 mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
@@ -27,7 +27,7 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
 
 // The squares are kept from one reduction to the other: f32 fill twice the registers.
 // CHECK-LABEL: mlafix.kernel @kept_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 4, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
 mlafix.kernel @kept(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !sums
@@ -43,7 +43,7 @@ mlafix.kernel @kept(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x
 }
 
 // CHECK-LABEL: mlafix.kernel @stored_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 4, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 512, packs = 4, pack = 8, rows = 1>
 mlafix.kernel @stored(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !half {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !half
@@ -57,7 +57,7 @@ mlafix.kernel @stored(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "writ
 }
 
 // CHECK-LABEL: mlafix.kernel @longer_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 4, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
 mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !bf16
@@ -74,7 +74,7 @@ mlafix.kernel @longer(%y: !bf16 {mlafix.dims = ["n", "V"], mlafix.access = "writ
 !ints = memref<?x16384xi64, strided<[?, 1], offset: ?>>
 !longs = tensor<16384xi64, #mlafix.dim<16384>>
 // CHECK-LABEL: mlafix.kernel @of_two_registers_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 8, pack = 2, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 8, pack = 2, rows = 1>
 mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !ints {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !ints
@@ -90,7 +90,7 @@ mlafix.kernel @of_two_registers(%y: !ints {mlafix.dims = ["n", "V"], mlafix.acce
 // Blocks of a ragged grid stay, one to a multiprocessor.
 !starts = memref<?xi32, strided<[?], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @ragged_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 2, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 2, pack = 8, rows = 1>
 mlafix.kernel @ragged(%y: !half {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !half {mlafix.dims = ["n", "V"], mlafix.access = "read"}, %starts: !starts {mlafix.dims = ["b+1"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %true = arith.constant true

@@ -1,22 +1,22 @@
 // A row that a block cannot hold is spread over the blocks of a cluster, with the fewest threads that hold it. The code version for rows at any address walks it in loops.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=clusterBlocks=4})" | FileCheck %s --check-prefix=FOUR
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=clusterBlocks=2})" | FileCheck %s --check-prefix=TWO
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=clusterBlocks=0})" | FileCheck %s --check-prefix=NONE --implicit-check-not=blocks
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80})" | FileCheck %s --check-prefix=NONE --implicit-check-not=blocks
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=4})" | FileCheck %s --check-prefix=FOUR
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=2})" | FileCheck %s --check-prefix=TWO
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=clusterBlocks=0})" | FileCheck %s --check-prefix=NONE --implicit-check-not=blocks
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80})" | FileCheck %s --check-prefix=NONE --implicit-check-not=blocks
 
 !rows = memref<?x128256xbf16, strided<[?, 1], offset: ?>>
 !sums = memref<?xf32, strided<[?], offset: ?>>
 !tile = tensor<128256xf32, #mlafix.dim<128256>>
 
 // CHECK-LABEL: mlafix.kernel @stored_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 8>
+// CHECK-SAME: layout = <lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 8>
 // CHECK-LABEL: mlafix.kernel @stored_any(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 126, pack = 1, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 126, pack = 1, rows = 1>
 // FOUR-LABEL: mlafix.kernel @stored_dense(
-// FOUR-SAME: layout = #mlafix.layout<lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 4>
+// FOUR-SAME: layout = <lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 4>
 // NONE-LABEL: mlafix.kernel @stored_dense(
-// NONE-SAME: layout = #mlafix.layout<lanes = 1024, packs = 16, pack = 8, rows = 1>
+// NONE-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
 mlafix.kernel @stored(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !rows
@@ -31,9 +31,9 @@ mlafix.kernel @stored(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
 
 // More elements fit where a row is only reduced.
 // CHECK-LABEL: mlafix.kernel @only_reduced_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 8>
+// CHECK-SAME: layout = <lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 8>
 // TWO-LABEL: mlafix.kernel @only_reduced_dense(
-// TWO-SAME: layout = #mlafix.layout<lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 2>
+// TWO-SAME: layout = <lanes = 2048, packs = 8, pack = 8, rows = 1, blocks = 2>
 mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !sums
@@ -46,7 +46,7 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
 
 // Nothing is read twice.
 // CHECK-LABEL: mlafix.kernel @copied_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 16, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
 mlafix.kernel @copied(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !rows
@@ -58,7 +58,7 @@ mlafix.kernel @copied(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
 
 // A scan goes through memory that one block has.
 // CHECK-LABEL: mlafix.kernel @scanned_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 16, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
 mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !rows
@@ -75,7 +75,7 @@ mlafix.kernel @scanned(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wri
 // A block with enough threads holds all of the row.
 !short = memref<?x32000xbf16, strided<[?, 1], offset: ?>>
 // CHECK-LABEL: mlafix.kernel @in_a_block_dense(
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1024, packs = 4, pack = 8, rows = 1>
+// CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
 mlafix.kernel @in_a_block(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !short {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !short

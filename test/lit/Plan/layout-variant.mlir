@@ -1,5 +1,5 @@
 // One variant is kept of each kernel, whatever the others are called: here one's name begins as the other's variants do.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=dense})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 

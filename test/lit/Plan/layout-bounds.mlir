@@ -1,7 +1,7 @@
 // Rows along a dim with a large bound: code versions of smaller bounds, each with a guard, before those of the kernel's own. They have the lanes of their bound.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=boundSteps=0})" | FileCheck %s --check-prefix=NONE
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3})" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=boundSteps=0})" | FileCheck %s --check-prefix=NONE
 
 !rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[?], offset: ?>>
@@ -10,7 +10,7 @@
 // CHECK-LABEL: mlafix.kernel @sum_most256_whole_dense
 // CHECK-SAME: guards = [#mlafix.guard<align, args = [0, 1], bytes = 16>
 // CHECK-SAME: #mlafix.guard<multiple, arg = 0, dim = 1, value = 8>, #mlafix.guard<at_most, arg = 0, dim = 1, value = 256>
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 2, pack = 8, rows = {{[0-9]+}}>, most = {v = 256 : i64}
+// CHECK-SAME: most = {v = 256 : i64}, plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 8, rows = {{[0-9]+}}>
 // CHECK: arith.constant dense<2.000000e+00> : tensor<256xf32, #mlafix.dim<"v" most 256 by 8>>
 // CHECK: mlafix.load %{{.*}} -> tensor<256xf32, #mlafix.dim<"v" most 256 by 8>>
 // CHECK: mlafix.kernel @sum_most256_fast

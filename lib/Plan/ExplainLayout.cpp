@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Layout/ExplainLayout.h"
+#include "lib/Plan/ExplainLayout.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
@@ -18,14 +18,15 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-constexpr StringLiteral kPass = "mlafix-plan-layout";
+constexpr StringLiteral kPass = "mlafix-plan-kernel";
 
 class Explanation {
 public:
   Explanation(KernelOp version, const MachineModel &machine,
-              const RowShape &shape, AliasMode aliasMode)
-      : version(version), machine(machine), shape(shape), aliasMode(aliasMode),
-        layout(version.getLayoutAttr()) {}
+              const RowShape &shape)
+      : version(version), machine(machine), shape(shape),
+        layout(version.getLayoutAttr()),
+        rule(static_cast<BlockRule>(getPlanned(version, PlanField::Block))) {}
 
   void run();
 
@@ -49,8 +50,8 @@ private:
   KernelOp version;
   const MachineModel &machine;
   const RowShape &shape;
-  AliasMode aliasMode;
   LayoutAttr layout;
+  BlockRule rule;
 };
 } // namespace
 
@@ -95,8 +96,7 @@ void Explanation::remarkLanes() {
       dim = other;
   int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
           lanes = layout.getLanes(), packs = layout.packsFor(dim);
-  bool isHalfByte = getBlockRule(machine, shape, layout.getPack(), aliasMode) ==
-                    BlockRule::HalfBytes;
+  bool isHalfByte = rule == BlockRule::HalfBytes;
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
@@ -134,7 +134,7 @@ void Explanation::remarkBlock() {
     return;
   }
   std::string why;
-  switch (getBlockRule(machine, shape, layout.getPack(), aliasMode)) {
+  switch (rule) {
   case BlockRule::Ragged:
     why = llvm::formatv("the block scans the predicate of all segments with {0}"
                         " threads",
@@ -239,7 +239,7 @@ void Explanation::run() {
 }
 
 void mlafix::explainLayout(KernelOp version, const MachineModel &machine,
-                           const RowShape &shape, AliasMode aliasMode) {
+                           const RowShape &shape) {
   if (version.getContext()->getRemarkEngine())
-    Explanation(version, machine, shape, aliasMode).run();
+    Explanation(version, machine, shape).run();
 }

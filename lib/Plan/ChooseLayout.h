@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LAYOUT_CHOOSELAYOUT_H
-#define MLAFIX_TRANSFORMS_LAYOUT_CHOOSELAYOUT_H
+#ifndef MLAFIX_PLAN_CHOOSELAYOUT_H
+#define MLAFIX_PLAN_CHOOSELAYOUT_H
 
-#include "dialect/Mlafix.h"
+#include "dialect/Plan.h"
 #include "lib/Machine/MachineModel.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -112,20 +112,8 @@ int64_t countPacks(const RowShape &shape, int64_t pack);
 /// Inserts a copy of `kernel` before it, called KERNEL_SUFFIX, with additional
 /// guards.
 KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
-                          LayoutAttr layout,
+                          PlanAttr plan,
                           llvm::ArrayRef<mlir::Attribute> guards);
-
-/// The criterion for the number of threads per block.
-enum class BlockRule {
-  Ragged,    ///< the block scans a predicate
-  NoRows,    ///< the kernel accesses only scalars
-  Exchange,  ///< the same block of every rank waits for it
-  HalfBytes, ///< a lane holds halfBytePacks of each row at once
-  InPlace,   ///< a lane holds inPlacePacks of each row at once
-  Bytes,     ///< bytes that the block has in flight
-};
-BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
-                       int64_t pack, AliasMode aliasMode);
 
 /// Distributes a row of `size` elements over lanes. A row stays within one warp
 /// if that takes at most packsPerLane packs per lane. The split with the fewest
@@ -141,18 +129,20 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.
-LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
-                        const RowShape &shape, int64_t pack,
-                        AliasMode aliasMode, bool lanesSynchronise = true);
+///
+/// The plan has this layout and the rule of its block.
+PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
+                      const RowShape &shape, int64_t pack, AliasMode aliasMode,
+                      bool lanesSynchronise = true);
 
 /// The layout for kernels with lane groups: up to groupedPacks packs per lane
 /// while a row has groupedLanes, because per-chunk work of a lane costs as much
 /// as a pack. The launch chooses how many groups share the merge loops (`loops`
 /// of these merge states); the limit is the shared memory for their chunks.
-LayoutAttr getGroupedLayout(mlir::MLIRContext *context,
-                            const MachineModel &machine, const RowShape &shape,
-                            int64_t pack, int64_t loops);
+PlanAttr getGroupedLayout(mlir::MLIRContext *context,
+                          const MachineModel &machine, const RowShape &shape,
+                          int64_t pack, int64_t loops);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LAYOUT_CHOOSELAYOUT_H
+#endif // MLAFIX_PLAN_CHOOSELAYOUT_H

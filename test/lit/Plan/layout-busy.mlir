@@ -1,5 +1,5 @@
 // Lanes that reduce a long row, and compute much with each of its elements, hold four packs of it; with less to compute, or of a shorter row, two.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // A thread of which more registers are counted than blocks can be asked for is counted with 128: four blocks of 128 threads.
 // RUN: %mlafix-opt %s --kernel=crowded --target=sm_90 --emit=ptx --variant=dense -o - | FileCheck %s --check-prefix=PTX
 
@@ -10,7 +10,7 @@
 !half = tensor<256xf32, #mlafix.dim<256>>
 
 // CHECK-LABEL: mlafix.kernel @busy_dense(
-// CHECK-SAME: #mlafix.layout<lanes = 16, packs = 4, pack = 8
+// CHECK-SAME: layout = <lanes = 16, packs = 4, pack = 8
 mlafix.kernel @busy(%y: !rows {mlafix.dims = ["n", "d"], mlafix.access = "write"},
                     %x: !rows {mlafix.dims = ["n", "d"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -36,7 +36,7 @@ mlafix.kernel @busy(%y: !rows {mlafix.dims = ["n", "d"], mlafix.access = "write"
 }
 
 // CHECK-LABEL: mlafix.kernel @idle_dense(
-// CHECK-SAME: #mlafix.layout<lanes = 32, packs = 2, pack = 8
+// CHECK-SAME: layout = <lanes = 32, packs = 2, pack = 8
 mlafix.kernel @idle(%y: !rows {mlafix.dims = ["n", "d"], mlafix.access = "write"},
                     %x: !rows {mlafix.dims = ["n", "d"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -51,7 +51,7 @@ mlafix.kernel @idle(%y: !rows {mlafix.dims = ["n", "d"], mlafix.access = "write"
 }
 
 // CHECK-LABEL: mlafix.kernel @short_dense(
-// CHECK-SAME: #mlafix.layout<lanes = 16, packs = 2, pack = 8
+// CHECK-SAME: layout = <lanes = 16, packs = 2, pack = 8
 mlafix.kernel @short(%y: !short {mlafix.dims = ["n", "d"], mlafix.access = "write"},
                      %x: !short {mlafix.dims = ["n", "d"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index

@@ -10,10 +10,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LAYOUT_BOUNDEDROWS_H
-#define MLAFIX_TRANSFORMS_LAYOUT_BOUNDEDROWS_H
+#ifndef MLAFIX_PLAN_BOUNDEDROWS_H
+#define MLAFIX_PLAN_BOUNDEDROWS_H
 
-#include "lib/Transforms/Layout/ChooseLayout.h"
+#include "lib/Plan/ChooseLayout.h"
 
 namespace mlafix {
 
@@ -37,4 +37,4 @@ KernelOp cloneForBound(KernelOp kernel, const RowShape &shape, int64_t most);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LAYOUT_BOUNDEDROWS_H
+#endif // MLAFIX_PLAN_BOUNDEDROWS_H

@@ -1,4 +1,4 @@
-//===- PlanLayout.cpp - code versions and their layouts -------------------===//
+//===- PlanKernel.cpp - code versions and their plans ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -9,11 +9,12 @@
 #include "dialect/KnownNumbers.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Transforms/Layout/BoundedRows.h"
-#include "lib/Transforms/Layout/ExplainLayout.h"
+#include "lib/Plan/BoundedRows.h"
+#include "lib/Plan/ExplainLayout.h"
+#include "lib/Plan/Passes.h"
+#include "lib/Plan/PlanGrid.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Layout/RowInvariantScalars.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
@@ -27,11 +28,11 @@
 
 #include <map>
 
-#define DEBUG_TYPE "mlafix-plan-layout"
+#define DEBUG_TYPE "mlafix-plan-kernel"
 
 namespace mlafix {
-#define GEN_PASS_DEF_PLANLAYOUTPASS
-#include "lib/Transforms/Passes.h.inc"
+#define GEN_PASS_DEF_PLANKERNELPASS
+#include "lib/Plan/Passes.h.inc"
 } // namespace mlafix
 
 using namespace mlir;
@@ -184,9 +185,9 @@ static SmallVector<Attribute> getGuards(MLIRContext *context,
 
 namespace {
 
-class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
+class PlanKernelPass : public mlafix::impl::PlanKernelPassBase<PlanKernelPass> {
 public:
-  using PlanLayoutPassBase::PlanLayoutPassBase;
+  using PlanKernelPassBase::PlanKernelPassBase;
   void runOnOperation() override;
 
 private:
@@ -194,6 +195,8 @@ private:
                      ArrayAttr aliases);
   LogicalResult planForBound(KernelOp kernel, const MachineModel &machine,
                              int64_t widest, ArrayAttr aliases);
+  LogicalResult finishPlans(MutableArrayRef<KernelOp> versions,
+                            const MachineModel &machine);
   LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
 };
 } // namespace
@@ -283,18 +286,19 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
       makeDistinct(dense, aliases);
     // All code versions of a kernel with an exchange have these lanes.
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
-    LayoutAttr layout =
+    PlanAttr plan =
         canShareMerges(dense, aliases)
             ? getGroupedLayout(context, machine, shape, pack,
                                countMergeLoops(dense))
             : chooseLayout(context, machine, shape, pack, aliasMode, meet);
-    SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
+    SmallVector<Attribute> guards =
+        getGuards(context, machine, shape, plan.getLayout());
     llvm::append_range(guards, dense.getGuardsAttr());
-    dense.setLayoutAttr(layout);
+    dense.setPlanAttr(plan);
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
     makeIdenticalStrides(dense, shape);
-    explainLayout(dense, machine, shape, aliasMode);
+    explainLayout(dense, machine, shape);
   };
   add("dense", shape.aliasMode());
   if (hasCallsInPlace(kernel, aliases))
@@ -307,15 +311,16 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, 8 * machine.stridedAccessBytes /
                                        shape.packedBits(machine.narrowPercent));
-  LayoutAttr layout =
+  PlanAttr plan =
       canShareMerges(kernel, aliases)
           ? getGroupedLayout(context, machine, shape, pack,
                              countMergeLoops(kernel))
           : chooseLayout(context, machine, shape, pack, shape.aliasMode());
-  SmallVector<Attribute> guards = getGuards(context, machine, shape, layout);
+  SmallVector<Attribute> guards =
+      getGuards(context, machine, shape, plan.getLayout());
   if (!guards.empty() || kernel.getGuardsAttr())
-    explainLayout(cloneCodeVersion(kernel, "fast", layout, guards), machine,
-                  shape, shape.aliasMode());
+    explainLayout(cloneCodeVersion(kernel, "fast", plan, guards), machine,
+                  shape);
 }
 
 /// Plans the versions for a CPU: one for calls out of place, which computes the
@@ -326,19 +331,19 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, machine.packFloats);
-  auto layout = [&](int64_t rows) {
-    return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
-                           /*groups=*/1);
+  auto planOf = [&](int64_t rows) {
+    return PlanAttr::get(LayoutAttr::get(context, 1, countPacks(shape, pack),
+                                         pack, rows, /*groups=*/1));
   };
   StringRef reason; // the reason why scalars of several rows are not batched
   auto explain = [&](KernelOp version) {
-    explainLayout(version, machine, shape, AliasMode::OutOfPlace);
+    explainLayout(version, machine, shape);
   };
   auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
-    KernelOp version = cloneCodeVersion(kernel, suffix, layout(1), guards);
+    KernelOp version = cloneCodeVersion(kernel, suffix, planOf(1), guards);
     makeDistinct(version, aliases);
     if (canBatchScalars(version, aliases, reason))
-      version.setLayoutAttr(layout(machine.batchRows));
+      version.setPlanAttr(planOf(machine.batchRows));
     return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
@@ -372,10 +377,10 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
   else
     explain(apart);
   if (!aliases.empty())
-    explain(cloneCodeVersion(kernel, "any", layout(1), {}));
+    explain(cloneCodeVersion(kernel, "any", planOf(1), {}));
 }
 
-LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
+LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
                                    ArrayAttr aliases) {
   FailureOr<RowShape> shape = RowShape::of(kernel);
   if (failed(shape))
@@ -398,13 +403,13 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
                        chooseLayout(&getContext(), machine, *shape,
                                     shape->leastPack(), AliasMode::OutOfPlace),
                        {});
-  explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
+  explainLayout(any, machine, *shape);
   return success();
 }
 
 /// Plans the versions for rows up to the kernel's bounds; on a GPU, `any` is
 /// not one of these.
-LogicalResult PlanLayoutPass::planForBound(KernelOp kernel,
+LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
                                            int64_t widest, ArrayAttr aliases) {
   FailureOr<RowShape> shape = RowShape::of(kernel);
@@ -448,14 +453,14 @@ static void alignGeometry(MutableArrayRef<KernelOp> versions,
   for (KernelOp version : versions.drop_front()) {
     int64_t pack = version.getLayoutAttr().getPack();
     int64_t packs = llvm::divideCeil(countPacks(shape, pack), first.getLanes());
-    version.setLayoutAttr(LayoutAttr::get(version.getContext(),
-                                          first.getLanes(), packs, pack,
-                                          first.getRows(), /*groups=*/1));
+    version.setPlanAttr(version.getPlanAttr().with(
+        LayoutAttr::get(version.getContext(), first.getLanes(), packs, pack,
+                        first.getRows(), /*groups=*/1)));
   }
 }
 
 /// Erases every code version of `kernel` except the requested one.
-LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
+LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
                                               ArrayRef<KernelOp> versions) {
   SmallVector<KernelOp> others;
   SmallVector<StringRef> names;
@@ -476,10 +481,30 @@ LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
   return success();
 }
 
-void PlanLayoutPass::runOnOperation() {
+/// Sets the fields of the plans of a GPU's code versions that follow from their
+/// layouts.
+LogicalResult PlanKernelPass::finishPlans(MutableArrayRef<KernelOp> versions,
+                                          const MachineModel &machine) {
+  if (versions.front().getExchange()) {
+    FailureOr<RowShape> shape = RowShape::of(versions.back());
+    if (failed(shape))
+      return failure();
+    alignGeometry(versions, *shape);
+  }
+  for (KernelOp version : versions) {
+    FailureOr<PlanAttr> plan = planGrid(version, machine);
+    if (failed(plan))
+      return failure();
+    version.setPlanAttr(*plan);
+    LDBG() << version.getSymName() << ": " << *plan;
+  }
+  return success();
+}
+
+void PlanKernelPass::runOnOperation() {
   ModuleOp module = getOperation();
   if (target.empty()) {
-    module.emitError() << "expected a target to plan layouts for, got none";
+    module.emitError() << "expected a target to plan kernels for, got none";
     return signalPassFailure();
   }
   FailureOr<MachineModel> model = getMachine(module, target, machine);
@@ -494,8 +519,8 @@ void PlanLayoutPass::runOnOperation() {
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
     if (!kernel.getGrid()) {
-      kernel.emitError() << "expected a kernel with a grid to plan layouts "
-                            "for, got a thread's program";
+      kernel.emitError() << "expected a kernel with a grid to plan for, got a "
+                            "thread's program";
       return signalPassFailure();
     }
     // Code versions precede their kernel.
@@ -519,15 +544,8 @@ void PlanLayoutPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       versions.push_back(cast<KernelOp>(op));
-    if (isGPU(target) && versions.front().getExchange()) {
-      FailureOr<RowShape> shape = RowShape::of(versions.back());
-      if (failed(shape))
-        return signalPassFailure();
-      alignGeometry(versions, *shape);
-    }
-    for (KernelOp version : versions)
-      LDBG() << version.getSymName() << ": " << version.getLayoutAttr();
-    if (!variant.empty() && failed(keepCodeVersion(name, versions)))
+    if ((isGPU(target) && failed(finishPlans(versions, *model))) ||
+        (!variant.empty() && failed(keepCodeVersion(name, versions))))
       return signalPassFailure();
   }
 }

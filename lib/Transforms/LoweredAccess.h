@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_CONVERSION_LOWEREDACCESS_H
-#define MLAFIX_CONVERSION_LOWEREDACCESS_H
+#ifndef MLAFIX_TRANSFORMS_LOWEREDACCESS_H
+#define MLAFIX_TRANSFORMS_LOWEREDACCESS_H
 
 #include "dialect/Mlafix.h"
 
@@ -51,6 +51,9 @@ llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
 /// dynamic or the product overflows 64 bits.
 int64_t countColumns(mlir::Value memref, unsigned first);
 
+/// True if `value` is computed from what was loaded.
+bool comesFromMemory(mlir::Value value);
+
 } // namespace mlafix
 
-#endif // MLAFIX_CONVERSION_LOWEREDACCESS_H
+#endif // MLAFIX_TRANSFORMS_LOWEREDACCESS_H

@@ -1,7 +1,7 @@
 // Rows of which two elements share a byte have packs of two at least, also beside rows whose every element takes a
 // whole access.
 // RUN: %mlafix-opt %s --specialize=G=5 --target=sm_90 --emit=ptx -o - --variant=dense | FileCheck %s --check-prefix=PTX
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=5},mlafix-plan-layout{target=sm_90})" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=G=5},mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 
 !halves = memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>>
 !bytes = memref<?x4xf8E8M0FNU, strided<[?, 1], offset: ?>>

@@ -1,0 +1,60 @@
+//===- Plan.h - the fields of a code version's plan -------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DIALECT_PLAN_H
+#define MLAFIX_DIALECT_PLAN_H
+
+#include "dialect/Mlafix.h"
+
+#include "llvm/Support/Error.h"
+
+namespace mlafix {
+
+/// The fields of PlanFields.def, in its order.
+enum class PlanField : unsigned {
+#define MLAFIX_PLAN_NUMBER(FIELD, NAME, INITIAL, LEAST, MOST, MEANING) FIELD,
+#define MLAFIX_PLAN_NAMED_NUMBER(FIELD, NAME, NAMES, INITIAL, LEAST, MOST,     \
+                                 MEANING)                                      \
+  FIELD,
+#define MLAFIX_PLAN_FLAG(FIELD, NAME, MEANING) FIELD,
+#define MLAFIX_PLAN_CHOICE(FIELD, NAME, VALUES, MEANING) FIELD,
+#include "dialect/PlanFields.def"
+};
+
+/// The rule that the threads of a block follow from (PlanFields.def).
+enum class BlockRule {
+#define MLAFIX_PLAN_VALUE(VALUES, VALUE, NAME, MEANING) VALUE,
+#include "dialect/PlanFields.def"
+};
+
+/// Numbers of the field `resident` that have names.
+inline constexpr int64_t kFittingResident = -1, kAnyResident = 0;
+
+/// One field of a plan.
+struct PlanFieldSpec {
+  llvm::StringLiteral name;
+  int64_t initial, least, most;
+  /// The names of the values from `least` on; further values have none.
+  llvm::ArrayRef<llvm::StringLiteral> choices;
+
+  /// The text of `value`, which is one of the field's.
+  std::string spell(int64_t value) const;
+  /// The value that `text` spells. The error says what was expected.
+  llvm::Expected<int64_t> read(llvm::StringRef text) const;
+};
+
+/// All fields, in the order of PlanField.
+llvm::ArrayRef<PlanFieldSpec> getPlanFields();
+
+/// The value of `field` in the plan of `kernel`, which has one.
+inline int64_t getPlanned(KernelOp kernel, PlanField field) {
+  return kernel.getPlanAttr().getNumber(field);
+}
+
+} // namespace mlafix
+
+#endif // MLAFIX_DIALECT_PLAN_H

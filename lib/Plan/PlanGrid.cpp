@@ -1,0 +1,217 @@
+//===- PlanGrid.cpp - how a code version's grid is launched ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Plan/PlanGrid.h"
+#include "lib/Plan/ChooseLayout.h"
+#include "lib/Plan/ResidentBlocks.h"
+#include "lib/Transforms/GPU/RaggedStores.h"
+#include "lib/Transforms/GPU/RowOrder.h"
+#include "lib/Transforms/GPU/RowsAhead.h"
+#include "lib/Transforms/Layout/LongRows.h"
+
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Sets the fields of one code version's plan.
+class GridPlanner {
+public:
+  GridPlanner(KernelOp version, const MachineModel &machine)
+      : version(version), machine(machine),
+        layout(version.getPlanAttr().getLayout()),
+        numbers(version.getPlanAttr().getNumbers()) {}
+
+  FailureOr<PlanAttr> run();
+
+private:
+  int64_t get(PlanField field) const {
+    return numbers[static_cast<unsigned>(field)];
+  }
+  void set(PlanField field, int64_t value) {
+    numbers[static_cast<unsigned>(field)] = value;
+  }
+  void planDense(ForallOp forall);
+  void planRowOrder(ForallOp forall);
+  void planTables(ForallOp forall);
+  void planRowsAhead(ForallOp forall);
+  void planGroups(ForallOp forall);
+  void planRagged(RaggedForallOp grid);
+
+  KernelOp version;
+  const MachineModel &machine;
+  LayoutAttr layout;
+  SmallVector<int64_t> numbers;
+};
+} // namespace
+
+/// The fewest threads that a block may be launched with: few rows then still
+/// reach all multiprocessors. Blocks are halved as long as they hold whole
+/// warps of whole rows.
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
+                               bool hasPlainRows) {
+  int64_t least =
+      hasPlainRows ? machine.leastPlainThreads : machine.leastLaunchThreads;
+  int64_t threads = layout.getThreads();
+  while (threads / 2 >= least && threads % (2 * kWarpThreads) == 0 &&
+         threads / 2 % layout.getLanes() == 0)
+    threads /= 2;
+  return threads;
+}
+
+/// The order of rows. Unchanged rows are adjacent as a rule, and use no
+/// bandwidth; their blocks should run beside others. Not where the same block
+/// of each rank waits for it: the conditions of ranks differ.
+void GridPlanner::planRowOrder(ForallOp forall) {
+  set(PlanField::Interleaved,
+      !getRowConditions(forall).empty() && !version.getExchange());
+  set(PlanField::RowBundle,
+      findTransposed(version, forall) ? machine.rowBundle : 1);
+}
+
+/// Whether small tensors of scalars are prefetched: with more than
+/// mostEarlyTables, the first thread of a block would take longer than the
+/// others. Groups that all load one chunk have loaded its lses by the time that
+/// a prefetch takes.
+void GridPlanner::planTables(ForallOp forall) {
+  if (!machine.dependentLaunch || !machine.earlyTables ||
+      version.isCollective())
+    return;
+  if (layout.isGrouped()) {
+    MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+    std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
+    if (pieces && *pieces <= static_cast<int64_t>(loop.getStep()))
+      return;
+  }
+  int64_t tables = collectTables(version, forall).size();
+  set(PlanField::EarlyTables, tables > 0 && tables <= machine.mostEarlyTables);
+}
+
+/// How many blocks further on the row is that a block prefetches, whose lanes
+/// cross warps and reduce it: rows that are too short or too long would lose,
+/// and so would rows in another order than that of blocks.
+void GridPlanner::planRowsAhead(ForallOp forall) {
+  if (layout.getLanes() <= kWarpThreads || layout.getRows() > 1 ||
+      version.isCollective() || !getRowConditions(forall).empty() ||
+      get(PlanField::RowBundle) > 1 || walksRows(version) ||
+      forall.getOps<ReduceOp>().empty())
+    return;
+  // What a multiprocessor reads at once.
+  int64_t blocks =
+      std::max<int64_t>(1, machine.registersPerMultiprocessor /
+                               (machine.aheadRegisters * layout.getThreads()));
+  int64_t bytes = findRowsOfGrid(version, forall).bytes;
+  if (bytes < machine.aheadLeastBytes ||
+      bytes * blocks > machine.aheadMostBytes)
+    return;
+  set(PlanField::RowsAhead,
+      machine.aheadBlocks * (2 * bytes <= machine.aheadFarBytes ? 2 : 1));
+}
+
+/// The fields of a dense grid whose rows have lanes of their own.
+void GridPlanner::planDense(ForallOp forall) {
+  FailureOr<RowShape> shape = RowShape::of(version);
+  bool isPlain = succeeded(shape) && !shape->reduces() && !shape->converts();
+  set(PlanField::PlainRows, isPlain);
+  set(PlanField::LeastThreads, getLeastThreads(machine, layout, isPlain));
+  version.setPlanAttr(
+      version.getPlanAttr().with(PlanField::PlainRows, isPlain));
+  planRowOrder(forall);
+  planTables(forall);
+  planRowsAhead(forall);
+}
+
+/// How many threads a multiprocessor holds at once, of those that hold the
+/// current chunk's result beside the next chunk's rows. With fewer, memory runs
+/// out of loads; with more, the last blocks run alone.
+static int64_t countGroupedThreads(const MachineModel &machine,
+                                   LayoutAttr layout) {
+  int64_t registers =
+      machine.groupBaseRegisters +
+      machine.groupElementRegisters * layout.getPacks() * layout.getPack();
+  return std::min(machine.threadsPerMultiprocessor,
+                  machine.registersPerMultiprocessor /
+                      std::min(machine.groupMostRegisters, registers));
+}
+
+/// The fields of a dense grid whose rows are shared by groups of lanes.
+void GridPlanner::planGroups(ForallOp forall) {
+  set(PlanField::ThreadsPerMultiprocessor,
+      countGroupedThreads(machine, layout));
+  set(PlanField::ChunkAheadBytes, machine.chunkAheadBytes);
+  set(PlanField::SingleChunk, true);
+  set(PlanField::CollectedChunks, machine.collectedChunks);
+  set(PlanField::AddedChunks, machine.addedChunks);
+  set(PlanField::StreamedBytes,
+      machine.streamedLoads ? machine.accessBytes : 0);
+  planTables(forall);
+}
+
+/// How many segments' predicates a thread evaluates at once before the scan: a
+/// few operations wait for memory together, many fill the time by themselves.
+static int64_t countSegmentsAhead(RaggedForallOp grid,
+                                  const MachineModel &machine) {
+  // This bounds the time that compiling takes, whatever the machine: each
+  // segment has a copy of the predicate.
+  constexpr int64_t kMostOps = 64;
+  int64_t ops = 0;
+  grid.getPredicate().walk([&](Operation *) { ++ops; });
+  return std::clamp<int64_t>(kMostOps / ops, 1, machine.raggedAhead);
+}
+
+/// The fields of a ragged grid. Many rows that are only stored are scattered:
+/// together, all blocks then write a window of memory that is contiguous and
+/// small. On an H200 a fill of 268 MB takes 60 us with 4 KB for each block at a
+/// time, and 64 with 32 KB. Loads are waited for: more blocks have more of them
+/// on the way.
+void GridPlanner::planRagged(RaggedForallOp grid) {
+  Block &body = grid.getBody().front();
+  bool isAllScalars = storesScalarsAlone(body, findIndexStores(body));
+  bool isOnlyStores = onlyStores(body);
+  set(PlanField::Segments, machine.raggedSegments);
+  set(PlanField::SegmentsAhead, countSegmentsAhead(grid, machine));
+  set(PlanField::ScalarBundleRows, machine.raggedBundleRows);
+  set(PlanField::ScatteredRows, isOnlyStores ? machine.raggedScatteredRows : 0);
+  set(PlanField::PairsPerBlock,
+      isAllScalars ? layout.getThreads() * machine.raggedScalars
+                   : layout.getRows() * machine.raggedRows);
+  bool isFew = isAllScalars || isOnlyStores;
+  set(PlanField::RaggedBlocks,
+      isFew ? machine.raggedBlocks : machine.raggedLoadBlocks);
+  set(PlanField::RaggedBlocksFit, !isFew);
+}
+
+/// True if rows of f32 are short enough for the caches to drop them first.
+static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
+  int64_t elements = layout.getLanes() * layout.getPacks() * layout.getPack();
+  return elements * int64_t(sizeof(float)) <= machine.streamedRowBytes;
+}
+
+FailureOr<PlanAttr> GridPlanner::run() {
+  auto ragged = dyn_cast<RaggedForallOp>(version.getGrid());
+  if (ragged)
+    planRagged(ragged);
+  else if (layout.isGrouped())
+    planGroups(cast<ForallOp>(version.getGrid()));
+  else
+    planDense(cast<ForallOp>(version.getGrid()));
+  set(PlanField::StreamsListedRows, streamsListedRows(layout, machine));
+  set(PlanField::Resident, planResident(layout, bool(ragged), machine));
+  set(PlanField::DependentLaunch, machine.dependentLaunch);
+  PlanAttr plan = PlanAttr::getChecked([&] { return version.emitError(); },
+                                       version.getContext(), layout,
+                                       ArrayRef<int64_t>(numbers));
+  if (!plan)
+    return failure();
+  return plan;
+}
+
+FailureOr<PlanAttr> mlafix::planGrid(KernelOp version,
+                                     const MachineModel &machine) {
+  return GridPlanner(version, machine).run();
+}

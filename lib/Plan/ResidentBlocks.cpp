@@ -1,0 +1,170 @@
+//===- ResidentBlocks.cpp - blocks that a multiprocessor holds ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Plan/ResidentBlocks.h"
+#include "dialect/Guards.h"
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/LoweredAccess.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Two blocks of half a block's most threads, or two of a cluster with few
+/// registers for rows, share a multiprocessor.
+static int64_t getHalf(const MachineModel &machine) {
+  return machine.threadsPerBlock / 2;
+}
+
+int64_t mlafix::planResident(LayoutAttr layout, bool isRagged,
+                             const MachineModel &machine) {
+  if (isRagged || layout.getPack() == 1)
+    return kAnyResident;
+  if (layout.isClustered())
+    return layout.getThreads() > getHalf(machine) ? kAnyResident
+                                                  : kFittingResident;
+  // Two rows share a multiprocessor: lanes have more than two packs for that.
+  if (layout.getPacks() > 2)
+    return layout.getLanes() == getHalf(machine) ? 2 : kAnyResident;
+  return kFittingResident;
+}
+
+/// 32-bit registers that the rows take which a thread has in flight at once:
+/// those that one block loads, and those that a loop carries. Assemblers
+/// convert fp8 to f16 as soon as it arrives.
+static int64_t countRowRegisters(KernelOp kernel) {
+  constexpr int64_t kNarrowestFloat = 16;
+  auto registers = [](Type type) -> int64_t {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector || vector.getNumElements() == 1)
+      return 0;
+    int64_t bits = vector.getElementTypeBitWidth();
+    if (isa<FloatType>(vector.getElementType()) && bits < kNarrowestFloat)
+      bits = kNarrowestFloat;
+    return llvm::divideCeil(vector.getNumElements() * bits, 32);
+  };
+  int64_t most = 0;
+  kernel.getBody().walk([&](Block *block) {
+    int64_t count = 0;
+    for (Type type : block->getArgumentTypes())
+      count += registers(type);
+    for (Operation &op : *block)
+      if (isa<vector::LoadOp, vector::MaskedLoadOp>(op))
+        count += registers(op.getResult(0).getType());
+    most = std::max(most, count);
+  });
+  return most;
+}
+
+/// True if a loop loads rows from its first iteration on, which is known before
+/// anything is loaded.
+static bool loadsInLoop(KernelOp kernel) {
+  return kernel
+      .walk([](Operation *op) {
+        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op))
+          return WalkResult::advance();
+        auto loop = op->getParentOfType<scf::ForOp>();
+        return loop && !comesFromMemory(loop.getLowerBound())
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// True if a launch says how far rows lie apart.
+static bool hasStridedRows(KernelOp kernel) {
+  return kernel
+      .walk([&](Operation *op) {
+        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op) ||
+            cast<VectorType>(op->getResult(0).getType()).getNumElements() == 1)
+          return WalkResult::advance();
+        return hasUnknownStride(kernel, op->getOperand(0))
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// True if lanes exchange what they have of a row, in a kernel that sends none:
+/// what is sent is reduced before what comes is loaded.
+static bool reducesRows(KernelOp kernel) {
+  bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
+  return !isSent && kernel
+                        .walk([](Operation *op) {
+                          return isShuffle(op) ? WalkResult::interrupt()
+                                               : WalkResult::advance();
+                        })
+                        .wasInterrupted();
+}
+
+/// The blocks for which there are registers. A kernel that holds one pack of
+/// each row is all latency: as many warps as there are registers for hide it,
+/// and assemblers differ in how few registers they find by themselves. Where
+/// lanes that reduce rows are counted with more than residentRegisters, that
+/// many warps leave too few.
+static int64_t countFittingBlocks(KernelOp kernel,
+                                  const MachineModel &machine) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t loaded = countRowRegisters(kernel);
+  bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
+  int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
+                                                      : machine.tightRegisters;
+  // A loop's addresses are kept beside those of its first iteration, which is
+  // prefetched (ScheduleGridWait.cpp).
+  if (kernel.getPlanAttr().has(PlanField::DependentLaunch) &&
+      loadsInLoop(kernel))
+    others += machine.loopRegisters;
+  // A row in f32, of which a kernel that reduces it holds all packs.
+  bool reduces = reducesRows(kernel);
+  int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
+  int64_t perThread = llvm::alignTo(others + row + loaded, 8);
+  if (reduces && perThread > machine.residentRegisters)
+    perThread = std::max(perThread, machine.crowdedRegisters);
+  int64_t threads = std::min(machine.threadsPerMultiprocessor,
+                             machine.registersPerMultiprocessor / perThread);
+  return threads / layout.getThreads();
+}
+
+int64_t mlafix::getResidentBlocks(KernelOp kernel,
+                                  const MachineModel &machine) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  // Rows that are read of other ranks come over a link, which fewer warps fill.
+  if (!kernel.getBody().getOps<WaitPeersOp>().empty())
+    return 0;
+  int64_t planned = getPlanned(kernel, PlanField::Resident);
+  if (planned != kFittingResident)
+    return planned;
+  if (!layout.isClustered())
+    return countFittingBlocks(kernel, machine);
+  return countRowRegisters(kernel) <= machine.clusterRegisters
+             ? machine.threadsPerBlock / layout.getThreads()
+             : 2;
+}
+
+VariantAttr mlafix::fitBlocks(VariantAttr variant, const MachineModel &machine,
+                              int64_t registers) {
+  auto ragged = dyn_cast<RaggedGeometryAttr>(variant.getGeometry());
+  if (!ragged || !ragged.getFits())
+    return variant;
+  constexpr int64_t kUnit = 8; // a warp's registers are allocated by 256
+  int64_t threads = ragged.getThreads();
+  int64_t taken =
+      threads * llvm::alignTo(std::max<int64_t>(1, registers), kUnit);
+  int64_t blocks = std::min(machine.registersPerMultiprocessor / taken,
+                            machine.threadsPerMultiprocessor / threads);
+  auto fitting = RaggedGeometryAttr::get(
+      variant.getContext(), ragged.getRows(), ragged.getInner(),
+      ragged.getRowsPerBlock(), threads, std::max<int64_t>(1, blocks),
+      /*fits=*/true);
+  return VariantAttr::get(variant.getContext(), variant.getEntry(),
+                          variant.getGuards(), variant.getParams(), fitting,
+                          variant.getLayout(), variant.getDependentLaunch());
+}

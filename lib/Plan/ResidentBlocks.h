@@ -1,0 +1,37 @@
+//===- ResidentBlocks.h - blocks that a multiprocessor holds ----*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A plan says how many blocks a multiprocessor is to hold, or that the number
+// follows from registers, which are known once code has been generated.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PLAN_RESIDENTBLOCKS_H
+#define MLAFIX_PLAN_RESIDENTBLOCKS_H
+
+#include "dialect/Plan.h"
+#include "lib/Machine/MachineModel.h"
+
+namespace mlafix {
+
+/// The field `resident` for a version with this layout.
+int64_t planResident(LayoutAttr layout, bool isRagged,
+                     const MachineModel &machine);
+
+/// How many blocks a multiprocessor is to hold of `kernel`, a thread's program
+/// for a GPU; 0: as many as there happen to fit.
+int64_t getResidentBlocks(KernelOp kernel, const MachineModel &machine);
+
+/// `variant` with the number of blocks that fit into a multiprocessor, for code
+/// that takes `registers` a thread; the same where its geometry does not ask
+/// for that.
+VariantAttr fitBlocks(VariantAttr variant, const MachineModel &machine,
+                      int64_t registers);
+
+} // namespace mlafix
+
+#endif // MLAFIX_PLAN_RESIDENTBLOCKS_H

@@ -1,0 +1,34 @@
+//===- RaggedStores.h - what rows of a ragged grid store --------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
+#define MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+struct IndexStores {
+  llvm::SmallVector<StoreOp> stores;
+  /// These, and what they need of the body.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+
+/// Those of a grid's body; none where anything is read in it, or a row is
+/// stored where they may be.
+IndexStores findIndexStores(mlir::Block &body);
+
+/// True if a grid's body has no effects but the stores of `scalars`.
+bool storesScalarsAlone(mlir::Block &body, const IndexStores &scalars);
+
+/// True if the operations of a grid's body read no memory.
+bool onlyStores(mlir::Block &body);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
