@@ -97,17 +97,17 @@ static bool dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
 }
 
 /// How often an op executes per row; loops of unknown trip count count as
-/// kLoopIterations.
-static int64_t countRepeats(Operation *op, Operation *grid) {
-  constexpr int64_t kLoopIterations = 8, kMost = 1 << 16;
+/// `unknown`.
+static int64_t countRepeats(Operation *op, Operation *grid, int64_t unknown) {
+  constexpr int64_t kMost = 1 << 16; // so that products do not overflow
   int64_t repeats = 1;
   for (Operation *up = op->getParentOp(); up && up != grid;
        up = up->getParentOp()) {
     if (auto loop = dyn_cast<scf::ForOp>(up)) {
       std::optional<APInt> count = loop.getStaticTripCount();
-      repeats *= count ? count->getLimitedValue(kMost) : kLoopIterations;
+      repeats *= count ? count->getLimitedValue(kMost) : unknown;
     } else if (isa<MergeLoopOp, scf::WhileOp>(up)) {
-      repeats *= kLoopIterations;
+      repeats *= unknown;
     }
     repeats = std::min(repeats, kMost);
   }
@@ -123,7 +123,8 @@ static std::optional<MemoryAccess> getPackedAccess(Operation *op) {
 }
 
 /// Computes RowShape::movedByBits.
-static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel) {
+static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel,
+                                                 int64_t unknown) {
   std::map<int64_t, int64_t> moved;
   Value last = getLastIndex(kernel);
   DenseMap<Value, bool> ofRow;
@@ -135,7 +136,7 @@ static std::map<int64_t, int64_t> countMovedBits(KernelOp kernel) {
           return dependsOn(value, last, ofRow);
         }))
       moved[access->getMovedBits()] +=
-          access->getMovedBits() * countRepeats(op, kernel.getGrid());
+          access->getMovedBits() * countRepeats(op, kernel.getGrid(), unknown);
   });
   return moved;
 }
@@ -222,11 +223,11 @@ static bool keepsToBlock(Operation *op) {
          llvm::any_of(op->getResultTypes(), isOther);
 }
 
-FailureOr<RowShape> RowShape::of(KernelOp kernel) {
+FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
   RowShape shape;
   shape.staysInBlock = kernel.isCollective();
   shape.exchanges = bool(kernel.getExchange());
-  shape.movedByBits = countMovedBits(kernel);
+  shape.movedByBits = countMovedBits(kernel, machine.assumedIterations);
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;

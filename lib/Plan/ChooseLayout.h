@@ -27,7 +27,8 @@ inline constexpr int64_t kMaxRowElements = INT32_MAX;
 struct RowShape {
   /// The shape of a kernel whose rows are all bound to sizes of at most
   /// kMaxRowElements. Otherwise reports an error at an operation.
-  static llvm::FailureOr<RowShape> of(KernelOp kernel);
+  static llvm::FailureOr<RowShape> of(KernelOp kernel,
+                                      const MachineModel &machine);
 
   // Dims of the row tiles. Excludes rows with one element per group, which are
   // distributed like the rows of the groups and accessed like scalars.

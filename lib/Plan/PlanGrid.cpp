@@ -115,7 +115,7 @@ void GridPlanner::planRowsAhead(ForallOp forall) {
 
 /// The fields of a dense grid whose rows have lanes of their own.
 void GridPlanner::planDense(ForallOp forall) {
-  FailureOr<RowShape> shape = RowShape::of(version);
+  FailureOr<RowShape> shape = RowShape::of(version, machine);
   bool isPlain = succeeded(shape) && !shape->reduces() && !shape->converts();
   set(PlanField::PlainRows, isPlain);
   set(PlanField::LeastThreads, getLeastThreads(machine, layout, isPlain));

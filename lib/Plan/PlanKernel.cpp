@@ -382,7 +382,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
 
 LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
                                    ArrayAttr aliases) {
-  FailureOr<RowShape> shape = RowShape::of(kernel);
+  FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
   int64_t widest =
@@ -412,7 +412,7 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
 LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
                                            int64_t widest, ArrayAttr aliases) {
-  FailureOr<RowShape> shape = RowShape::of(kernel);
+  FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
   // The ranks of a group must agree on a geometry, whatever their sizes.
@@ -421,7 +421,7 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                        : cloneForWholePacks(kernel, *shape, widest);
   bool hasWhole = bool(whole);
   if (hasWhole) {
-    FailureOr<RowShape> ofWhole = RowShape::of(whole);
+    FailureOr<RowShape> ofWhole = RowShape::of(whole, machine);
     if (failed(ofWhole))
       return failure();
     if (isGPU(target))
@@ -486,7 +486,7 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
 LogicalResult PlanKernelPass::finishPlans(MutableArrayRef<KernelOp> versions,
                                           const MachineModel &machine) {
   if (versions.front().getExchange()) {
-    FailureOr<RowShape> shape = RowShape::of(versions.back());
+    FailureOr<RowShape> shape = RowShape::of(versions.back(), machine);
     if (failed(shape))
       return failure();
     alignGeometry(versions, *shape);

@@ -125,7 +125,8 @@ static int64_t countFittingBlocks(KernelOp kernel,
   // A row in f32, of which a kernel that reduces it holds all packs.
   bool reduces = reducesRows(kernel);
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
-  int64_t perThread = llvm::alignTo(others + row + loaded, 8);
+  int64_t perThread =
+      llvm::alignTo(others + row + loaded, machine.registerUnit);
   if (reduces && perThread > machine.residentRegisters)
     perThread = std::max(perThread, machine.crowdedRegisters);
   int64_t threads = std::min(machine.threadsPerMultiprocessor,
@@ -154,10 +155,9 @@ VariantAttr mlafix::fitBlocks(VariantAttr variant, const MachineModel &machine,
   auto ragged = dyn_cast<RaggedGeometryAttr>(variant.getGeometry());
   if (!ragged || !ragged.getFits())
     return variant;
-  constexpr int64_t kUnit = 8; // a warp's registers are allocated by 256
   int64_t threads = ragged.getThreads();
-  int64_t taken =
-      threads * llvm::alignTo(std::max<int64_t>(1, registers), kUnit);
+  int64_t taken = threads * llvm::alignTo(std::max<int64_t>(1, registers),
+                                          machine.registerUnit);
   int64_t blocks = std::min(machine.registersPerMultiprocessor / taken,
                             machine.threadsPerMultiprocessor / threads);
   auto fitting = RaggedGeometryAttr::get(

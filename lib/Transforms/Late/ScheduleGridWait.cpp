@@ -93,11 +93,6 @@ static bool differByConstant(Value x, Value y) {
   return false;
 }
 
-/// The number of row packs from which prefetches come first. With fewer, that
-/// gains little, and code for 64 registers spills (Few rows of many splits,
-/// docs/Experiments.md).
-constexpr size_t kLongPrefetch = 8;
-
 /// Moves ops of one block, and ops that they depend on, to the block's
 /// beginning. Skips those that depend on memory.
 static void moveToFront(ArrayRef<Operation *> ops) {
@@ -309,7 +304,7 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
     return LLVM::OrOp::create(b, loc, isFirst, isSmall);
   };
   SmallVector<Operation *> rows;
-  size_t packs = 0;
+  int64_t packs = 0;
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const CandidateLoads &group) {
     std::string text = writePrefetch(getOperation(), machine, group.packBytes);
@@ -330,7 +325,7 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
     if (!group.shared.empty())
       build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
   }
-  if (packs >= kLongPrefetch)
+  if (packs >= machine.earlyLongPacks)
     moveToFront(rows);
 }
 

@@ -217,9 +217,9 @@ void MergedRow::maskNumbers() {
       dead->erase();
 }
 
-/// Replaces a select per element by four operations on scalars.
-static int64_t maskRows(KernelOp kernel) {
-  constexpr int64_t kFewestElements = 8;
+/// Replaces a select per element by four operations on scalars, if one
+/// condition is for at least `fewest` elements.
+static int64_t maskRows(KernelOp kernel, int64_t fewest) {
   llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by condition
   kernel.walk([&](arith::SelectOp op) {
     if (std::optional<MergedRow> row = MergedRow::get(op))
@@ -230,7 +230,7 @@ static int64_t maskRows(KernelOp kernel) {
     int64_t elements = 0;
     for (MergedRow &row : ofOne)
       elements += row.countElements();
-    if (elements < kFewestElements)
+    if (elements < fewest)
       continue;
     for (MergedRow &row : ofOne)
       row.maskNumbers();
@@ -245,12 +245,13 @@ class SkipZeroWeightAddsPass
 public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    if (!isGPU(getTarget(kernel)) || getMachine(kernel).pairArithmetic)
+    MachineModel machine = getMachine(kernel);
+    if (!isGPU(getTarget(kernel)) || machine.pairArithmetic)
       return;
     SmallVector<math::FmaOp> sums;
     kernel.walk([&](math::FmaOp op) { sums.push_back(op); });
     int64_t kept = llvm::count_if(sums, keepSum);
-    int64_t masked = maskRows(kernel);
+    int64_t masked = maskRows(kernel, machine.maskedElements);
     LDBG() << kernel.getSymName() << ": " << kept << " sums are kept, "
            << masked << " packs are masked by numbers";
   }

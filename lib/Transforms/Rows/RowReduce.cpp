@@ -202,9 +202,6 @@ static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
 // blocks. After a cluster barrier, each reads its own memory. Reductions do not
 // share this memory; only a loop reuses it.
 
-/// The most partials that a single thread reads.
-constexpr int64_t kMostRead = 16;
-
 /// True if the insertion point is inside a loop of the row's program.
 static bool isInLoop(OpBuilder &b) {
   for (Operation *up = b.getInsertionBlock()->getParentOp();
@@ -220,7 +217,8 @@ struct BlockPartials {
   /// `areKept`: a thread has the partial of only one of the `packs` packs.
   BlockPartials(const RowLayout &layout, int64_t packs, bool areKept)
       : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
-        areSharedOut(areKept && blocks * packs > kMostRead),
+        areSharedOut(areKept &&
+                     blocks * packs > getMachine(layout.kernel).readPartials),
         read(areSharedOut ? std::max<int64_t>(1, blocks * packs / kWarpThreads)
                           : 1) {}
 
@@ -330,7 +328,7 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
     Value warp = x.div(layout.lane, x.constant(kWarpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
   }
-  bool areShared = met / step * packs > kMostRead;
+  bool areShared = met / step * packs > getMachine(layout.kernel).readPartials;
   if (areShared) {
     Value mine = x.mul(x.band(layout.lane, x.constant((met - 1) & -step)),
                        x.constant(packs));
