@@ -7,9 +7,9 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 
+#include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Machine/MachineModel.h"
-#include "lib/Transforms/Late/PeerWaitLoads.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
 

@@ -7,8 +7,8 @@
 
 #include "lib/Transforms/Late/PrefetchCandidates.h"
 
-#include "lib/Transforms/Late/PeerWaitLoads.h"
-#include "lib/Transforms/Late/Speculation.h"
+#include "lib/Transforms/PredicatedLoad.h"
+#include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -170,7 +170,7 @@ void PrefetchCandidates::collect(Operation *op, Value condition) {
       if (auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>())
         collectLoad(load.getData(), load.getType(), mask.getSource(),
                     condition);
-    } else if (std::optional<LoadAhead> load = asLoadAhead(op))
+    } else if (std::optional<PredicatedLoad> load = asPredicatedLoad(op))
       collectLoad(load->pointer, load->type, load->condition, condition);
     else if (auto loop = dyn_cast<scf::ForOp>(op))
       collectLoop(loop, condition);

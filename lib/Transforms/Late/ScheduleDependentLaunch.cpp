@@ -21,8 +21,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Late/PrefetchCandidates.h"
-#include "lib/Transforms/Late/Speculation.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 

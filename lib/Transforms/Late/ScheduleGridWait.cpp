@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Plan.h"
-#include "lib/Transforms/Late/PeerWaitLoads.h"
 #include "lib/Transforms/Late/PrefetchCandidates.h"
-#include "lib/Transforms/Late/Speculation.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/PredicatedLoad.h"
 #include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/runtime.h"
@@ -42,7 +42,7 @@ static SmallVector<Value> collectPointers(Operation *wait) {
         pointers.push_back(load.getAddr());
       else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(nested))
         pointers.push_back(load.getData());
-      else if (std::optional<LoadAhead> load = asLoadAhead(nested))
+      else if (std::optional<PredicatedLoad> load = asPredicatedLoad(nested))
         pointers.push_back(load->pointer);
       return nested->getNumRegions() && !isa<scf::IfOp>(nested)
                  ? WalkResult::skip()

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Late/Speculation.h"
+#include "lib/Transforms/Speculation.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -52,6 +52,11 @@ bool mlafix::collectSlice(Value value, Operation *wait, const IRMapping &starts,
       return false;
   slice.insert(op);
   return true;
+}
+
+bool mlafix::isKnownBefore(Value value, Operation *wait) {
+  llvm::SetVector<Operation *> slice;
+  return collectSlice(value, wait, IRMapping(), slice);
 }
 
 bool mlafix::moveBeforeWait(Value value, Operation *wait) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LATE_SPECULATION_H
-#define MLAFIX_TRANSFORMS_LATE_SPECULATION_H
+#ifndef MLAFIX_TRANSFORMS_SPECULATION_H
+#define MLAFIX_TRANSFORMS_SPECULATION_H
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
@@ -19,8 +19,11 @@ bool collectSlice(mlir::Value value, mlir::Operation *wait,
                   const mlir::IRMapping &starts,
                   llvm::SetVector<mlir::Operation *> &slice);
 
-/// Moves `value`, and the ops it depends on, before `wait`, if these are all
-/// pure arithmetic.
+/// True if `value` is known before `wait`, or can be moved there: the ops after
+/// `wait` that it depends on are all pure arithmetic.
+bool isKnownBefore(mlir::Value value, mlir::Operation *wait);
+
+/// Moves `value`, and the ops it depends on, before `wait`, if isKnownBefore().
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
 /// True if both values are the same computation, without memory reads.
@@ -36,4 +39,4 @@ mlir::Value bothHold(mlir::OpBuilder &b, mlir::Value x, mlir::Value y);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LATE_SPECULATION_H
+#endif // MLAFIX_TRANSFORMS_SPECULATION_H

@@ -5,12 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LATE_PEERWAITLOADS_H
-#define MLAFIX_TRANSFORMS_LATE_PEERWAITLOADS_H
+#ifndef MLAFIX_CONVERSION_MLAFIXTONVVM_PEERWAITLOADS_H
+#define MLAFIX_CONVERSION_MLAFIXTONVVM_PEERWAITLOADS_H
 
 #include "dialect/RowProgram.h"
-
-#include <optional>
 
 namespace mlafix {
 
@@ -20,13 +18,6 @@ namespace mlafix {
 /// exchange.
 void loadAheadOfWaits(BeginExchangeOp begin);
 
-/// A load created by loadAheadOfWaits().
-struct LoadAhead {
-  mlir::Value pointer, condition;
-  mlir::Type type;
-};
-std::optional<LoadAhead> asLoadAhead(mlir::Operation *op);
-
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LATE_PEERWAITLOADS_H
+#endif // MLAFIX_CONVERSION_MLAFIXTONVVM_PEERWAITLOADS_H

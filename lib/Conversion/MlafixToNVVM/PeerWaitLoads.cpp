@@ -1,0 +1,92 @@
+//===- PeerWaitLoads.cpp - loads that ranks do not wait for ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
+
+#include "lib/Transforms/PredicatedLoad.h"
+#include "lib/Transforms/Speculation.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static bool mayStore(Operation *op) {
+  return op
+      ->walk([](LLVM::StoreOp store) {
+        return isGlobal(store.getAddr()) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The loads of `guard` without conditions of their own; those ahead of all
+/// stores alone, unless these are `toPeers`, whose memory is another.
+static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
+  SmallVector<LLVM::LoadOp> loads;
+  for (Operation &op : *guard.thenBlock()) {
+    if (!toPeers && mayStore(&op))
+      break;
+    if (auto load = dyn_cast<LLVM::LoadOp>(op);
+        load && isGlobal(load.getAddr()))
+      loads.push_back(load);
+  }
+  return loads;
+}
+
+/// Has `loads` of this rank's own tensors, which `guard` has, be done ahead of
+/// `place`: so many at most as a thread has registers to spare.
+static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
+                      Operation *place) {
+  int64_t most = getMachine(place).exchangeLoads, count = 0;
+  OpBuilder b(place);
+  for (LLVM::LoadOp load : loads) {
+    if (count == most)
+      return;
+    if (!moveBeforeWait(load.getAddr(), place) ||
+        !moveBeforeWait(guard.getCondition(), place))
+      continue;
+    Value early = buildPredicatedLoad(b, load, guard.getCondition());
+    if (!early)
+      continue;
+    load.replaceAllUsesWith(early);
+    load.erase();
+    ++count;
+  }
+}
+
+/// True if `op`, of those between the two ends of an exchange, stores to this
+/// rank's own tensors: the addresses of the others' come from a table.
+static bool storesOwn(Operation *op, Operation *begin) {
+  return op
+      ->walk([&](LLVM::StoreOp store) {
+        return isGlobal(store.getAddr()) &&
+                       isKnownBefore(store.getAddr(), begin)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void mlafix::loadAheadOfWaits(BeginExchangeOp begin) {
+  Operation *end = begin;
+  SmallVector<scf::IfOp> guards;
+  for (; !isa<EndExchangeOp>(end); end = end->getNextNode()) {
+    if (auto guard = dyn_cast<scf::IfOp>(end))
+      guards.push_back(guard);
+    if (storesOwn(end, begin))
+      return;
+  }
+  for (scf::IfOp guard : guards)
+    loadAhead(guard, collectLoads(guard, /*toPeers=*/true), begin);
+  for (Operation *user : end->getResult(0).getUsers())
+    if (auto arrived = dyn_cast<scf::IfOp>(user))
+      for (auto guard : arrived.thenBlock()->getOps<scf::IfOp>())
+        loadAhead(guard, collectLoads(guard, /*toPeers=*/false), end);
+}
