@@ -52,6 +52,10 @@ struct CompileOptions {
   /// CPU "streamed", "apart" or "any"), which may not support every legal call.
   /// Not allowed for units. Empty: all versions.
   std::string variant;
+  /// Fields that replace what the compiler decides about the code versions of a
+  /// GPU: "lanes=8" for all of them but `any`, "dense.lanes=8" for one.
+  /// `dialect/PlanFields.def` lists them, beside "lanes" and "rows".
+  std::vector<std::string> plan;
   /// If true, an access that is not proved in bounds is an error, as in kernels
   /// with `bounds = "prove"`. Otherwise it gets a bounds guard.
   bool provesBounds = false;

@@ -130,6 +130,9 @@ public:
   bool proveBounds(const SourceLocation &location);
   /// Suppresses warnings about "races", "bounds" or "nan".
   bool allow(std::string_view kind, const SourceLocation &location);
+  /// Gives a field of the plans of code versions for GPUs, "NAME=VALUE" or
+  /// "VERSION.NAME=VALUE", in place of what the compiler decides.
+  bool plan(std::string_view field, const SourceLocation &location);
   /// Promises that the entries >= 0 of an integer tensor are distinct.
   bool distinct(Value tensor, const SourceLocation &location);
   /// The size of dim `position` of a tensor argument, of type index.

@@ -230,6 +230,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.bindings.push_back(binding);
   pipeline.target = target.str();
   pipeline.variant = options.variant;
+  pipeline.plan = options.plan;
   return stopwatch.time("passes", [&]() -> LogicalResult {
     // The source may be invalid for these bindings; the verifiers report how.
     mlir::PassManager binding(context.get());
@@ -240,9 +241,10 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.first = Stage::Canonical;
     pipeline.last = last;
     // Key of everything that the passes after binding depend on.
-    std::string name = (target + "/" + options.variant + "/" +
-                        Twine(int(last)) + "/" + Twine(options.passOptions))
-                           .str();
+    std::string name =
+        (target + "/" + options.variant + "/" + join(options.plan, ",") + "/" +
+         Twine(int(last)) + "/" + Twine(options.passOptions))
+            .str();
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);

@@ -149,6 +149,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   // Target: code versions and their plans, the program of one thread.
   auto plan = forTarget<PlanKernelPassOptions>(options);
   plan.variant = options.variant;
+  plan.fields.assign(options.plan.begin(), options.plan.end());
   pm.addPass(createPlanKernelPass(plan));
   if (isLast(Stage::Layout))
     return;

@@ -35,6 +35,9 @@ struct PipelineOptions {
   /// Overrides of the target's model (lib/Machine/MachineModel.def), each as
   /// "NAME=VALUE".
   std::vector<std::string> machine;
+  /// Fields of plans that are given (mlafix-plan-kernel): NAME=VALUE or
+  /// VERSION.NAME=VALUE each.
+  std::vector<std::string> plan;
   /// The code version to keep; all if empty.
   std::string variant;
   /// The first stage to run and the last one.

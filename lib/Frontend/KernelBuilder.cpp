@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Frontend/BuilderImpl.h"
+#include "lib/Plan/GivenPlan.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -438,6 +439,19 @@ bool KernelBuilder::allow(std::string_view kind,
   kinds.push_back(kind);
   impl->kernel.setAllowAttr(
       mlir::Builder(impl->kernel.getContext()).getStrArrayAttr(kinds));
+  return true;
+}
+
+bool KernelBuilder::plan(std::string_view field,
+                         const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return false;
+  SmallVector<Attribute> fields;
+  if (auto known = impl->kernel->getAttrOfType<ArrayAttr>(kGivenPlanAttr))
+    llvm::append_range(fields, known);
+  mlir::Builder b(impl->kernel.getContext());
+  fields.push_back(b.getStringAttr(field));
+  impl->kernel->setAttr(kGivenPlanAttr, b.getArrayAttr(fields));
   return true;
 }
 

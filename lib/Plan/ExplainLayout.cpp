@@ -238,8 +238,10 @@ void Explanation::run() {
   remarkNarrowAccesses();
 }
 
-void mlafix::explainLayout(KernelOp version, const MachineModel &machine,
-                           const RowShape &shape) {
-  if (version.getContext()->getRemarkEngine())
-    Explanation(version, machine, shape).run();
+void mlafix::explainLayout(KernelOp version, const MachineModel &machine) {
+  if (!version.getContext()->getRemarkEngine())
+    return;
+  FailureOr<RowShape> shape = RowShape::of(version, machine);
+  if (succeeded(shape))
+    Explanation(version, machine, *shape).run();
 }

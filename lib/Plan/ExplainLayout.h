@@ -15,8 +15,7 @@ namespace mlafix {
 /// Emits remarks about a code version with guards and a plan: the calls it
 /// serves, how rows are distributed over lanes and blocks, and which rows are
 /// accessed in narrower pieces than the machine supports.
-void explainLayout(KernelOp version, const MachineModel &machine,
-                   const RowShape &shape);
+void explainLayout(KernelOp version, const MachineModel &machine);
 
 } // namespace mlafix
 

@@ -33,7 +33,8 @@ def PlanKernelPass : Pass<"mlafix-plan-kernel", "::mlir::ModuleOp"> {
   }];
   let options = [
     TargetOption<>, MachineOption<>,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any; of rows with a bound also most256_whole_dense and so on), to inspect its code">];
+    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any; of rows with a bound also most256_whole_dense and so on), to inspect its code">,
+    ListOption<"fields", "plan", "std::string", "NAME=VALUE or VERSION.NAME=VALUE: fields of plans (dialect/PlanFields.def), or lanes or rows, that are given; without VERSION those of all code versions but any">];
 }
 
 #endif // MLAFIX_PLAN_PASSES

@@ -27,7 +27,7 @@ public:
         layout(version.getPlanAttr().getLayout()),
         numbers(version.getPlanAttr().getNumbers()) {}
 
-  FailureOr<PlanAttr> run();
+  FailureOr<PlanAttr> run(function_ref<void(MutableArrayRef<int64_t>)> adapt);
 
 private:
   int64_t get(PlanField field) const {
@@ -42,6 +42,9 @@ private:
   void planRowsAhead(ForallOp forall);
   void planGroups(ForallOp forall);
   void planRagged(RaggedForallOp grid);
+  bool mayPrefetchRowsAhead();
+  LogicalResult check();
+  LogicalResult checkBlock();
 
   KernelOp version;
   const MachineModel &machine;
@@ -92,14 +95,20 @@ void GridPlanner::planTables(ForallOp forall) {
   set(PlanField::EarlyTables, tables > 0 && tables <= machine.mostEarlyTables);
 }
 
-/// How many blocks further on the row is that a block prefetches, whose lanes
-/// cross warps and reduce it: rows that are too short or too long would lose,
-/// and so would rows in another order than that of blocks.
+/// True if a block has one row, whose lanes cross warps and reduce it, and the
+/// rows are in the order of their blocks.
+bool GridPlanner::mayPrefetchRowsAhead() {
+  auto forall = dyn_cast<ForallOp>(version.getGrid());
+  return forall && !layout.isGrouped() && layout.getLanes() > kWarpThreads &&
+         layout.getRows() == 1 && !version.isCollective() &&
+         getRowConditions(forall).empty() && get(PlanField::RowBundle) == 1 &&
+         !walksRows(version) && !forall.getOps<ReduceOp>().empty();
+}
+
+/// How many blocks further on the row is that a block prefetches: rows that are
+/// too short or too long would lose.
 void GridPlanner::planRowsAhead(ForallOp forall) {
-  if (layout.getLanes() <= kWarpThreads || layout.getRows() > 1 ||
-      version.isCollective() || !getRowConditions(forall).empty() ||
-      get(PlanField::RowBundle) > 1 || walksRows(version) ||
-      forall.getOps<ReduceOp>().empty())
+  if (!mayPrefetchRowsAhead())
     return;
   // What a multiprocessor reads at once.
   int64_t blocks =
@@ -192,7 +201,62 @@ static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
   return elements * int64_t(sizeof(float)) <= machine.streamedRowBytes;
 }
 
-FailureOr<PlanAttr> GridPlanner::run() {
+/// Fails where a launch could not give blocks these threads, or a
+/// multiprocessor not hold them.
+LogicalResult GridPlanner::checkBlock() {
+  int64_t threads = layout.getThreads(), least = get(PlanField::LeastThreads),
+          resident = get(PlanField::Resident);
+  if (least < threads &&
+      (!llvm::isPowerOf2_64(threads / std::max<int64_t>(1, least)) ||
+       threads % least != 0 || least % kWarpThreads != 0 ||
+       least % layout.getLanes() != 0))
+    return version.emitError()
+           << "expected 'least_threads' to be whole warps of whole rows, and "
+              "the threads of a block, "
+           << threads << ", halved, got " << least;
+  if (resident * threads > machine.threadsPerMultiprocessor)
+    return version.emitError()
+           << "expected 'resident' blocks of " << threads
+           << " threads to fit into the " << machine.threadsPerMultiprocessor
+           << " of a multiprocessor, got " << resident;
+  return success();
+}
+
+/// Fails where a field has a value that the code version may not have.
+LogicalResult GridPlanner::check() {
+  bool waits = get(PlanField::DependentLaunch);
+  if (waits && !machine.dependentLaunch)
+    return version.emitError() << "expected 'dependent_launch' to be no for a "
+                                  "target that has no such launches, got yes";
+  if (get(PlanField::EarlyTables) && (!waits || version.isCollective()))
+    return version.emitError()
+           << "expected 'early_tables' to be no where the grid waits for none "
+              "or ranks wait for each other, got yes";
+  if (get(PlanField::Interleaved) && version.getExchange())
+    return version.emitError() << "expected 'interleaved' to be no where the "
+                                  "same blocks of ranks meet, got yes";
+  if (int64_t ahead = get(PlanField::RowsAhead);
+      ahead && !mayPrefetchRowsAhead())
+    return version.emitError()
+           << "expected 'rows_ahead' to be 0 unless each block reduces one row "
+              "over several warps, in order, got "
+           << ahead;
+  if (int64_t added = get(PlanField::AddedChunks),
+      collected = get(PlanField::CollectedChunks);
+      collected > 0 && added % collected != 0)
+    return version.emitError() << "expected 'added_chunks' to be a multiple of "
+                               << collected << ", got " << added;
+  if (int64_t rows = get(PlanField::ScalarBundleRows);
+      rows > 0 && isa<RaggedForallOp>(version.getGrid()) &&
+      layout.getThreads() % rows != 0)
+    return version.emitError()
+           << "expected 'scalar_bundle_rows' to divide the "
+           << layout.getThreads() << " threads of a block, got " << rows;
+  return checkBlock();
+}
+
+FailureOr<PlanAttr>
+GridPlanner::run(function_ref<void(MutableArrayRef<int64_t>)> adapt) {
   auto ragged = dyn_cast<RaggedForallOp>(version.getGrid());
   if (ragged)
     planRagged(ragged);
@@ -203,6 +267,9 @@ FailureOr<PlanAttr> GridPlanner::run() {
   set(PlanField::StreamsListedRows, streamsListedRows(layout, machine));
   set(PlanField::Resident, planResident(layout, bool(ragged), machine));
   set(PlanField::DependentLaunch, machine.dependentLaunch);
+  adapt(numbers);
+  if (failed(check()))
+    return failure();
   PlanAttr plan = PlanAttr::getChecked([&] { return version.emitError(); },
                                        version.getContext(), layout,
                                        ArrayRef<int64_t>(numbers));
@@ -211,7 +278,8 @@ FailureOr<PlanAttr> GridPlanner::run() {
   return plan;
 }
 
-FailureOr<PlanAttr> mlafix::planGrid(KernelOp version,
-                                     const MachineModel &machine) {
-  return GridPlanner(version, machine).run();
+FailureOr<PlanAttr>
+mlafix::planGrid(KernelOp version, const MachineModel &machine,
+                 function_ref<void(MutableArrayRef<int64_t>)> adapt) {
+  return GridPlanner(version, machine).run(adapt);
 }

@@ -14,10 +14,12 @@
 namespace mlafix {
 
 /// The plan of `version`, a GPU's, with the fields that follow from its grid
-/// and its layout, which is final. A number of the machine that no field may
-/// have is an error at `version`.
-llvm::FailureOr<PlanAttr> planGrid(KernelOp version,
-                                   const MachineModel &machine);
+/// and its layout, which is final, once `adapt` has changed those that a user
+/// gives. A value that its field or the code version may not have is an error
+/// at `version`.
+llvm::FailureOr<PlanAttr>
+planGrid(KernelOp version, const MachineModel &machine,
+         llvm::function_ref<void(llvm::MutableArrayRef<int64_t>)> adapt);
 
 } // namespace mlafix
 

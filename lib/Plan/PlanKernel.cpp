@@ -11,6 +11,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Plan/BoundedRows.h"
 #include "lib/Plan/ExplainLayout.h"
+#include "lib/Plan/GivenPlan.h"
 #include "lib/Plan/Passes.h"
 #include "lib/Plan/PlanGrid.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
@@ -195,8 +196,11 @@ private:
                      ArrayAttr aliases);
   LogicalResult planForBound(KernelOp kernel, const MachineModel &machine,
                              int64_t widest, ArrayAttr aliases);
-  LogicalResult finishPlans(MutableArrayRef<KernelOp> versions,
-                            const MachineModel &machine);
+  FailureOr<GivenPlan> readGiven(KernelOp kernel);
+  LogicalResult finishPlans(StringRef kernel,
+                            MutableArrayRef<KernelOp> versions,
+                            const MachineModel &machine,
+                            const GivenPlan &given);
   LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
 };
 } // namespace
@@ -298,7 +302,6 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
     makeIdenticalStrides(dense, shape);
-    explainLayout(dense, machine, shape);
   };
   add("dense", shape.aliasMode());
   if (hasCallsInPlace(kernel, aliases))
@@ -319,8 +322,7 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
   SmallVector<Attribute> guards =
       getGuards(context, machine, shape, plan.getLayout());
   if (!guards.empty() || kernel.getGuardsAttr())
-    explainLayout(cloneCodeVersion(kernel, "fast", plan, guards), machine,
-                  shape);
+    cloneCodeVersion(kernel, "fast", plan, guards);
 }
 
 /// Plans the versions for a CPU: one for calls out of place, which computes the
@@ -336,9 +338,6 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                                          pack, rows, /*groups=*/1));
   };
   StringRef reason; // the reason why scalars of several rows are not batched
-  auto explain = [&](KernelOp version) {
-    explainLayout(version, machine, shape);
-  };
   auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp version = cloneCodeVersion(kernel, suffix, planOf(1), guards);
     makeDistinct(version, aliases);
@@ -360,10 +359,10 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                          0;
                 });
   if (isWide)
-    explain(addCodeVersion(
-        "streamed", {GuardAttr::get(context, GuardKind::Align, stored,
-                                    machine.streamedBytes),
-                     GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
+    addCodeVersion("streamed",
+                   {GuardAttr::get(context, GuardKind::Align, stored,
+                                   machine.streamedBytes),
+                    GuardAttr::get(context, GuardKind::BeyondCache, moved)});
   // If batching gains nothing, one version serves all calls. Without aliases,
   // all calls are out of place.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
@@ -374,10 +373,8 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
                        reason);
   if (!aliases.empty() && !reason.empty())
     apart.erase();
-  else
-    explain(apart);
   if (!aliases.empty())
-    explain(cloneCodeVersion(kernel, "any", planOf(1), {}));
+    cloneCodeVersion(kernel, "any", planOf(1), {});
 }
 
 LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
@@ -398,12 +395,10 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
     return failure();
   if (!isGPU(target))
     return success();
-  KernelOp any =
-      cloneCodeVersion(kernel, "any",
-                       chooseLayout(&getContext(), machine, *shape,
-                                    shape->leastPack(), AliasMode::OutOfPlace),
-                       {});
-  explainLayout(any, machine, *shape);
+  cloneCodeVersion(kernel, "any",
+                   chooseLayout(&getContext(), machine, *shape,
+                                shape->leastPack(), AliasMode::OutOfPlace),
+                   {});
   return success();
 }
 
@@ -481,24 +476,91 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
   return success();
 }
 
-/// Sets the fields of the plans of a GPU's code versions that follow from their
-/// layouts.
-LogicalResult PlanKernelPass::finishPlans(MutableArrayRef<KernelOp> versions,
-                                          const MachineModel &machine) {
-  if (versions.front().getExchange()) {
+/// Gives `version` the lanes and rows that `given` has for it, whose name is
+/// `name` without the kernel's. The number of rows for which 32 bits number all
+/// lanes follows.
+static LogicalResult adaptLayout(KernelOp version, StringRef name,
+                                 const MachineModel &machine,
+                                 const GivenPlan &given) {
+  PlanAttr plan = version.getPlanAttr();
+  FailureOr<RowShape> shape = RowShape::of(version, machine);
+  if (failed(shape))
+    return failure();
+  LayoutAttr layout = plan.getLayout();
+  FailureOr<LayoutAttr> adapted =
+      given.adapt(version, name, layout, countPacks(*shape, layout.getPack()));
+  if (failed(adapted))
+    return failure();
+  version.setPlanAttr(plan.with(*adapted));
+  SmallVector<Attribute> guards;
+  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
+    guards.push_back(guard.getKind() == GuardKind::MaxRows
+                         ? GuardAttr::get(version.getContext(),
+                                          GuardKind::MaxRows, {},
+                                          INT32_MAX / adapted->getLanes())
+                         : guard);
+  version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
+  return success();
+}
+
+/// Sets the fields of the plan of a GPU's code version that follow from its
+/// layout.
+static LogicalResult finishPlan(KernelOp version, StringRef name,
+                                const MachineModel &machine,
+                                const GivenPlan &given) {
+  if (!given.isEmpty() && failed(adaptLayout(version, name, machine, given)))
+    return failure();
+  FailureOr<PlanAttr> plan = planGrid(
+      version, machine, [&](auto numbers) { given.set(name, numbers); });
+  if (failed(plan))
+    return failure();
+  version.setPlanAttr(*plan);
+  return success();
+}
+
+/// Finishes the plans of all code versions of `kernel`, and says what they are.
+LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
+                                          MutableArrayRef<KernelOp> versions,
+                                          const MachineModel &machine,
+                                          const GivenPlan &given) {
+  auto names = llvm::map_to_vector(versions, [&](KernelOp version) {
+    return version.getSymName().drop_front(kernel.size() + 1);
+  });
+  if (std::optional<StringRef> unknown = given.findUnknown(names))
+    return versions.front().emitError()
+           << "expected a plan for one of the code versions of '" << kernel
+           << "' (" << llvm::join(names, ", ") << "), got '" << *unknown << "'";
+  if (isGPU(target) && versions.front().getExchange()) {
     FailureOr<RowShape> shape = RowShape::of(versions.back(), machine);
     if (failed(shape))
       return failure();
     alignGeometry(versions, *shape);
   }
-  for (KernelOp version : versions) {
-    FailureOr<PlanAttr> plan = planGrid(version, machine);
-    if (failed(plan))
+  for (auto [version, name] : llvm::zip_equal(versions, names)) {
+    if (isGPU(target) && failed(finishPlan(version, name, machine, given)))
       return failure();
-    version.setPlanAttr(*plan);
-    LDBG() << version.getSymName() << ": " << *plan;
+    LDBG() << version.getSymName() << ": " << version.getPlanAttr();
+    explainLayout(version, machine);
   }
   return success();
+}
+
+/// The fields that the pass's option and `kernel` give, of which the latter are
+/// for GPUs alone. Takes them off the kernel.
+FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
+  std::vector<std::string> texts(fields.begin(), fields.end());
+  if (!texts.empty() && !isGPU(target))
+    return kernel.emitError()
+           << "expected a GPU to give fields of a plan for, got " << target;
+  if (auto own =
+          dyn_cast_if_present<ArrayAttr>(kernel->removeAttr(kGivenPlanAttr));
+      own && isGPU(target))
+    for (auto text : own.getAsRange<StringAttr>())
+      texts.push_back(text.str());
+  llvm::Expected<GivenPlan> given = GivenPlan::parse(texts);
+  if (!given)
+    return kernel.emitError() << toString(given.takeError());
+  return *given;
 }
 
 void PlanKernelPass::runOnOperation() {
@@ -525,6 +587,9 @@ void PlanKernelPass::runOnOperation() {
     }
     // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
+    FailureOr<GivenPlan> given = readGiven(kernel);
+    if (failed(given))
+      return signalPassFailure();
     for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
       if (failed(check.verify())) // folding may have invalidated it
         return signalPassFailure();
@@ -544,7 +609,7 @@ void PlanKernelPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       versions.push_back(cast<KernelOp>(op));
-    if ((isGPU(target) && failed(finishPlans(versions, *model))) ||
+    if (failed(finishPlans(name, versions, *model, *given)) ||
         (!variant.empty() && failed(keepCodeVersion(name, versions))))
       return signalPassFailure();
   }

@@ -122,6 +122,12 @@ void bindPromises(nb::class_<Builder> &builder) {
             checked(b, b.allow(kind, loc));
           },
           "kind"_a, "location"_a)
+      .def(
+          "plan",
+          [](Builder &b, Text field, const Loc &loc) {
+            checked(b, b.plan(field, loc));
+          },
+          "field"_a, "location"_a)
       .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
       .def(
           "assume",

@@ -84,13 +84,15 @@ CompileResult run(Text source, const std::string &name,
   return result;
 }
 
-nb::object compileSource(
-    nb::object source, const std::string &name, const std::string &kernel,
-    const std::vector<std::map<std::string, std::string>> &choices,
-    const std::vector<std::string> &targets, Text emit, Text assembler,
-    const std::string &ptxas, const std::string &variant, bool lineInfo,
-    const std::string &digest, const std::string &unitName,
-    const std::string &launch) {
+nb::object
+compileSource(nb::object source, const std::string &name,
+              const std::string &kernel,
+              const std::vector<std::map<std::string, std::string>> &choices,
+              const std::vector<std::string> &targets, Text emit,
+              Text assembler, const std::string &ptxas,
+              const std::string &variant, const std::vector<std::string> &plan,
+              bool lineInfo, const std::string &digest,
+              const std::string &unitName, const std::string &launch) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -98,6 +100,7 @@ nb::object compileSource(
   options.assembler = assemblerOf(assembler);
   options.ptxas = ptxas;
   options.variant = variant;
+  options.plan = plan;
   options.lineInfo = lineInfo;
   options.digest = digest;
   options.unitName = unitName;
@@ -141,24 +144,25 @@ std::string describe(nb::object source, const std::string &name,
 NB_MODULE(_compiler, module) {
   module.doc() = "The mlafix compiler: kernels to units.";
   Call::waitAtExit();
-  module.def("compile", &compileSource, "source"_a, "name"_a, nb::kw_only(),
-             "kernel"_a = "",
-             "specializations"_a =
-                 std::vector<std::map<std::string, std::string>>(),
-             "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
-             "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false, "digest"_a = "", "unit_name"_a = "",
-             "launch"_a = "",
-             nb::sig("def compile(source: str | bytes, name: str, *, "
-                     "kernel: str = '', specializations: "
-                     "collections.abc.Sequence[collections.abc.Mapping[str, "
-                     "str]] = (), targets: collections.abc.Sequence[str] = (), "
-                     "emit: str = 'unit', assembler: str = 'any', ptxas: str "
-                     "= '', variant: str = '', line_info: bool = False, "
-                     "digest: str = '', unit_name: str = '', launch: str = '') "
-                     "-> typing.Any"),
-             "What `emit` names, in bytes if it is a unit, a cubin or an "
-             "object, and else as a str. Raises CompileError.");
+  module.def(
+      "compile", &compileSource, "source"_a, "name"_a, nb::kw_only(),
+      "kernel"_a = "",
+      "specializations"_a = std::vector<std::map<std::string, std::string>>(),
+      "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
+      "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
+      "plan"_a = std::vector<std::string>(), "line_info"_a = false,
+      "digest"_a = "", "unit_name"_a = "", "launch"_a = "",
+      nb::sig("def compile(source: str | bytes, name: str, *, "
+              "kernel: str = '', specializations: "
+              "collections.abc.Sequence[collections.abc.Mapping[str, "
+              "str]] = (), targets: collections.abc.Sequence[str] = (), "
+              "emit: str = 'unit', assembler: str = 'any', ptxas: str "
+              "= '', variant: str = '', plan: collections.abc.Sequence[str] "
+              "= (), line_info: bool = False, "
+              "digest: str = '', unit_name: str = '', launch: str = '') "
+              "-> typing.Any"),
+      "What `emit` names, in bytes if it is a unit, a cubin or an "
+      "object, and else as a str. Raises CompileError.");
   module.def("remarks", &listRemarks, "source"_a, "name"_a, nb::kw_only(),
              "kernel"_a, "bindings"_a, "target"_a,
              nb::sig("def remarks(source: str | bytes, name: str, *, kernel: "

@@ -57,6 +57,12 @@ struct CompileCommand::Options {
           "Make the code of one code version only: dense, place, fast or "
           "any, on a CPU streamed, apart or any (default: all; not for units)"),
       cl::cat(category)};
+  cl::list<std::string> plan{
+      "mlafix-plan", cl::CommaSeparated, cl::value_desc("NAME=VALUE,…"),
+      cl::desc("Fields that take the place of what is decided about the code "
+               "versions of a GPU, or VERSION.NAME=VALUE about one "
+               "(#mlafix.plan in docs/Dialect.md)"),
+      cl::cat(category)};
   cl::opt<Emit> emit{"emit", cl::desc("What to write (default: unit):"),
                      cl::init(Emit::Unit),
                      cl::ValuesClass{
@@ -121,7 +127,7 @@ struct CompileCommand::Options {
     auto count = [](const auto &...option) {
       return (option.getNumOccurrences() + ...);
     };
-    return count(targets, specializations, kernel, variant, emit, bounds,
+    return count(targets, specializations, kernel, variant, plan, emit, bounds,
                  assembler, ptxas, launch, timePieces, repeat, resourceUsage,
                  lineInfo, remarks, listTargets, unitName) > 0;
   }
@@ -186,6 +192,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.kernel = kernel;
   result.targets = targets;
   result.variant = variant;
+  result.plan = plan;
   result.emit = emit;
   result.provesBounds = bounds == OpenBounds::Prove;
   result.assembler = assembler;

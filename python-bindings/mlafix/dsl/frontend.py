@@ -38,6 +38,8 @@ class Frontend:
             self.builder.prove_bounds(self.source.location(node))
         for kind in options.allow:
             self.builder.allow(kind, self.source.location(node))
+        for field in options.plan:
+            self.builder.plan(field, self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
         # Numbers that may be passed in a tensor, each with that tensor.

@@ -1,0 +1,114 @@
+//===- GivenPlan.cpp - fields of plans that a user gives ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Plan/GivenPlan.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The fields of a layout that may be given. Elements of a pack follow from
+/// guards, packs of a lane from lanes.
+static constexpr PlanFieldSpec layoutFields[] = {{"lanes", 1, 1, 1024, {}},
+                                                 {"rows", 1, 1, 1024, {}}};
+
+/// The field called `name`; null if none that may be given is. The rule of a
+/// block is a reason, nothing follows from it.
+static const PlanFieldSpec *findField(StringRef name) {
+  auto hasName = [&](const PlanFieldSpec &spec) { return spec.name == name; };
+  if (const auto *found = llvm::find_if(layoutFields, hasName);
+      found != std::end(layoutFields))
+    return found;
+  ArrayRef<PlanFieldSpec> fields = getPlanFields();
+  const auto *found = llvm::find_if(fields, hasName);
+  bool isReason =
+      found - fields.begin() == static_cast<unsigned>(PlanField::Block);
+  return found == fields.end() || isReason ? nullptr : found;
+}
+
+static std::string listNames() {
+  SmallVector<StringRef> names = {"lanes", "rows"};
+  for (const PlanFieldSpec &field : getPlanFields())
+    if (findField(field.name))
+      names.push_back(field.name);
+  return llvm::join(names, ", ");
+}
+
+llvm::Expected<GivenPlan> GivenPlan::parse(ArrayRef<std::string> texts) {
+  GivenPlan plan;
+  for (StringRef text : texts) {
+    // A lambda of C++17 cannot capture a structured binding.
+    StringRef path, value;
+    std::tie(path, value) = text.trim().split('=');
+    StringRef version, name = path.trim();
+    if (size_t dot = name.rfind('.'); dot != StringRef::npos) {
+      version = name.take_front(dot);
+      name = name.drop_front(dot + 1);
+    }
+    const PlanFieldSpec *field = findField(name);
+    if (!field)
+      return llvm::createStringError(
+          "expected a field of a plan as NAME=VALUE or VERSION.NAME=VALUE, "
+          "with a name out of " +
+          listNames() + ", got '" + text + "'");
+    llvm::Expected<int64_t> number = field->read(value.trim());
+    if (!number)
+      return number.takeError();
+    plan.entries.push_back({version.str(), name.str(), *number});
+  }
+  return plan;
+}
+
+std::optional<StringRef>
+GivenPlan::findUnknown(ArrayRef<StringRef> names) const {
+  for (const Entry &entry : entries)
+    if (!entry.version.empty() && !llvm::is_contained(names, entry.version))
+      return entry.version;
+  return std::nullopt;
+}
+
+FailureOr<LayoutAttr> GivenPlan::adapt(KernelOp kernel, StringRef version,
+                                       LayoutAttr layout, int64_t packs) const {
+  int64_t lanes = layout.getLanes(), rows = layout.getRows();
+  bool isGiven = false;
+  for (const Entry &entry : entries) {
+    if (!entry.isFor(version) ||
+        (entry.name != "lanes" && entry.name != "rows"))
+      continue;
+    isGiven = true;
+    (entry.name == "lanes" ? lanes : rows) = entry.value;
+  }
+  if (!isGiven)
+    return layout;
+  if (layout.isGrouped() || layout.isClustered() || kernel.getExchange())
+    return kernel.emitError()
+           << "expected 'lanes' and 'rows' for rows of one block, got code "
+              "version '"
+           << version << "', whose rows have lanes in several blocks or ranks";
+  LayoutAttr adapted = LayoutAttr::getChecked(
+      [&] { return kernel.emitError(); }, kernel.getContext(), lanes,
+      static_cast<int64_t>(llvm::divideCeil(packs, lanes)), layout.getPack(),
+      rows, /*groups=*/int64_t(1), /*blocks=*/int64_t(1));
+  if (!adapted)
+    return failure();
+  return adapted;
+}
+
+void GivenPlan::set(StringRef version, MutableArrayRef<int64_t> numbers) const {
+  ArrayRef<PlanFieldSpec> fields = getPlanFields();
+  for (const Entry &entry : entries) {
+    if (!entry.isFor(version))
+      continue;
+    const auto *field = llvm::find_if(fields, [&](const PlanFieldSpec &spec) {
+      return spec.name == entry.name;
+    });
+    if (field != fields.end())
+      numbers[field - fields.begin()] = entry.value;
+  }
+}
