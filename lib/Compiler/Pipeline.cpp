@@ -74,13 +74,9 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
 /// kernels that it does not apply to.
 static void addDistributionPasses(OpPassManager &pm) {
   // The grid, for GPUs and CPUs.
-  pm.addPass(createGridToGroupsPass());
-  pm.addPass(createGridToThreadsPass());
+  pm.addPass(createLowerGridPass());
   pm.addPass(createPlaceCollectivesPass());
-  pm.addPass(createRaggedToThreadsPass());
   pm.addPass(createSeparateLanesPass());
-  pm.addPass(createBatchRowsPass());
-  pm.addPass(createGridToLoopsPass());
   pm.addPass(createPrefetchRowsPass());
   // Rows.
   pm.addPass(createJoinMembersPass());

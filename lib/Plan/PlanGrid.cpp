@@ -8,9 +8,9 @@
 #include "lib/Plan/PlanGrid.h"
 #include "lib/Plan/ChooseLayout.h"
 #include "lib/Plan/ResidentBlocks.h"
-#include "lib/Transforms/GPU/RaggedStores.h"
-#include "lib/Transforms/GPU/RowOrder.h"
-#include "lib/Transforms/GPU/RowsAhead.h"
+#include "lib/Transforms/Grid/RaggedStores.h"
+#include "lib/Transforms/Grid/RowOrder.h"
+#include "lib/Transforms/Grid/RowsAhead.h"
 #include "lib/Transforms/Layout/LongRows.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"

@@ -8,6 +8,7 @@
 include "lib/Transforms/Language/Passes.td"
 include "lib/Transforms/States/Passes.td"
 include "lib/Transforms/Layout/Passes.td"
+include "lib/Transforms/Grid/Passes.td"
 include "lib/Transforms/GPU/Passes.td"
 include "lib/Transforms/CPU/Passes.td"
 include "lib/Transforms/Rows/Passes.td"

@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A row of a batch (mlafix-batch-rows): `lane` rows behind row number `row`
+/// A row of a batch (mlafix-lower-grid): `lane` rows behind row number `row`
 /// along the outermost of `extents`. `lane` is null if the number alone
 /// suffices.
 struct BatchRow {

@@ -67,75 +67,6 @@ def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
-def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
-  let summary = "a dense grid becomes arithmetic on thread and block indices";
-  let description = [{
-    `mlafix.forall` becomes the arithmetic from thread and block indices to row indices. Its body becomes a
-    `mlafix.row`, guarded by the condition that the row exists. If the target has dependent launch, every thread waits
-    for the preceding grid before the row's program. Records the launch geometry on the kernel. For layouts without lane
-    groups. Four decisions:
-
-    - If some rows may stay unchanged, blocks 0, 1, 2, … take positions 0, n/2, 1, n/2 + 1, …, so that blocks with
-      little to do run beside others.
-    - If rows that differ in the first index alone have consecutive scalars, `rowBundle` such rows follow each other, so
-      that a block uses all of the lines that it loads. The strides of the launch decide. Rows that are reduced, or
-      stored in another width, are not reordered.
-    - Before the wait, the first thread of each block prefetches a cache line of small tensors (`mlafix.table_lines`):
-      of integers, and of floats whose lines span several rows.
-    - A block that reduces a long row prefetches, behind its own loads (`mlafix-hoist-loads`), the row of the block
-      `aheadBlocks` further on, or twice as far: while it computes, its multiprocessor has no room for a block that
-      would load that row.
-
-    ```mlir
-    // Before, with #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
-    mlafix.forall (%t) in (%n) {
-      %v = mlafix.load %x[%t] : …
-    }
-    // After
-    %id = nvvm.read.ptx.sreg.tid.x : i32
-    %group = arith.divui %id, %c16 : i32
-    %lane = arith.index_castui (arith.andi %id, %c15) : i32 to index
-    %mask = arith.shli %c65535, (arith.andi %id, %c16) : i32
-    %row = arith.addi (arith.muli %block, %c8), %group : i32
-    %isRow = arith.cmpi ult, %row, %rows : i32
-    scf.if %isRow {
-      mlafix.row lane %lane mask %mask {
-        %v = mlafix.load %x[%t] : …
-      }
-    }
-    ```
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
-}
-
-def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
-  let summary = "a dense grid becomes groups of lanes that share merge loops";
-  let description = [{
-    As `mlafix-grid-to-threads`, for layouts of lane groups, whose rows have merge loops. The lanes of a row do not
-    synchronise, so the grid's lanes are numbered consecutively, independent of blocks. A block has as many groups of
-    the same lanes as fit `group_threads`, a parameter of the launch, into its threads. All threads of a block take part
-    in the exchange of chunks (`mlafix-lower-merge-loops`); those past the last row repeat the last row. The first group
-    computes what follows the last merge loop. Each thread of a block's first warp prefetches a line of small tensors.
-
-    ```mlir
-    // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>
-    mlafix.forall (%t) in (%n) {
-      %m, %s, %acc = mlafix.merge_loop …
-      mlafix.store %out, %x[%t] : …
-    }
-    // After
-    mlafix.row lane %lane groups(%group, %groups, %group_threads, %member) {
-      %m, %s, %acc = mlafix.merge_loop …
-      scf.if %isStored {
-        mlafix.store %out, %x[%t] : …
-      }
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
-}
-
 def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"> {
   let summary = "the ranks of a collective kernel wait for each other";
   let description = [{
@@ -203,44 +134,6 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
   let dependentDialects = [
       "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
       "::mlir::scf::SCFDialect"];
-}
-
-def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp"> {
-  let summary = "a ragged grid becomes a scan of its predicate and a loop over the selected rows";
-  let description = [{
-    Every block scans the predicate over all segments, in chunks of two segments per thread. If no segment of a chunk is
-    selected, the chunk ends after one reduction. Otherwise the prefix sums of the selected segments' lengths go to
-    shared memory, and blocks take the rows of these segments in turn. If rows are only stored, neighbouring blocks take
-    neighbouring inner indices, as many as they have lane groups for. All blocks together then write a small window of
-    memory. Scalars that only depend on indices are stored in a loop of their own, one per thread. Records the launch
-    geometry on the kernel.
-
-    ```mlir
-    // Before
-    mlafix.ragged_forall (%seg, %row, %h) in (%cu_seqlens, %n, %H) : … where {
-      …
-      mlafix.yield %dead : i1
-    } do {
-      mlafix.store %zeros, %out[%row, %h] : …
-    }
-    // After
-    scf.for %chunk = %c0 to %segments step %c512 {
-      …
-      %any = nvvm.barrier #nvvm.reduction<or> %selected -> i32
-      scf.if %isAny {
-        …
-        scf.for %tile = %first to %tiles step %blocks {
-          mlafix.row lane %lane mask %mask {
-            mlafix.store %zeros, %out[%row, %h] : …
-          }
-        }
-      }
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
-    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {

@@ -329,7 +329,7 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
     moveToFront(rows);
 }
 
-/// Replaces the kernel's own prefetches (GPU/RowOrder.cpp) by PTX that is
+/// Replaces the kernel's own prefetches (Grid/RowOrder.cpp) by PTX that is
 /// restricted to this device's memory.
 void ScheduleGridWaitPass::prefetchTables() {
   SmallVector<LLVM::Prefetch> prefetches;

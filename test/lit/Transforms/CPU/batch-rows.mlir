@@ -1,8 +1,8 @@
 // The scalars of four rows are computed as vectors, for strips of rows along the inner extent; then the rows are moved, and what makes no whole batch
 // is done row by row. The target's numbers bound a strip by rows and by the bytes that it leaves in buffers.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-batch-rows))" | FileCheck %s --check-prefixes=CHECK,ALL
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["stripRows=8", "rangeRows=64"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-batch-rows))" | FileCheck %s --check-prefixes=CHECK,EIGHT
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["batchBytes=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-batch-rows))" | FileCheck %s --check-prefixes=CHECK,BYTES
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,ALL
+// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["stripRows=8", "rangeRows=64"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,EIGHT
+// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["batchBytes=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,BYTES
 
 !rows = memref<?x48x32xf32, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>

@@ -1,5 +1,5 @@
 // On a CPU a kernel does the rows [begin, end) of a dense grid, and those of the selected segments of a ragged one.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 
 !rows = memref<?x16x32xf32, strided<[?, ?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>

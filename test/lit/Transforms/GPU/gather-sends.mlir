@@ -1,5 +1,5 @@
 // Neighbouring threads store the scalars that a block's rows store to the peers: the first lane of each row leaves its own in shared memory.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-grid-to-threads,mlafix-place-collectives),canonicalize)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives),canonicalize)" | FileCheck %s
 
 !vector = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !scalars = memref<?xf32, strided<[?], offset: ?>>

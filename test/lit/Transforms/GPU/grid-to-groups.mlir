@@ -1,5 +1,5 @@
 // A dense grid whose rows have merge loops that groups of lanes share: the first group does what comes after the last of them.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-groups))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
 // RUN: sed 's/attributes {guards.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
 
 // Of 32 registers and 8 for each of eight elements.

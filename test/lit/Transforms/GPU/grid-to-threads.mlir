@@ -1,6 +1,6 @@
 // A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
-// RUN: sed 's/dependent_launch = yes/&, least_threads = 128/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,FIXED
+// RUN: sed 's/dependent_launch = yes/&, least_threads = 128/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefixes=CHECK,ADAPT
 
 !rows = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

@@ -1,7 +1,7 @@
 // A kernel with a tensor of each rank: its blocks wait for the ranks before the row's program, and the last one releases their memory behind it. Where a rank did not come until then, NaN takes the
 // place of what is read from peers, and nothing is read there.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-grid-to-threads,mlafix-place-collectives))" | FileCheck %s
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-grid-to-loops,mlafix-place-collectives))" | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-lower-grid,mlafix-place-collectives))" | FileCheck %s --check-prefix=CPU
 // CPU-NOT: wait_peers
 
 !parts = memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>

@@ -1,6 +1,6 @@
 // Rows of a ragged grid that are only stored: where there are 8192 and more, neighbouring blocks take neighbouring inner indices. Where rows are
 // read, a block takes all of a row, so that its loads are on the way together.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads,canonicalize))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,canonicalize))" | FileCheck %s
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any})" | FileCheck %s --check-prefix=PLAN
 
 // PLAN-LABEL: @stored_any

@@ -1,6 +1,6 @@
 // Rows whose scalars are consecutive in memory follow each other, and small tensors of scalars are prefetched by lines.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s
-// RUN: sed 's/, row_bundle = 8, early_tables = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefix=OFF
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s
+// RUN: sed 's/, row_bundle = 8, early_tables = yes//' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid))" | FileCheck %s --check-prefix=OFF
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s --check-prefix=LOW
 // RUN: sed 's/attributes {.*} {/{/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=dense})" | FileCheck %s --check-prefix=PLAN
 

@@ -1,6 +1,6 @@
 // Between a row's store and a scalar load of the same row, and at a loop's back edge, the lanes of the row wait for each other: a warp's by their
 // mask, those of several warps by a barrier of the block. Rows alone need no wait.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-separate-lanes))" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-separate-lanes))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

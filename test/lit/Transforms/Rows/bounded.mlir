@@ -1,6 +1,6 @@
 // The packs of a row along a dim with a bound are single elements, which exist up to the dim's size: they alone are read, written and reduced. Where a guard says that the size is a multiple
 // of four, packs of four exist up to it, and loops over packs end there.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !ints = memref<?xi32, strided<[1], offset: ?>>

@@ -1,6 +1,6 @@
 // A long row is walked in loops over packs, one for each stage between two reductions; the target's numbers say which rows are long.
-// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
+// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=6"]/' %s | %mlafix-opt --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: vector.load
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

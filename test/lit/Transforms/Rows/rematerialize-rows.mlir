@@ -1,5 +1,5 @@
 // A row that is longer than a buffer should keep is read again, and computed again; of its reduction, a block of partials is kept at a time.
-// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<96xf32, #mlafix.dim<96>>

@@ -1,5 +1,5 @@
 // A row becomes a vector for each pack of a lane; a reduction exchanges values between lanes, one lane stores scalars.
-// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -59,23 +59,6 @@ module attributes {mlafix.target = "sm_80"} {
         mlafix.yield %one, %one, %v : f32, f32, !tile
       }
       mlafix.store %acc, %x[%t] : !tile, !rows
-    }
-  }
-}
-
-// -----
-
-!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
-!tile = tensor<128xf32, #mlafix.dim<128>>
-module attributes {mlafix.target = "x86-64-v3"} {
-  // expected-error @below {{expected a kernel without a grid, got one whose grid is still to become threads or loops}}
-  mlafix.kernel @early(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
-      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 1, packs = 8, pack = 16, rows = 1>>} {
-    %c0 = arith.constant 0 : index
-    %n = memref.dim %x, %c0 : !rows
-    mlafix.forall (%t) in (%n) {
-      %v = mlafix.load %x[%t] : !rows -> !tile
-      mlafix.store %v, %x[%t] : !tile, !rows
     }
   }
 }

@@ -1,6 +1,6 @@
 // A long row that a loop carries is kept in a buffer of what a lane has of it; the target's numbers say which rows are long.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-spill-rows))" | FileCheck %s
-// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=4"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s
+// RUN: sed 's/mlafix.target = "x86-64-v3"/&, mlafix.machine = ["loopPacks=4"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-spill-rows))" | FileCheck %s --check-prefix=SHORT
 // SHORT-NOT: memref.alloca
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>

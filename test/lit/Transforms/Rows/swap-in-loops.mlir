@@ -1,5 +1,5 @@
 // In a walk over packs, blocks of more than a step come from a buffer that an earlier walk has filled.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

@@ -1,5 +1,5 @@
 // Neighbouring blocks change places in a pack, across the lanes of a warp, across warps through shared memory, and as whole packs.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads,mlafix-rows-to-packs))" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-rows-to-packs))" | FileCheck %s
 
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_THREAD_H
-#define MLAFIX_TRANSFORMS_GPU_THREAD_H
+#ifndef MLAFIX_TRANSFORMS_GRID_THREAD_H
+#define MLAFIX_TRANSFORMS_GRID_THREAD_H
 
 #include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
@@ -73,4 +73,4 @@ void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_THREAD_H
+#endif // MLAFIX_TRANSFORMS_GRID_THREAD_H

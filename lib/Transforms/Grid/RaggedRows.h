@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
-#define MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
+#ifndef MLAFIX_TRANSFORMS_GRID_RAGGEDROWS_H
+#define MLAFIX_TRANSFORMS_GRID_RAGGEDROWS_H
 
 #include "dialect/Mlafix.h"
 #include "lib/Transforms/IndexBuilder.h"
@@ -133,4 +133,4 @@ private:
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
+#endif // MLAFIX_TRANSFORMS_GRID_RAGGEDROWS_H

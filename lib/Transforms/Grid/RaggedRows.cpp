@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Transforms/Grid/RaggedRows.h"
 
 #include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/GridLowering.h"

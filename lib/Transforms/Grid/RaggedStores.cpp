@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RaggedStores.h"
+#include "lib/Transforms/Grid/RaggedStores.h"
 #include "dialect/MemoryAccess.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
-#define MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
+#ifndef MLAFIX_TRANSFORMS_GRID_RAGGEDSTORES_H
+#define MLAFIX_TRANSFORMS_GRID_RAGGEDSTORES_H
 
 #include "dialect/Mlafix.h"
 
@@ -31,4 +31,4 @@ bool onlyStores(mlir::Block &body);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_RAGGEDSTORES_H
+#endif // MLAFIX_TRANSFORMS_GRID_RAGGEDSTORES_H

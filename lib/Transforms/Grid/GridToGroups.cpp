@@ -8,11 +8,11 @@
 #include "dialect/Guards.h"
 #include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GPU/RowOrder.h"
-#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Grid/RowOrder.h"
+#include "lib/Transforms/Grid/Strategies.h"
+#include "lib/Transforms/Grid/Thread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -20,12 +20,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
 
-#define DEBUG_TYPE "mlafix-grid-to-groups"
-
-namespace mlafix {
-#define GEN_PASS_DEF_GRIDTOGROUPSPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
+#define DEBUG_TYPE "mlafix-lower-grid"
 
 using namespace mlir;
 using namespace mlafix;
@@ -57,23 +52,6 @@ struct GroupThread {
   Value groups;       ///< in the block
   Value groupThreads; ///< per group
   Value member;       ///< in the group
-};
-
-class GridToGroupsPass
-    : public mlafix::impl::GridToGroupsPassBase<GridToGroupsPass> {
-public:
-  void runOnOperation() override {
-    KernelOp kernel = getOperation();
-    if (failed(verifyPlanned(kernel)))
-      return signalPassFailure();
-    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
-    if (forall && isGPU(getTarget(kernel)) &&
-        kernel.getLayoutAttr().isGrouped())
-      distribute(kernel, forall);
-  }
-
-private:
-  void distribute(KernelOp kernel, ForallOp forall);
 };
 } // namespace
 
@@ -112,13 +90,7 @@ static void guardStores(RowOp row, Value isStored) {
   }
 }
 
-/// Lowers a dense grid whose merge loops are shared by lane groups. The lanes
-/// of a row do not synchronise, so lanes are numbered consecutively across
-/// blocks. A block has as many groups of the same lanes as fit its threads,
-/// with `group_threads` (set by the launch) each. All threads of a block take
-/// part in the exchange of chunks: those behind the last row repeat it. The
-/// first group executes what follows.
-void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
+void mlafix::lowerToGroups(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_CPU_ROWRANGE_H
-#define MLAFIX_TRANSFORMS_CPU_ROWRANGE_H
+#ifndef MLAFIX_TRANSFORMS_GRID_ROWRANGE_H
+#define MLAFIX_TRANSFORMS_GRID_ROWRANGE_H
 
 #include "dialect/Mlafix.h"
 #include "mlir/IR/Builders.h"
@@ -30,4 +30,4 @@ void buildRowLoop(ForallOp forall, RowRange range);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_CPU_ROWRANGE_H
+#endif // MLAFIX_TRANSFORMS_GRID_ROWRANGE_H

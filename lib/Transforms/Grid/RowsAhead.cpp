@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RowsAhead.h"
+#include "lib/Transforms/Grid/RowsAhead.h"
 #include "dialect/Plan.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LongRows.h"

@@ -7,51 +7,21 @@
 
 #include "dialect/Guards.h"
 #include "dialect/Plan.h"
-#include "lib/Transforms/GPU/RowOrder.h"
-#include "lib/Transforms/GPU/RowsAhead.h"
-#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Grid/RowOrder.h"
+#include "lib/Transforms/Grid/RowsAhead.h"
+#include "lib/Transforms/Grid/Strategies.h"
+#include "lib/Transforms/Grid/Thread.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/Support/DebugLog.h"
-
-#define DEBUG_TYPE "mlafix-grid-to-threads"
-
-namespace mlafix {
-#define GEN_PASS_DEF_GRIDTOTHREADSPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
-
-namespace {
-class GridToThreadsPass
-    : public mlafix::impl::GridToThreadsPassBase<GridToThreadsPass> {
-public:
-  void runOnOperation() override {
-    KernelOp kernel = getOperation();
-    if (failed(verifyPlanned(kernel)))
-      return signalPassFailure();
-    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
-    if (!forall || !isGPU(getTarget(kernel)) ||
-        kernel.getLayoutAttr().isGrouped())
-      return;
-    if (failed(verifyLanes(kernel)))
-      return signalPassFailure();
-    distribute(kernel, forall);
-  }
-
-private:
-  void distribute(KernelOp kernel, ForallOp forall);
-};
-} // namespace
 
 /// An i1: one of `conditions` differs between the first and the last row. Null
 /// if scalar arithmetic cannot decide that. Built before the grid.
@@ -135,7 +105,7 @@ static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
           kWarpThreads % lanes == 0 && known % (kWarpThreads / lanes) == 0);
 }
 
-void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
+void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);

@@ -16,11 +16,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/Grid/RowRange.h"
+#include "lib/Transforms/Grid/Strategies.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/RowInvariantScalars.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Rows/StackRows.h"
 #include "lib/Transforms/Target.h"
@@ -34,12 +34,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/DebugLog.h"
 
-#define DEBUG_TYPE "mlafix-batch-rows"
-
-namespace mlafix {
-#define GEN_PASS_DEF_BATCHROWSPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
+#define DEBUG_TYPE "mlafix-lower-grid"
 
 using namespace mlir;
 using namespace mlafix;
@@ -253,24 +248,13 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
   return last;
 }
 
-namespace {
-class BatchRowsPass : public mlafix::impl::BatchRowsPassBase<BatchRowsPass> {
-public:
-  void runOnOperation() override {
-    KernelOp kernel = getOperation();
-    if (failed(verifyPlanned(kernel)))
-      return signalPassFailure();
-    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
-    int64_t batch = kernel.getLayoutAttr().getRows();
-    if (!forall || isGPU(getTarget(kernel)) || batch == 1)
-      return;
-    RowRange range = addRowRange(kernel);
-    int64_t multiple = getBatchRows(forall, batch);
-    setRangeGeometry(kernel, forall, multiple);
-    OpBuilder b(forall);
-    range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
-    // The rows after the last complete batch are processed one by one.
-    buildRowLoop(forall, range);
-  }
-};
-} // namespace
+void mlafix::lowerToBatches(KernelOp kernel, ForallOp forall) {
+  int64_t batch = kernel.getLayoutAttr().getRows();
+  RowRange range = addRowRange(kernel);
+  int64_t multiple = getBatchRows(forall, batch);
+  setRangeGeometry(kernel, forall, multiple);
+  OpBuilder b(forall);
+  range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
+  // The rows after the last complete batch are processed one by one.
+  buildRowLoop(forall, range);
+}

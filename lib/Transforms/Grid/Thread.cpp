@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Grid/Thread.h"
 
 #include "dialect/KnownNumbers.h"
 #include "dialect/Plan.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_ROWORDER_H
-#define MLAFIX_TRANSFORMS_GPU_ROWORDER_H
+#ifndef MLAFIX_TRANSFORMS_GRID_ROWORDER_H
+#define MLAFIX_TRANSFORMS_GRID_ROWORDER_H
 
 #include "dialect/Mlafix.h"
 #include "llvm/ADT/SetVector.h"
@@ -43,4 +43,4 @@ void prefetchTables(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_ROWORDER_H
+#endif // MLAFIX_TRANSFORMS_GRID_ROWORDER_H

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_ROWSAHEAD_H
-#define MLAFIX_TRANSFORMS_GPU_ROWSAHEAD_H
+#ifndef MLAFIX_TRANSFORMS_GRID_ROWSAHEAD_H
+#define MLAFIX_TRANSFORMS_GRID_ROWSAHEAD_H
 
-#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Grid/Thread.h"
 
 namespace mlafix {
 
@@ -30,4 +30,4 @@ void prefetchRowsAhead(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall,
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_ROWSAHEAD_H
+#endif // MLAFIX_TRANSFORMS_GRID_ROWSAHEAD_H

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RowOrder.h"
+#include "lib/Transforms/Grid/RowOrder.h"
 #include "dialect/Guards.h"
 #include "dialect/MemoryAccess.h"
 #include "dialect/Plan.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/Grid/RowRange.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 

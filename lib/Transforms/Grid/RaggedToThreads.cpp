@@ -7,11 +7,11 @@
 
 #include "dialect/Plan.h"
 #include "lib/Transforms/AccessPredicate.h"
-#include "lib/Transforms/GPU/RaggedRows.h"
-#include "lib/Transforms/GPU/RaggedStores.h"
-#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Grid/RaggedRows.h"
+#include "lib/Transforms/Grid/RaggedStores.h"
+#include "lib/Transforms/Grid/Strategies.h"
+#include "lib/Transforms/Grid/Thread.h"
 #include "lib/Transforms/GridLowering.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Rows/PackAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -29,19 +29,10 @@
 #include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
-#define DEBUG_TYPE "mlafix-ragged-to-threads"
-
-namespace mlafix {
-#define GEN_PASS_DEF_RAGGEDTOTHREADSPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
+#define DEBUG_TYPE "mlafix-lower-grid"
 
 using namespace mlir;
 using namespace mlafix;
-
-//===----------------------------------------------------------------------===//
-// The pass
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Scans the predicate of a ragged grid over chunks of segments, and
@@ -349,20 +340,6 @@ void RaggedScan::build() {
   grid.erase();
 }
 
-namespace {
-class RaggedToThreadsPass
-    : public mlafix::impl::RaggedToThreadsPassBase<RaggedToThreadsPass> {
-public:
-  void runOnOperation() override {
-    KernelOp kernel = getOperation();
-    if (failed(verifyPlanned(kernel)))
-      return signalPassFailure();
-    auto grid = dyn_cast_if_present<RaggedForallOp>(kernel.getGrid());
-    if (!grid || !isGPU(getTarget(kernel)))
-      return;
-    if (failed(verifyLanes(kernel)))
-      return signalPassFailure();
-    RaggedScan(kernel, grid).build();
-  }
-};
-} // namespace
+void mlafix::lowerRagged(KernelOp kernel, RaggedForallOp grid) {
+  RaggedScan(kernel, grid).build();
+}

@@ -5,24 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/Grid/RowRange.h"
+#include "lib/Transforms/Grid/Strategies.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "llvm/Support/DebugLog.h"
 
 #include <functional>
-
-#define DEBUG_TYPE "mlafix-grid-to-loops"
-
-namespace mlafix {
-#define GEN_PASS_DEF_GRIDTOLOOPSPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -67,24 +59,11 @@ static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
   grid.erase();
 }
 
-namespace {
-class GridToLoopsPass
-    : public mlafix::impl::GridToLoopsPassBase<GridToLoopsPass> {
-public:
-  void runOnOperation() override {
-    KernelOp kernel = getOperation();
-    if (failed(verifyPlanned(kernel)))
-      return signalPassFailure();
-    Operation *grid = kernel.getGrid();
-    if (!grid || isGPU(getTarget(kernel)))
-      return;
-    LDBG() << kernel.getSymName() << ": loops for " << grid->getName();
-    if (auto ragged = dyn_cast<RaggedForallOp>(grid))
-      return raggedToLoops(kernel, ragged);
-    auto forall = cast<ForallOp>(grid);
-    RowRange range = addRowRange(kernel);
-    setRangeGeometry(kernel, forall, /*rows=*/1);
-    buildRowLoop(forall, range);
-  }
-};
-} // namespace
+void mlafix::lowerToLoops(KernelOp kernel, Operation *grid) {
+  if (auto ragged = dyn_cast<RaggedForallOp>(grid))
+    return raggedToLoops(kernel, ragged);
+  auto forall = cast<ForallOp>(grid);
+  RowRange range = addRowRange(kernel);
+  setRangeGeometry(kernel, forall, /*rows=*/1);
+  buildRowLoop(forall, range);
+}
