@@ -55,14 +55,20 @@ static int64_t getPackBytes(Type type, int64_t least) {
   return bytes >= least ? bytes : 0;
 }
 
-/// Computes `value` before the wait, for the first iteration of all enclosing
-/// loops; null if that needs memory.
-Value PrefetchCandidates::buildBeforeWait(Value value) {
-  if (starts.getValueMap().empty())
-    return moveBeforeWait(value, wait) ? value : Value();
+bool PrefetchCandidates::isKnown(Value value) {
   llvm::SetVector<Operation *> slice;
-  if (!collectSlice(value, wait, starts, slice))
-    return Value();
+  return collectSlice(value, wait, starts, slice);
+}
+
+/// `value`, which is known, ahead of the wait, in the first iteration of all
+/// loops around.
+Value PrefetchCandidates::buildBeforeWait(Value value) {
+  if (starts.getValueMap().empty()) {
+    moveBeforeWait(value, wait);
+    return value;
+  }
+  llvm::SetVector<Operation *> slice;
+  collectSlice(value, wait, starts, slice);
   OpBuilder b(wait);
   for (Operation *op : slice)
     b.clone(*op, starts);
@@ -72,8 +78,8 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
 /// The conjuncts of `mask` that can be computed before the wait; null if there
 /// are none. In select(x, y, false), y may be poison where x is false.
 Value PrefetchCandidates::buildKnown(Value mask) {
-  if (Value early = buildBeforeWait(mask))
-    return early;
+  if (isKnown(mask))
+    return buildBeforeWait(mask);
   if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
     Value x = buildKnown(both.getLhs()), y = buildKnown(both.getRhs());
     OpBuilder b(wait);
@@ -86,7 +92,7 @@ Value PrefetchCandidates::buildKnown(Value mask) {
 }
 
 /// The group of loads under `condition` and `mask`.
-CandidateLoads &PrefetchCandidates::find(Value condition, Value mask) {
+CandidateLoads &PrefetchCandidates::findGroup(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const CandidateLoads &group) {
     return group.condition == condition && group.mask == mask;
   });
@@ -96,33 +102,82 @@ CandidateLoads &PrefetchCandidates::find(Value condition, Value mask) {
   return loads.back();
 }
 
-void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
-                                     Value condition) {
+/// The load as a candidate; none if it takes memory to know its pointer.
+std::optional<PrefetchCandidates::Early>
+PrefetchCandidates::findLoad(Operation *op) {
+  Value pointer, mask;
+  Type type = op->getNumResults() == 1 ? op->getResult(0).getType() : Type();
+  if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+    pointer = load.getAddr();
+  } else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
+    auto lanes = load.getMask().getDefiningOp<vector::BroadcastOp>();
+    if (!lanes)
+      return std::nullopt;
+    pointer = load.getData();
+    mask = lanes.getSource();
+  } else if (std::optional<PredicatedLoad> load = asPredicatedLoad(op)) {
+    pointer = load->pointer;
+    mask = load->condition;
+    type = load->type;
+  } else {
+    return std::nullopt;
+  }
   int64_t bytes = getPackBytes(type, rowBytes);
-  if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
-    return;
-  Value early = buildBeforeWait(pointer);
-  if (!early)
-    return;
-  Value earlyMask = mask ? buildKnown(mask) : mask;
-  CandidateLoads &group = find(condition, earlyMask);
-  (bytes ? group.rows : group.shared).push_back(early);
-  group.rowBytes += bytes;
-  group.packBytes = std::max(group.packBytes, bytes);
+  if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)) ||
+      !isKnown(pointer))
+    return std::nullopt;
+  return Early{op, pointer, mask, bytes, {}};
 }
 
-void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
-  Value first = buildBeforeWait(loop.getLowerBound()),
-        end = buildBeforeWait(loop.getUpperBound());
-  if (!first || !end)
-    return;
+std::vector<PrefetchCandidates::Early> PrefetchCandidates::find(Operation *op) {
+  std::vector<Early> found;
+  for (; op; op = op->getNextNode()) {
+    if (std::optional<Early> load = findLoad(op)) {
+      found.push_back(*load);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      if (!isKnown(loop.getLowerBound()) || !isKnown(loop.getUpperBound()))
+        continue;
+      IRMapping around = starts;
+      starts.map(loop.getInductionVar(), loop.getLowerBound());
+      found.push_back({op, {}, {}, 0, find(&loop.getBody()->front())});
+      starts = around;
+    } else if (auto branch = dyn_cast<scf::IfOp>(op);
+               branch && isKnown(branch.getCondition())) {
+      found.push_back({op, {}, {}, 0, find(&branch.thenBlock()->front())});
+    }
+  }
+  return found;
+}
+
+void PrefetchCandidates::buildLoad(const Early &load, Value condition) {
+  Value early = buildBeforeWait(load.pointer);
+  Value mask = load.mask ? buildKnown(load.mask) : Value();
+  CandidateLoads &group = findGroup(condition, mask);
+  (load.bytes ? group.rows : group.shared).push_back(early);
+  group.rowBytes += load.bytes;
+  group.packBytes = std::max(group.packBytes, load.bytes);
+}
+
+void PrefetchCandidates::build(const std::vector<Early> &candidates,
+                               Value condition) {
   OpBuilder b(wait);
-  Value iterates = arith::CmpIOp::create(b, loop.getLoc(),
-                                         arith::CmpIPredicate::slt, first, end);
-  IRMapping around = starts;
-  starts.map(loop.getInductionVar(), first);
-  collect(&loop.getBody()->front(), bothHold(b, condition, iterates));
-  starts = around;
+  for (const Early &early : candidates) {
+    if (auto loop = dyn_cast<scf::ForOp>(early.op)) {
+      Value first = buildBeforeWait(loop.getLowerBound()),
+            end = buildBeforeWait(loop.getUpperBound());
+      Value iterates = arith::CmpIOp::create(
+          b, loop.getLoc(), arith::CmpIPredicate::slt, first, end);
+      IRMapping around = starts;
+      starts.map(loop.getInductionVar(), first);
+      build(early.inner, bothHold(b, condition, iterates));
+      starts = around;
+    } else if (auto branch = dyn_cast<scf::IfOp>(early.op)) {
+      Value taken = buildBeforeWait(branch.getCondition());
+      build(early.inner, bothHold(b, condition, taken));
+    } else {
+      buildLoad(early, condition);
+    }
+  }
 }
 
 /// True if two groups have the same packs in the same order.
@@ -162,22 +217,8 @@ void PrefetchCandidates::joinRows() {
   });
 }
 
-void PrefetchCandidates::collect(Operation *op, Value condition) {
-  for (; op; op = op->getNextNode()) {
-    if (auto load = dyn_cast<LLVM::LoadOp>(op))
-      collectLoad(load.getAddr(), load.getType(), Value(), condition);
-    else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
-      if (auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>())
-        collectLoad(load.getData(), load.getType(), mask.getSource(),
-                    condition);
-    } else if (std::optional<PredicatedLoad> load = asPredicatedLoad(op))
-      collectLoad(load->pointer, load->type, load->condition, condition);
-    else if (auto loop = dyn_cast<scf::ForOp>(op))
-      collectLoop(loop, condition);
-    else if (auto branch = dyn_cast<scf::IfOp>(op))
-      if (Value taken = buildBeforeWait(branch.getCondition())) {
-        OpBuilder b(wait);
-        collect(&branch.thenBlock()->front(), bothHold(b, condition, taken));
-      }
-  }
+SmallVector<CandidateLoads> PrefetchCandidates::build() {
+  build(candidates, Value());
+  joinRows();
+  return std::move(loads);
 }

@@ -11,6 +11,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
+#include <optional>
+#include <vector>
+
 namespace mlafix {
 
 /// Memory that is loaded after the wait if `condition` and `mask` (null: true)
@@ -24,33 +27,44 @@ struct CandidateLoads {
   int64_t packBytes = 0;                 // of the largest pack
 };
 
-/// Finds loads after a wait whose pointers and branches do not depend on
-/// memory, and computes these before the wait. For loops, considers the first
-/// iteration. Predicates that depend on memory are assumed to hold.
+/// Loads after a wait whose pointers and branches do not depend on memory. For
+/// loops, considers the first iteration. Predicates that depend on memory are
+/// assumed to hold.
 class PrefetchCandidates {
 public:
-  /// Accesses of at least `rowBytes` count as packs of rows.
+  /// Finds the loads, and changes nothing. Accesses of at least `rowBytes`
+  /// count as packs of rows.
   PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
-      : wait(wait), rowBytes(rowBytes) {
-    collect(wait->getNextNode(), mlir::Value());
-    joinRows();
-  }
-  llvm::SmallVector<CandidateLoads> loads;
+      : wait(wait), rowBytes(rowBytes), candidates(find(wait->getNextNode())) {}
+
+  /// Has what they need come ahead of the wait.
+  llvm::SmallVector<CandidateLoads> build();
 
 private:
-  void collect(mlir::Operation *op, mlir::Value condition);
-  void collectLoad(mlir::Value pointer, mlir::Type type, mlir::Value mask,
-                   mlir::Value condition);
-  void collectLoop(mlir::scf::ForOp loop, mlir::Value condition);
+  /// A load, or a branch or a loop with what it loads.
+  struct Early {
+    mlir::Operation *op;
+    mlir::Value pointer, mask; ///< of a load; the mask may be null
+    int64_t bytes;             ///< of a load of a pack, else 0
+    std::vector<Early> inner;  ///< of a branch or a loop
+  };
+
+  std::vector<Early> find(mlir::Operation *op);
+  std::optional<Early> findLoad(mlir::Operation *op);
+  bool isKnown(mlir::Value value);
+  void build(const std::vector<Early> &candidates, mlir::Value condition);
+  void buildLoad(const Early &load, mlir::Value condition);
   mlir::Value buildBeforeWait(mlir::Value value);
   mlir::Value buildKnown(mlir::Value mask);
-  CandidateLoads &find(mlir::Value condition, mlir::Value mask);
+  CandidateLoads &findGroup(mlir::Value condition, mlir::Value mask);
   void joinRows();
 
   mlir::Operation *wait;
   int64_t rowBytes;
   mlir::IRMapping starts; // initial values of the enclosing loops' induction
                           // variables
+  std::vector<Early> candidates;
+  llvm::SmallVector<CandidateLoads> loads;
 };
 
 } // namespace mlafix

@@ -208,7 +208,7 @@ private:
 void ScheduleDependentLaunchPass::place(Operation *launch, Block &block) {
   SmallVector<LLVM::LoadOp> loads = collectLoads(block);
   llvm::erase_if(loads, [&](LLVM::LoadOp load) {
-    return !moveBeforeWait(load.getAddr(), launch);
+    return !isKnownBefore(load.getAddr(), launch);
   });
   int64_t bytes = 0;
   for (LLVM::LoadOp load : loads)
@@ -219,7 +219,9 @@ void ScheduleDependentLaunchPass::place(Operation *launch, Block &block) {
   Location loc = launch->getLoc();
   auto b = OpBuilder::atBlockBegin(&block);
   Operation *later = buildLaunchAssembly(b, loc);
-  for (LLVM::LoadOp load : loads)
+  for (LLVM::LoadOp load : loads) {
+    moveBeforeWait(load.getAddr(), launch);
     load->moveBefore(later);
+  }
   keepIfPrefetched(launch, bytes);
 }

@@ -277,7 +277,7 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function,
 void ScheduleGridWaitPass::prefetch(Operation *wait) {
   MachineModel machine = getMachine(wait);
   SmallVector<CandidateLoads> loads =
-      PrefetchCandidates(wait, machine.earlyAccessBytes).loads;
+      PrefetchCandidates(wait, machine.earlyAccessBytes).build();
   int64_t bytes = choosePrefetches(wait, machine, loads);
   llvm::erase_if(loads, [](const CandidateLoads &group) {
     return group.rows.empty() && group.shared.empty();
