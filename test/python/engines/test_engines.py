@@ -676,6 +676,14 @@ def test_drift_is_told(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (int(bool(said)), want), done.stderr
 
 
+def test_drop_ins_are_compared_with_the_release_that_they_follow(tmp_path: Path) -> None:
+    """Of two releases of one engine, of which the older is followed by what has left it."""
+    (tmp_path / "vllm-0.27.1.dist-info").mkdir()
+    (tmp_path / "vllm").mkdir()
+    said = drift(tmp_path).stdout
+    assert "vllm 0.27.1: vllm.mask_empty_context:" in said and "vllm.neutralize_empty_context_partials:" not in said, said
+
+
 def test_releases_have_no_drift() -> None:
     wheels = sorted(Path(os.environ.get("MLAFIX_ENGINE_WHEELS", "/nowhere")).glob("*.whl"))
     if not wheels:
