@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import ArgumentError
+from .cases import Case
 
 CONTRACT = "1.0"
 """The version of docs/Contract.md that the checks are of."""
@@ -54,6 +55,21 @@ def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
 # Which rows are wrong says what is broken only where a check varies nothing else.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
+
+
+# What the smallest case of wrong live rows has says which clause they break.
+OF_CASE: tuple[tuple[str, str], ...] = (
+    ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
+    ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
+)  # fmt: skip
+
+
+def clauses_of_case(kind: str, case: Any) -> list[str]:
+    """The clause of what a call with wrong live rows needs, or none."""
+    if not isinstance(case, Case) or kind not in ("live rows", "lse of live rows"):
+        return []
+    plain = Case()
+    return [clause for name, clause in OF_CASE if getattr(case, name) != getattr(plain, name)][:1]
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
@@ -128,4 +144,4 @@ class Claim:
         return Claim(tuple(data.get("clauses", CLAUSES)), exceptions, CONTRACT, str(data.get("backend", "")))
 
 
-__all__ = ["CLAUSES", "CONTRACT", "Claim", "Waiver", "clauses_of"]
+__all__ = ["CLAUSES", "CONTRACT", "Claim", "Waiver", "clauses_of", "clauses_of_case"]

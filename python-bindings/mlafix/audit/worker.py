@@ -14,7 +14,7 @@ from .bundle import literal, script
 from .cases import Adapter, Case, Fault, StateCase
 from .checks import CHECKS, Check
 from .checks.check import STATES
-from .clauses import clauses_in, clauses_of
+from .clauses import clauses_in, clauses_of, clauses_of_case
 from .findings import DOES_NOT, HOLDS, NOT_APPLICABLE, NOT_RUN, Finding, Outcome, to_dict
 from .repair import try_repair
 from .reports import reports_of
@@ -73,12 +73,13 @@ class Pace:
 
 
 def work_of(case: Any) -> int:
-    """How much a backend has to do: products of a query and a key, or elements of states."""
+    """How much a backend has to do: products of a query and a key, or elements of states; a sequence is as much as 1e5 of these to a loop in Python."""
     calls = 200 if case.after == "calls" else 1
     if isinstance(case, StateCase):
         return calls * max(case.rows, 1) * case.heads * case.dim * case.parts
     longest = max([*case.kv_lens, 1])
-    return calls * case.heads * case.dim * (sum(q_len * max(kv_len, 0) for q_len, kv_len in zip(case.q_lens, case.kv_lens)) + sum(case.q_lens) + longest)
+    products = sum(q_len * max(kv_len, 0) for q_len, kv_len in zip(case.q_lens, case.kv_lens)) + sum(case.q_lens) + longest
+    return calls * (case.heads * case.dim * products + 100_000 * len(case.q_lens))
 
 
 Known = dict[str, list[tuple[str, Any]]]
@@ -268,8 +269,10 @@ def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bo
     title = f"{check.number}, {check.title}: {fault.kind}: expected {fault.expected}, got {fault.got}"
     text = "" if died else short_script(check.faults(adapter), case, adapter, fault.kind, title)
     text = text or script(check.faults(adapter), case, adapter, title, died, seconds)
+    needed = clauses_of_case(fault.kind, case)
+    about = next((number for number in ("A4", "A8", "A13", "A14", "A16") if set(needed) & set(CHECKS[number].clauses)), check.number)
     return Finding(check.number, fault.kind, fault.severity, fault.expected, fault.got, packed(case), literal(case), text,
-                   reports=reports_of(check.number, fault.kind), clauses=clauses_of(check.clauses, fault.kind, adapter.form in STATES),
+                   reports=reports_of(about, fault.kind), clauses=needed or clauses_of(check.clauses, fault.kind, adapter.form in STATES),
                    origin=packed(origin or case))  # fmt: skip
 
 

@@ -36,7 +36,7 @@ def shared_references() -> Iterator[None]:
 
 def is_small(case: Any) -> bool:
     """True of a case that a loop in Python takes some milliseconds for."""
-    return work_of(case) < 1 << 20 and (not isinstance(case, Case) or len(case.q_lens) <= 40 and sum(case.q_lens) <= 300)
+    return work_of(case) < 1 << 22 and (not isinstance(case, Case) or len(case.q_lens) <= 40 and sum(case.q_lens) <= 300)
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:

@@ -25,6 +25,7 @@ from mlafix.audit import Claim, Limits, Report, audit, audit_matrix, write_page 
 from mlafix.audit.adapter import as_adapter, place_of  # noqa: E402
 from mlafix.audit.cases import Case  # noqa: E402
 from mlafix.audit.checks import CHECKS, fit  # noqa: E402
+from mlafix.audit.clauses import clauses_of_case  # noqa: E402
 from mlafix.audit.findings import DOES_NOT, HOLDS, Outcome  # noqa: E402
 from mlafix.audit.processes import cpu_of, is_starved  # noqa: E402
 from mlafix.audit.report import is_worse  # noqa: E402
@@ -91,6 +92,16 @@ def test_second_cause_of_a_kind_is_a_finding_of_its_own() -> None:
     found = {finding.check: (finding.case["beyond"], finding.case["lengths"]) for finding in report.findings if finding.kind == "live rows"}
     assert found == {"A4": ("nan", "dense"), "A8": ("zero", "strided")}, str(report)
     assert {finding.check: finding.clauses for finding in report.findings} == {"A4": ["C4"], "A8": ["C9"]}
+
+
+@pytest.mark.parametrize("changes, clauses", [
+    ({"beyond": "nan", "pad_rows": 3}, ["C4"]), ({"layout": "odd"}, ["C9"]), ({"window": (1, 0), "causal": True}, ["C13"]), ({"scale": 0.0}, ["C14"]),
+    ({"num_splits": 3}, ["C18"]), ({}, []),
+])  # fmt: skip
+def test_wrong_live_rows_break_the_clause_of_what_they_need(changes: dict[str, Any], clauses: list[str]) -> None:
+    """NaN behind the keys is C4's also where the check of padding has found it."""
+    assert clauses_of_case("live rows", Case(**changes)) == clauses
+    assert clauses_of_case("rows without keys", Case(**changes)) == []
 
 
 def test_one_cause_is_told_once() -> None:
@@ -172,7 +183,8 @@ def test_large_cases_are_left_out_where_calls_are_slow() -> None:
     pace = Pace()
     pace.took(Case(), 0.1)
     assert pace.expects(Case()) == pytest.approx(0.1)
-    assert pace.expects(Case(q_lens=(1000,), kv_lens=(1000,))) > 100
+    assert pace.expects(Case(q_lens=(1000,), kv_lens=(1000,))) > 10
+    assert pace.expects(Case(q_lens=(1,) * 300, kv_lens=(3,) * 300)) > 5, "a loop over sequences"
 
 
 def test_method_is_audited_with_its_object(tmp_path: Path) -> None:

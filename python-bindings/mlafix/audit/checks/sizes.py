@@ -28,9 +28,9 @@ def sizes(adapter: Adapter) -> Groups:
                                                for lengths in ({}, {"q_lens": (2,), "kv_lens": (9,), "beyond": "nan"}, {"kv_lens": (5, 0, 70)})],
         "queries and keys": [base(adapter, q_lens=(513, 5), kv_lens=(513, 600), causal=True, **one),
                              base(adapter, q_lens=(1025,), kv_lens=(1025,), causal=True, **one)],
+        "70000 keys": [base(adapter, q_lens=(1,), kv_lens=(length,), peaks=True, **one) for length in (9000, 70000) if length * adapter.dim < 1 << 24],
         "4097 queries, and 66000": [base(adapter, q_lens=(4097,), kv_lens=(70,), **one), base(adapter, q_lens=(66000,), kv_lens=(2,), **one)],
         "1030 requests": [requests(adapter, 1030)],
-        "70000 keys": [base(adapter, q_lens=(1,), kv_lens=(length,), peaks=True, **one) for length in (9000, 70000) if length * adapter.dim < 1 << 24],
         "2100 queries of 4200 keys": [base(adapter, q_lens=(2100,), kv_lens=(4200,), causal=True, **one)],
     }  # fmt: skip
 
