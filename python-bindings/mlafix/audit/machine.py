@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 
 import torch
 
 from .._runtime import __version__
+from .adapters import MODULES
 from .cases import Adapter
 
 
@@ -16,13 +17,22 @@ def facts(adapter: Adapter) -> dict[str, str]:
     found = {"python": platform.python_version(), "torch": str(torch.__version__), "mlafix": __version__, "cpu": cpu_name()}
     if adapter.device != "cpu" and torch.cuda.is_available():
         found |= {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
-    package = (getattr(adapter.call, "__module__", "") or "").partition(".")[0]
+    package = package_of(getattr(adapter.call, "__module__", "") or "")
     if package not in ("mlafix", "torch", "__main__", ""):
         try:
             found["backend"] = f"{package} {version(package)}"
         except PackageNotFoundError:
             pass
     return found
+
+
+def package_of(module: str) -> str:
+    """The distribution that a module is of; of a ready adapter, the one that it needs."""
+    folder, _, name = module.rpartition(".")
+    if folder == f"{__package__}.adapters":
+        module = dict(MODULES).get(name, "")
+    package = module.partition(".")[0]
+    return packages_distributions().get(package, [package])[0]
 
 
 def cpu_name() -> str:

@@ -290,6 +290,15 @@ def test_ready_adapters_run_where_their_package_is(monkeypatch: pytest.MonkeyPat
     assert len(names) == len(set(names))
 
 
+def test_ready_adapters_fit_their_functions() -> None:
+    """Of those whose package is installed, the plain call is right, but for the lse of bf16 that jax gives."""
+    for adapter in ready("cpu")[0]:
+        if adapter.form != "reduce":
+            case = CHECKS["A0"].cases(adapter)[0]
+            kinds = [fault.kind for fault in CHECKS["A0"].faults(adapter)(case, adapter)]
+            assert kinds == (["dtype of the lse"] if adapter.name.startswith("jax") and adapter.dtype == "bfloat16" else []), adapter.name
+
+
 @pytest.mark.parametrize("q_len, kv_len", [(3, 7), (7, 3)])
 def test_ready_adapters_say_where_a_causal_mask_ends(q_len: int, kv_len: int) -> None:
     others = {"bottom-right": "top-left", "top-left": "bottom-right"}

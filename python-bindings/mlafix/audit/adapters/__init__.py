@@ -21,9 +21,13 @@ MODULES: tuple[tuple[str, str], ...] = (
     ("flash_attn3", "flash_attn_interface"),
     ("flash_attn4", "flash_attn.cute"),
     ("flashinfer", "flashinfer"),
-    ("vllm", "vllm"),
+    ("vllm", "vllm.vllm_flash_attn"),
+    ("vllm_cpu", "vllm"),
     ("sglang", "sgl_kernel"),
     ("torch_flex", "torch.nn.attention.flex_attention"),
+    ("transformers_eager", "transformers"),
+    ("jax_nn", "jax"),
+    ("onnx_runtime", "onnxruntime"),
 )
 
 
