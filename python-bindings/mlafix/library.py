@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _runtime, cache
+from . import cache
 from ._files import toolchain
 from ._forks import cached_property, forks_wait, whole
 from ._launcher.kernel import Kernel

@@ -115,11 +115,11 @@ def mixed(dim: int, name: str) -> Iterator[Request]:
     made = states(dim, DTYPES[name])
     for prefix, suffix, result in itertools.product(BASES, repeat=3):
         if not prefix == suffix == result:
-            yield made["merge_attn_states"](prefix_base=prefix, suffix_base=suffix, out_base=result)
+            yield made["merge_attn_states"](base=(prefix, suffix, result))
     for base, result in itertools.permutations(BASES):
         for call, make in made.items():
             if not call.startswith("merge_attn_states"):
-                yield make(base=base, out_base=result, **({"out": zeros(1, H, dim, of=DTYPES[name])} if call == "merge_states_mapped" else {}))
+                yield make(base=(base, result), **({"out": zeros(1, H, dim, of=DTYPES[name])} if call == "merge_states_mapped" else {}))
 
 
 def quantised(dim: int, name: str) -> Iterator[Request]:

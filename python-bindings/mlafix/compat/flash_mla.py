@@ -52,4 +52,4 @@ def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: 
         sinks = attn_sink if attn_sink is None else repeated(attn_sink, queries)
     for rows, parts, lses, out_lse in calls:
         ops.merge_states_mapped(rows, parts, lses, num_splits, out_lse=out_lse, min_parts=2, sinks=sinks, empty_lse=math.inf,
-                                base="2", out_base="e")
+                                base=("2", "e"))

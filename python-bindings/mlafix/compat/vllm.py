@@ -357,7 +357,7 @@ def merge_mla_segments_triton(segm_output: Array, segm_max: Array, segm_expsum: 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    return segments_reduced(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype=out_dtype, base="2", out_base="e")
+    return segments_reduced(segm_output, segm_max, segm_expsum, seq_lens, tile_size, out_dtype=out_dtype, base=("2", "e"))
 
 
 @of_segments

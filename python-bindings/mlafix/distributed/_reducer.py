@@ -84,7 +84,7 @@ class Reducer:
             problem, timeout = problem or wrong_timeout, None
         self._meeting = meeting_of(group, self.device, timeout if default_device(group).type == "cpu" else None)
         self.rank, self.size = self._meeting[0].rank, self._meeting[0].size
-        self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, _base(base)
+        self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, base
         facts: dict[str, Any] = {}
         try:
             if problem is not None:
@@ -229,7 +229,7 @@ class Reducer:
             ArgumentError: an argument does not fit; nothing was sent then.
             RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
         """
-        base = self.base if base is None else _base(base)
+        base = self.base if base is None else base
         problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_format, base)
         backend = call = None
         if problem is None:
@@ -328,18 +328,13 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     return wrong("timeout", "a positive number of seconds", repr(timeout))
 
 
-def _base(base: Any) -> str:
-    """Converts a base to "e" or "2"; returns other values unchanged."""
-    return {"ln": "e", "log2": "2", "basee": "e", "base2": "2"}.get(base, base) if isinstance(base, str) else base
-
-
 def _check_base(base: str) -> None:
     if base not in ("e", "2"):
         raise _wrong_base(base)
 
 
 def _wrong_base(base: str) -> ArgumentError:
-    return wrong("base", "'e', 'ln', '2' or 'log2'", repr(base))
+    return wrong("base", "'e' or '2'", repr(base))
 
 
 def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ import sys
 from . import blank, checks, formats, merge, merge_many, merge_mapped, metadata, rope, rows, tokens
 from . import drop_ins as drop_ins  # its operators, too
 from ._launch import register_torch_operators
-from ._types import Array, Base, Bound, LseLayout, Stream
+from ._types import Array, Base, Bases, Bound, LseLayout, Stream
 from .blank import *
 from .checks import *
 from .formats import *
@@ -22,7 +22,7 @@ from .rope import *
 from .rows import *
 from .tokens import *
 
-__all__ = ["Array", "Base", "Bound", "LseLayout", "OutFormat", "Stream"]
+__all__ = ["Array", "Base", "Bases", "Bound", "LseLayout", "OutFormat", "Stream"]
 __all__ += merge.__all__
 __all__ += merge_many.__all__
 __all__ += merge_mapped.__all__

@@ -1,14 +1,11 @@
-"""Bases and layouts of log-sum-exps: converts from callers' spellings to kernels'."""
+"""The bases and the layout of log-sum-exps, as calls say them and as kernels take them."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, NamedTuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 from .._launcher.arguments import wrong
-
-_BASES = {"e": "e", "2": "2", "ln": "e", "log2": "2", "basee": "e", "base2": "2"}
-_LAYOUTS = {"hn": "hn", "nh": "nh", "HN": "hn", "NH": "nh"}
 
 TO_LOG2 = {"e": math.log2(math.e), "2": 1.0}
 """What makes a number in units of a base one in units of base 2."""
@@ -16,21 +13,25 @@ TO_LOG2 = {"e": math.log2(math.e), "2": 1.0}
 
 def base_of(name: str, base: Any) -> str:
     """The base, "e" or "2", of an argument called `name`. Raises ArgumentError."""
-    found = _BASES.get(base) if isinstance(base, str) else None
-    if found is None:
-        raise wrong(name, "'e', 'ln', '2' or 'log2'", repr(base))
-    return found
+    if not isinstance(base, str) or base not in TO_LOG2:
+        raise wrong(name, "'e' or '2'", repr(base))
+    return base
 
 
 def layout_of(layout: Any) -> str:
     """The layout of an argument "lse_layout": "hn" or "nh". Raises ArgumentError."""
-    found = _LAYOUTS.get(layout) if isinstance(layout, str) else None
-    if found is None:
+    if not isinstance(layout, str) or layout not in ("hn", "nh"):
         raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(layout))
-    return found
+    return layout
 
 
-class Bases(NamedTuple):
+def check_bases(name: str, base: Any) -> None:
+    """Raises ArgumentError unless an argument is a base, or a tuple of them."""
+    for one in base if isinstance(base, (tuple, list)) else (base,):
+        base_of(name, one)
+
+
+class LseBases(NamedTuple):
     """The bases of the lses of a merge: each "e" or "2". `prefix` is that of all inputs where they share one."""
 
     prefix: str
@@ -55,19 +56,17 @@ class Bases(NamedTuple):
         others = {name: base for name, base in named.items() if base != self.prefix}
         return others if self.prefix == "e" else {"B": self.prefix, **others}
 
-    def key(self, layout: str, spelled: str = "", sides: bool = False) -> tuple[str, ...]:
-        """The launch key of a kernel for these; `spelled`: B as the caller has it, by which the fast path looks the key up."""
-        return (layout, spelled or self.prefix, *(f"{name}={base}" for name, base in self.bindings(sides).items() if name != "B"))
+    def key(self, layout: str, sides: bool = False) -> Tuple[str, ...]:
+        """The launch key of a kernel for these."""
+        return (layout, self.prefix, *(f"{name}={base}" for name, base in self.bindings(sides).items() if name != "B"))
 
 
-def bases_of(base: Any, lse_base: Any, out_base: Any, prefix_base: Any = None, suffix_base: Any = None) -> Bases:
-    """The bases given by the arguments with these names. Raises ArgumentError."""
-    whole = base_of("base", base) if lse_base is None else base_of("lse_base", lse_base)
-    named = ("prefix_base", prefix_base), ("suffix_base", suffix_base), ("out_base", out_base)
-    return Bases(*(whole if given is None else base_of(name, given) for name, given in named))
-
-
-def spelled_base(base: Any, lse_base: Any, bases: Bases) -> str:
-    """The base of the prefix, spelled as the caller has it where that says it: the fast path looks launch keys up so."""
-    spelled: str = base if lse_base is None else lse_base
-    return spelled if _BASES[spelled] == bases.prefix else bases.prefix
+def bases_of(base: Any, *lses: str) -> LseBases:
+    """The bases that an argument "base" gives these lses, of which the last is the result's: one for all, or a tuple of one for each.
+    Raises ArgumentError."""
+    if isinstance(base, str):
+        return LseBases(*([base_of("base", base)] * 3))
+    if not isinstance(base, (tuple, list)) or len(base) != len(lses):
+        raise wrong("base", f"'e' or '2', or a tuple of them for {', '.join(lses[:-1])} and {lses[-1]}", repr(base))
+    first, *_, last = found = [base_of("base", one) for one in base]
+    return LseBases(first, found[-2], last)

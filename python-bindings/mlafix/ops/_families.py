@@ -12,7 +12,7 @@ from ._bases import base_of, layout_of
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""A launch key: the layout and the base of the lse, in either spelling, then the lower-case dims that are bound as well, and names with their values
+"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well, and names with their values
 ("ResultBase=2")."""
 
 PLAIN: Key = ("hn", "e")
@@ -59,22 +59,14 @@ class KeyedKernel(Dict[Key, Kernel]):
         return {name: layout for name, layout in layouts.items() if layout}
 
     def __missing__(self, key: Key) -> Kernel:
-        layout, base, *more = canonical = checked(key)
-        if canonical != key:
-            self.fast[key] = self[canonical]._dispatch.try_launch
-            return self.setdefault(key, self[canonical])
-        bindings = {"B": base} if base != "e" else {}
+        layout, base, *more = key
+        bindings = {"B": base_of("base", base)} if base != "e" else {}
         bindings.update(item.split("=") for item in more if "=" in item)
         specialize = tuple(item for item in more if "=" not in item)
-        made = library.viewed(self.kernel, bindings=bindings, views=self.views(layout), specialize=specialize, stored=self.stored)
+        made = library.viewed(self.kernel, bindings=bindings, views=self.views(layout_of(layout)), specialize=specialize, stored=self.stored)
         self.fast[key] = made._dispatch.try_launch
         return self.setdefault(key, made)
 
 
 FAMILIES: dict[str, KeyedKernel] = {}
 """Every kernel that a function of this package launches, by name."""
-
-
-def checked(key: Key) -> Key:
-    """A key with the layout and the base spelled as kernels have them. Raises ArgumentError for what does not exist."""
-    return (layout_of(key[0]), base_of("base", key[1]), *key[2:])

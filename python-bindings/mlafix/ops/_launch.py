@@ -1,8 +1,8 @@
 """How a call is launched: by the kernel's C++ dispatcher, or as an operator of torch where torch must see the call.
 
-A public function turns its arguments into the kernel's and calls `launch`, the one way to a kernel. Its decorator, `operation`, first asks whether the arrays are
-plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass) and a call that is being traced go
-through torch (`_operators`).
+A public function turns its arguments into the kernel's and calls `launch`, the one way to a kernel. Its decorator, `operation`,
+first asks whether the arrays are plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass)
+and a call that is being traced go through torch (`_operators`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import Any, Callable, cast
 
 import numpy
 
-from .. import library
 from .._forks import whole
-from .._launcher import fake
 from .._launcher.arguments import Names, in_callers_words, wrong
-from .._launcher.recording import UnlaunchedCall, record, recorder_of_thread, recorders
+from .._launcher.kernel import Kernel
+from .._launcher.recording import recorders
 from ..errors import ArgumentError, Error
-from ._families import KeyedKernel, Key, TryLaunch, checked
+from ._families import KeyedKernel, Key, TryLaunch
 from ._operators import FAKE, OPERATORS, Operator
 from ._types import Bound, Operation, P, R
 

@@ -12,7 +12,7 @@ from typing import Any, Callable
 from .._launcher.arguments import check_flag, check_integer, check_number, wrong
 from .._launcher.arrays import dtype_name, is_torch
 from ..errors import ArgumentError
-from ._bases import base_of, layout_of
+from ._bases import base_of, check_bases, layout_of
 from .formats import check_format
 from .rope import check_rope
 
@@ -66,6 +66,7 @@ _CHECKS: dict[str, _Check] = {
     "int": check_integer,
     "LseLayout": lambda name, value: layout_of(value),
     "Base": base_of,
+    "Bases": check_bases,
     "DTypeLike": lambda name, value: None if value is None else dtype_name(value),
 }
 """By annotation, less "| None"."""

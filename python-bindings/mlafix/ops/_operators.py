@@ -133,6 +133,15 @@ def _flat_dtype(value: Any) -> tuple[Any, ...]:
     return (None if value is None else dtype_name(value),)
 
 
+def _flat_bases(value: Any) -> tuple[Any, ...]:
+    """A base, or several of them as one word: "2,e,e"."""
+    return (",".join(value) if isinstance(value, (tuple, list)) and all(isinstance(base, str) for base in value) else value,)
+
+
+def _whole_bases(text: Any) -> Any:
+    return tuple(text.split(",")) if "," in text else text
+
+
 def _flat_rope(value: Any) -> tuple[Any, ...]:
     if value is None:
         return (None, None, False, False, None)
@@ -170,7 +179,7 @@ _PASSED = {
     "int | None": _as("SymInt?"),
     "LseLayout": _as("str"),
     "Base": _as("str"),
-    "Base | None": _as("str?"),
+    "Bases": Passed((("str", ""),), _flat_bases, _whole_bases),
     "Index": Passed((("SymInt[]?", ""),), _flat_index, _whole_index),
     "DTypeLike": Passed((("str?", ""),), _flat_dtype, _whole_one),
 }

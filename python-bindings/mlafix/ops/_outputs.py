@@ -7,7 +7,7 @@ from typing import Any
 from .._forks import whole
 from .._launcher.arguments import wrong
 from .._launcher.arrays import check_dtype, dtype_name, empty, empty_lse, empty_rows, lse_as, rows_of
-from ._bases import Bases
+from ._bases import LseBases
 from .formats import Fp8, OutFormat, check_format
 
 ROWS = ("n", "H", "D")
@@ -56,7 +56,7 @@ def out_dtype_name(out_dtype: Any, out: Any, out_format: OutFormat | None) -> st
 
 
 def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], out: Any, arguments: tuple[Any, ...], like: Any, name: str,
-              bases: Bases, stream: Any, **more: Any) -> None:
+              bases: LseBases, stream: Any, **more: Any) -> None:
     """Launches a kernel that stores `out` in a format, or turned, or binds or checks the call, as `stream` says.
 
     `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch_formatted`.

@@ -11,7 +11,7 @@ from .._launcher.arrays import is_torch
 from .._reports.explanation import CallExplanation
 from ..dsl import bf16, f16, f32
 from ..kernels.scaling import Scaling
-from ._bases import Bases
+from ._bases import LseBases
 from ._launch import Binding, launch
 from ._layouts import TILE_COLUMNS, Rows
 from ._operators import FAKE
@@ -49,7 +49,7 @@ def _in_kernels(name: str) -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: bool) -> Any:
+def _kernel(name: str, how: How, bases: LseBases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
     family = _in_kernels(_FAMILIES[name])
@@ -60,7 +60,7 @@ def _kernel(name: str, how: How, bases: Bases, count: str, bound: int, copies: b
 
 
 def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
-           bases: Bases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None) -> None:
+           bases: LseBases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None) -> None:
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
+from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, Tuple, TypeVar, Union
 
 from .._reports.explanation import CallExplanation
 
@@ -30,12 +30,14 @@ class Array(Protocol):
 DTypeLike = Any
 """A dtype: its name here ("bf16") or in numpy ("bfloat16"), or numpy's or torch's object for it."""
 
-LseLayout = Literal["hn", "nh", "HN", "NH"]
-"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer); or in capitals, as FlashInfer spells it."""
+LseLayout = Literal["hn", "nh"]
+"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
 
-Base = Literal["e", "2", "ln", "log2", "basee", "base2"]
-"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer); `"ln"` and `"log2"`, `"basee"` and
-`"base2"` say the same: FlashInfer spells them so."""
+Base = Literal["e", "2"]
+"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
+
+Bases = Union[Base, Tuple[Base, ...]]
+"""The base of all log-sum-exps of a call, or a tuple of one for each, that of the result last."""
 
 QuantizeFrom = Literal["f32", "output"]
 """The values that are quantised: `"f32"`, as they are computed, or `"output"`, these rounded to the result's dtype first."""

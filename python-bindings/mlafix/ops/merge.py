@@ -24,7 +24,7 @@ A merge needs such a threshold from the host, not buffers that are zeroed first 
 suffix: taken for one base, the prefix has a wrong weight (SGLang #40903). Kernels for several bases are compiled in no package:
 `mlafix.warmup` of a call compiles its code ahead.
 
-    >>> out, out_lse = ops.merge_attn_states(prefix, lse + np.float32(np.log2(3)), suffix, lse, prefix_base="log2")
+    >>> out, out_lse = ops.merge_attn_states(prefix, lse + np.float32(np.log2(3)), suffix, lse, base=("2", "e", "e"))
     >>> out[0, 0, 0].item(), round(out_lse[0, 0].item(), 4)  # three fourths of 2 and one of 4; ln 4
     (2.5, 1.3863)
 
@@ -50,11 +50,11 @@ from .._launcher.arguments import renames, wrong
 from .._launcher.arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from .._launcher.kernel import Kernel
 from .._runtime import NewTensor, SizeOf
-from ._bases import Bases, base_of, bases_of, layout_of, spelled_base
+from ._bases import LseBases, bases_of, layout_of
 from ._families import PLAIN, KeyedKernel
 from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, outputs, transposed
-from ._types import Array, Base, LseLayout, Stream
+from ._types import Array, Bases, LseLayout, Stream
 from .formats import Fp8, OutFormat
 from .rope import Rope
 
@@ -72,8 +72,7 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 @calls_operation(out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-                      lse_layout: LseLayout = "hn", base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None,
-                      suffix_base: Base | None = None, out_base: Base | None = None, copy_past_context: bool = False,
+                      lse_layout: LseLayout = "hn", base: Bases = "e", copy_past_context: bool = False,
                       out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
@@ -93,14 +92,11 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
-        lse_layout: the layout of all three lse arrays, "hn" or "nh"; FlashInfer's "HN" and "NH" say the same.
-        base: the base of the lse arrays, "e" or "2" (N8); "ln" and "log2" say the same.
-        lse_base: the same under the name that FlashInfer has for it; where it is given, `base` does not count.
-        prefix_base: the base of `prefix_lse`. None: that of all.
-        suffix_base: the base of `suffix_lse`. None: that of all.
-        out_base: the base of `out_lse`. None: that of all. Where bases differ, the merge takes place in base 2 if the result and a side
-            are in it, else in base e: an lse of the other base is converted when it is read or stored, by one product that is
-            rounded to f32. A finite lse that is too large for the other base becomes the largest finite f32.
+        lse_layout: the layout of all three lse arrays, "hn" or "nh".
+        base: the base of the lse arrays, "e" or "2" (N8), or a tuple of those of `prefix_lse`, `suffix_lse` and `out_lse`. Where bases
+            differ, the merge takes place in base 2 if the result and a side are in it, else in base e: an lse of the other base is
+            converted when it is read or stored, by one product that is rounded to f32. A finite lse that is too large for the
+            other base becomes the largest finite f32.
         copy_past_context: if True, tokens at or past `context_rows` copy payload and lse of the suffix bit for bit. If
             False, they take the suffix as a state: an lse of ±inf gives 0, -inf. `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
@@ -124,31 +120,29 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         >>> out[:, 0, 0].tolist(), out_lse.round(3).tolist()
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
-    of_all = out_format is rope is prefix_base is suffix_base is out_base is None and type(return_lse) is type(copy_past_context) is bool
+    of_all = out_format is rope is None and type(return_lse) is type(copy_past_context) is bool
     family = _COPY if of_all and copy_past_context and context_rows is not None else _MERGE
-    if of_all and (fast := fast_path(family, (lse_layout, base if lse_base is None else lse_base))):
+    if of_all and (fast := fast_path(family, (lse_layout, base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
-        lse_layout=lse_layout, base=base, lse_base=lse_base, prefix_base=prefix_base, suffix_base=suffix_base, out_base=out_base,
-        copy_past_context=copy_past_context, out_format=out_format, rope=rope, stream=stream)
+        lse_layout=lse_layout, base=base, copy_past_context=copy_past_context, out_format=out_format, rope=rope, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
-                       return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Base, lse_base: Base | None,
-                       prefix_base: Base | None, suffix_base: Base | None, out_base: Base | None, copy_past_context: bool,
+                       return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Bases, copy_past_context: bool,
                        out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
-    copies, spelled = bool(copy_past_context) and context_rows is not None, spelled_base(base, lse_base, bases)
+    layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
+    copies = bool(copy_past_context) and context_rows is not None
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
-    key = bases.key(lse_layout, spelled, sides=True)
+    key = bases.key(layout, sides=True)
     if out_format is None and rope is None:
         launch((_COPY if copies else _MERGE)[key], (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     elif type(out_format) is Fp8 and rope is None:
@@ -166,8 +160,7 @@ _launch_fp8 = renames(out_scale="Fp8.scale")(launch)
 
 @operation(writes=("v", "s"))
 def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
-                         lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, other_base: Base | None = None,
-                         stream: Stream = None) -> None:
+                         lse_layout: LseLayout = "nh", base: Bases = "e", stream: Stream = None) -> None:
     """Merges another state into `v`, `s`, on the tokens that the mask selects.
 
         v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
@@ -182,9 +175,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         s_other: as `s`.
         mask: `[n]` bool or u8; nonzero merges the token's rows. None merges all.
         lse_layout: of `s` and `s_other`: "nh" or "hn".
-        base: of `s` and `s_other`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        other_base: of `s_other`, which is converted as by `merge_attn_states`. None: that of `s`.
+        base: of `s` and `s_other`: "e" or "2", or a tuple of both. An `s_other` of another base is converted as by `merge_attn_states`.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -199,9 +190,8 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         >>> v[:, 0, 0].tolist(), s[:, 0].tolist()
         ([3.0, 2.0], [1.0, 0.0])
     """
-    own = bases_of(base, lse_base, None)
-    other = own.prefix if other_base is None else base_of("other_base", other_base)
-    key = (lse_layout, spelled_base(base, lse_base, own), *([f"SuffixBase={other}"] if other != own.prefix else []))
+    own, _, other = bases_of(base, "s", "s_other")
+    key = (layout_of(lse_layout), own, *([f"SuffixBase={other}"] if other != own else []))
     launch(_IN_PLACE[key], (v, s, v_other, s_other, mask), stream)
 
 
@@ -256,8 +246,7 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
 @operation(out="", out_lse="return_lse")
 def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
                 out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True, lse_layout: LseLayout = "nh",
-                base: Base = "e", lse_base: Base | None = None, prefix_base: Base | None = None, suffix_base: Base | None = None,
-                out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
+                base: Bases = "e", out_format: OutFormat | None = None, rope: Rope | None = None,
                 stream: Stream = None) -> tuple[Any, Any]:
     """In one launch what the fixup of rows without keys (`mlafix.ops.blank`) and a merge are in two, or with a quantisation in three.
 
@@ -278,11 +267,8 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of all three lse arrays: "nh" or "hn".
-        base: of all three lse arrays: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        prefix_base: the base of `prefix_lse`. None: that of all.
-        suffix_base: the base of `suffix_lse`. None: that of all.
-        out_base: the base of `out_lse`. None: that of all. Lses are converted as by `merge_attn_states`.
+        base: of all three lse arrays: "e" or "2", or a tuple of those of `prefix_lse`, `suffix_lse` and `out_lse`. Lses are converted
+            as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: rows of T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -308,7 +294,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
         >>> quantised[:, 0, 0].astype(np.float32).tolist()
         [288.0, 384.0, 384.0]
     """
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base, prefix_base, suffix_base)
+    layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     rows = rows_of(prefix, "prefix", ROWS)
     sequences = rows_of(cu_seqlens, "cu_seqlens", ("b + 1",))[0] - 1
     if (count := rows_of(kv_lens, "kv_lens", ("b",))[0]) < sequences:
@@ -323,8 +309,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
 
 @operation(out="", out_lse="return_lse")
 def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-               lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
-               stream: Stream = None) -> tuple[Any, Any]:
+               lse_layout: LseLayout = "nh", base: Bases = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Gives each row of a normalised state the attention sink of its head: a logit that takes weight and adds no value.
 
         out = v / (1 + exp(sink - s));  out_lse = log(exp(s) + exp(sink))
@@ -343,9 +328,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         return_lse: False: no lse with the sink is computed unless `out_lse` is given, and `s` stays the lse without it, as FlashMLA
             returns it.
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
-        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`. Converted as by `merge_attn_states`.
+        base: of `s` and `out_lse`: "e" or "2", or a tuple of both. Converted as by `merge_attn_states`.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -363,7 +346,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    layout, bases = layout_of(lse_layout), bases_of(base, "s", "out_lse")
     check_dtype(sinks, "sinks")
     check_dtype(v, "v")
     out, _ = outputs(v, "v", out, None, return_lse=False)
@@ -374,7 +357,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
 
 
 @functools.lru_cache(maxsize=None)
-def _sink_kernel(layout: str, bases: Bases) -> Kernel:
+def _sink_kernel(layout: str, bases: LseBases) -> Kernel:
     kernel = library.kernel("apply_sink" if layout == "nh" else "apply_sink_hn")
     chosen = bases.bindings(sides=True)
     return kernel.specialize(**chosen) if chosen else kernel

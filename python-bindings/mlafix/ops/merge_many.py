@@ -28,11 +28,11 @@ from .._launcher.arguments import check_integer, wrong
 from .._launcher.arrays import check_dtype, check_integers, dtype_name, is_symbol, rows_of
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._bases import TO_LOG2, bases_of, layout_of, spelled_base
+from ._bases import TO_LOG2, bases_of, layout_of
 from ._families import KeyedKernel, Key
 from ._launch import calls_operation, fast_path, launch, operation
 from ._outputs import ROWS, launch_in, out_dtype_name, outputs, transposed
-from ._types import Array, Base, DTypeLike, LseLayout, Stream
+from ._types import Array, Bases, DTypeLike, LseLayout, Stream
 from .formats import OutFormat
 from .rope import Rope
 
@@ -66,8 +66,7 @@ def bound_count(count: int) -> int:
 
 @calls_operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
-                 rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                 base: Bases = "e", out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -81,9 +80,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         out: `[n, H, D] T`, or as `out_format` says. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`. The merged lse is converted as by `merge_attn_states`.
+        base: of `s` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -106,26 +103,24 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
-    spelled = base if lse_base is None else lse_base
-    if out_format is rope is out_base is None and type(return_lse) is bool and len(shape) == 4 and (fast := fast_path(_DENSE, _key(spelled, shape[1], "k"))):
+    if out_format is rope is None and type(return_lse) is bool and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
-    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, lse_base=lse_base, out_base=out_base,
-                         out_format=out_format, rope=rope, stream=stream)
+    return _merge_states(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base, out_format=out_format, rope=rope, stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
-def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Base,
-                  lse_base: Base | None, out_base: Base | None, out_format: OutFormat | None, rope: Rope | None,
+def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | None, return_lse: bool, base: Bases,
+                  out_format: OutFormat | None, rope: Rope | None,
                   stream: Stream) -> tuple[Any, Any]:
     """`merge_states`, less the fast path."""
-    bases = bases_of(base, lse_base, out_base)
+    bases = bases_of(base, "s", "out_lse")
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     rows = n, heads, dim
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=rows)
     if out_format is None and rope is None:
-        key = _key(spelled_base(base, lse_base, bases), count, "k") + bases.key("nh")[2:]
+        key = _key(bases.prefix, count, "k") + bases.key("nh")[2:]
         launch(_DENSE[key], (out, out_lse, v, s), stream)
     else:
         launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, "v", bases, stream, count="k", bound=bound_count(count),
@@ -135,9 +130,8 @@ def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | Non
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
-                        out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
-                        stream: Stream = None) -> tuple[Any, Any]:
+                        return_lse: bool = True, lse_layout: LseLayout = "nh", base: Bases = "e",
+                        out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
     The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
@@ -151,9 +145,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `s` and `out_lse`: "nh" or "hn".
-        base: of `s` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `s`. The merged lse is converted as by `merge_attn_states`.
+        base: of `s` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -178,7 +170,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         raise wrong("indptr", "at least 1 entry", "0")
     if out is not None and (rows := rows_of(out, "out", ROWS)[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    layout, bases = layout_of(lse_layout), bases_of(base, "s", "out_lse")
     shape = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
     out, out_lse = outputs(v, "v", out, out_lse, return_lse, out_format, shape=shape, lse_layout=layout)
     lses = transposed((out_lse, s), layout, "nh")
@@ -191,9 +183,8 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None,
-                      out_base: Base | None = None, out_format: OutFormat | None = None, rope: Rope | None = None,
-                      stream: Stream = None) -> tuple[Any, Any]:
+                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Bases = "e",
+                      out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
     Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
@@ -206,9 +197,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         out_lse: as the elements of `ss`; may be one of them itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
-        base: of `ss` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `ss`. The merged lse is converted as by `merge_attn_states`.
+        base: of `ss` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -236,7 +225,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
     if len(ss) != count:
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
-    first, layout, bases = vs[0], layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    first, layout, bases = vs[0], layout_of(lse_layout), bases_of(base, "ss", "out_lse")
     out, out_lse = outputs(first, "vs[0]", out, out_lse, return_lse, out_format, lse_layout=layout)
     absent = [None] * (2 * (MAX_LIST - count))
     if out_format is None and rope is None:
@@ -281,9 +270,8 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None = None, seq_lens: Array | None = None,
                      split_len: int | None = None, tile_len: int | None = None, cu_seqlens: Array | None = None,
                      beside: Array | None = None, beside_lse: Array | None = None, sinks: Array | None = None, out: Array | None = None,
-                     out_lse: Array | None = None, out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
-                     lse_base: Base | None = None, out_base: Base | None = None, out_format: OutFormat | None = None,
-                     rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                     out_lse: Array | None = None, out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Bases = "e",
+                     out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
@@ -322,9 +310,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
             a format it is only what `quantize_from="output"` rounds to; with `Fp8`, f8e4m3fn or None.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `partial_lse` and `out_lse`: "nh", or "hn" where L is behind H.
-        base: of `partial_lse` and `out_lse`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `partial_lse`. The merged lse is converted as by `merge_attn_states`.
+        base: of `partial_lse` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
         stream: the CUDA stream; None is torch's current one.
@@ -351,24 +337,23 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is out_base is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh" and type(return_lse) is bool:
-        spelled = base if lse_base is None else lse_base
-        made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, spelled, stream, out_lse)
+    if out_format is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh" and type(return_lse) is bool:
+        made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     return _combine_split_kv(partial, partial_lse, partial_sum=partial_sum, seq_lens=seq_lens, split_len=split_len, tile_len=tile_len,
                              cu_seqlens=cu_seqlens, beside=beside, beside_lse=beside_lse, sinks=sinks, out=out, out_lse=out_lse, out_dtype=out_dtype,
-                             return_lse=return_lse, lse_layout=lse_layout, base=base, lse_base=lse_base, out_base=out_base, out_format=out_format, rope=rope,
+                             return_lse=return_lse, lse_layout=lse_layout, base=base, out_format=out_format, rope=rope,
                              stream=stream)
 
 
 @operation({"lses": "partial_lse", "sums": "partial_sum", "lens": "seq_lens", "starts": "cu_seqlens"}, out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None, seq_lens: Array | None, split_len: int | None,
                       tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, sinks: Array | None,
-                      out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Base, lse_base: Base | None, out_base: Base | None,
+                      out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Bases,
                       out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    layout, bases = layout_of(lse_layout), bases_of(base, "partial_lse", "out_lse")
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     name = out_dtype_name(out_dtype, out, out_format)
     out, out_lse = outputs(partial, "partial", out, out_lse, return_lse, out_format, shape=tuple(shape[1:]), lse_layout=layout, dtype=name)
@@ -387,7 +372,7 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
         else:
             launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, "partial", bases, stream, **of_all)
     elif is_plain:
-        key = _key(spelled_base(base, lse_base, bases), shape[0], "s") + bases.key("nh")[2:]
+        key = _key(bases.prefix, shape[0], "s") + bases.key("nh")[2:]
         launch(_SPLIT[key], (out, lses[0], partial, lses[1]), stream)
     else:
         launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, "partial", bases, stream, **of_all)

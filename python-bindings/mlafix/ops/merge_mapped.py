@@ -16,7 +16,7 @@ from ._bases import TO_LOG2, bases_of, layout_of
 from ._families import KeyedKernel
 from ._launch import launch, operation
 from ._outputs import ROWS, launch_in, transposed
-from ._types import Array, Base, DTypeLike, LseLayout, Stream
+from ._types import Array, Bases, DTypeLike, LseLayout, Stream
 from .formats import OutFormat, check_format
 from .rope import Rope
 
@@ -30,9 +30,8 @@ _SUMS = KeyedKernel("merge_states_mapped_sums")
 def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
                         row_map: Array | None = None, *, part_sums: Array | None = None, out_lse: Array | None = None, min_parts: int = 0,
                         sinks: Array | None = None, empty_lse: float = -math.inf,
-                        lse_layout: LseLayout = "nh", base: Base = "e", lse_base: Base | None = None, out_base: Base | None = None,
-                        out_dtype: DTypeLike = None, out_format: OutFormat | None = None,
-                        rope: Rope | None = None, stream: Stream = None) -> None:
+                        lse_layout: LseLayout = "nh", base: Bases = "e", out_dtype: DTypeLike = None,
+                        out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> None:
     """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
 
         out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
@@ -58,9 +57,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         sinks: `[H] f32`: logits in base e that take part in each row of `out` without a value; `out_lse` is without them.
         empty_lse: stored in `out_lse` for -inf.
         lse_layout: of `lses` and `out_lse`: "nh" or "hn".
-        base: of `lses`: "e" or "2"; "ln" and "log2" say the same.
-        lse_base: the same under FlashInfer's name; where it is given, `base` does not count.
-        out_base: of `out_lse`. None: that of `lses`. The merged lse is converted as by `merge_attn_states`.
+        base: of `lses` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_dtype: what a format with `quantize_from="output"` rounds to: bf16, f16 or f32. None is the dtype of `parts`.
         out_format: the format of the result, one of `mlafix.ops.formats`; the scales of rows that groups name are written, as `out` is.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
@@ -81,7 +78,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         >>> out[:, 0, 0].tolist()  # the middle of 5 and 1 in row 3, and 3 in row 0
         [3.0, 7.0, 7.0, 3.0]
     """
-    layout, bases = layout_of(lse_layout), bases_of(base, lse_base, out_base)
+    layout, bases = layout_of(lse_layout), bases_of(base, "lses", "out_lse")
     if out_format is not None:
         check_format(out_format)
     if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):

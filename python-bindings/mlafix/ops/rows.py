@@ -17,7 +17,7 @@ from typing import Any
 from .. import library
 from .._launcher.arguments import wrong
 from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
-from ._bases import Bases
+from ._bases import LseBases
 from ._families import PLAIN, KeyedKernel
 from ._launch import launch, operation
 from ._outputs import launch_in
@@ -261,7 +261,7 @@ def _stored(name: str, x: Any, out_format: OutFormat | None, out: Any, rows: dic
         heads = out_format.heads_of(shape[1]) if splits and out_format is not None else 1
         result = _with_heads(out, "out", heads)
         rows = {key: None if array is None else _with_heads(array, key, heads) for key, array in rows.items()}
-    launch_in(out_format, name, rows["x"].shape, result, (*rows.values(), *more), rows["x"], "x", Bases("e", "e", "e"), stream)
+    launch_in(out_format, name, rows["x"].shape, result, (*rows.values(), *more), rows["x"], "x", LseBases("e", "e", "e"), stream)
     return out
 
 

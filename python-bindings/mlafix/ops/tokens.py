@@ -28,7 +28,7 @@ from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, e
 from .._launcher.fake import holds
 from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
 from ..errors import ArgumentError, UnitError
-from ._bases import Bases
+from ._bases import LseBases
 from ._launch import launch, operation
 from ._operators import FAKE
 from ._outputs import launch_in
@@ -143,7 +143,7 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
         if not how.is_static and not how.by_head:
             raise wrong("out_format", "scales [pages, page_size, H, G], neither in words nor in tiles", repr(type(out_format).__name__))
     launch_in(out_format, "paged_rows", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
-              Bases("e", "e", "e"), stream)  # fmt: skip
+              LseBases("e", "e", "e"), stream)  # fmt: skip
 
 
 @operation({"padded": "out"}, out="")

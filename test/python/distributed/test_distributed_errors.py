@@ -52,7 +52,7 @@ WRONG = [
     ("partial followed", 'argument "partial": expected a tensor that autograd does not follow', True),
     ("lengths", 'argument "seq_lens": expected a torch.Tensor, got int', True),
     ("one length", 'argument "seq_lens": expected shape [any], got []', True),
-    ("no base", "argument \"base\": expected 'e', 'ln', '2' or 'log2', got ''", True),
+    ("no base", "argument \"base\": expected 'e' or '2', got ''", True),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Merges whose log-sum-exps are in bases of their own: prefix, suffix and result; and FlashInfer's spelling of base and layout."""
+"""Merges whose log-sum-exps are in bases of their own: prefix, suffix and result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numerics import BF16, E4M3, F32, poison, same_bits
 from states import EMPTY, EMPTY_FA2, NAN, ORDINARY, ZERO, States, make_states
 
 N, H, D = 9, 4, 64
-BASE = {"e": np.e, "ln": np.e, "2": 2.0, "log2": 2.0}
-SIDES = [("log2", "ln", "ln"), ("ln", "log2", "log2"), ("log2", "log2", "ln")]
+BASE = {"e": np.e, "2": 2.0}
+SIDES = [("2", "e", "e"), ("e", "2", "2"), ("2", "2", "e")]
 """Bases of prefix, suffix and result. The first is sglang#40903's and vllm#52796's: FlashInfer's prefix beside FlashAttention's suffix."""
 
 
@@ -47,8 +47,7 @@ def test_prefix_suffix_and_result_have_bases_of_their_own(dtype: np.dtype, bases
     lses = [in_base(made.s[i], bases[i]) for i in range(2)]
     inputs = [device.put(x) for x in (made.v[0], lses[0], made.v[1], lses[1])]
     out, lse = device.put(poison((N, H, D), dtype)), device.put(poison((N, H), F32))
-    ops.merge_attn_states(*inputs, out=out, out_lse=lse, context_rows=7, lse_layout="NH", prefix_base=bases[0],  # type: ignore[arg-type]
-                          suffix_base=bases[1], out_base=bases[2])  # type: ignore[arg-type]
+    ops.merge_attn_states(*inputs, out=out, out_lse=lse, context_rows=7, lse_layout="nh", base=bases)  # type: ignore[arg-type]
     present = np.ones((2, N, H), bool)
     present[0, 7:] = False
     check(device.get(out), device.get(lse), made.v, lses, bases, bases[2], dtype, present=present)
@@ -61,8 +60,7 @@ def test_rows_past_the_context_are_copies_in_the_base_of_the_result(bases: tuple
     lses = [in_base(made.s[i], bases[i]) for i in range(2)]
     lses[1][0], lses[1][1, 0] = np.inf, np.nan
     inputs = [device.put(np.ascontiguousarray(x)) for x in (made.v[0], lses[0].T, made.v[1], lses[1].T)]
-    out, lse = ops.merge_attn_states(*inputs, context_rows=0, copy_past_context=True, prefix_base=bases[0],  # type: ignore[arg-type]
-                                     suffix_base=bases[1], out_base=bases[2])  # type: ignore[arg-type]
+    out, lse = ops.merge_attn_states(*inputs, context_rows=0, copy_past_context=True, base=bases)  # type: ignore[arg-type]
     assert same_bits(device.get(out), made.v[1])
     want = lses[1].astype(np.float64) * (np.log(BASE[bases[1]]) / np.log(BASE[bases[2]]))
     np.testing.assert_allclose(device.get(lse).T, want, rtol=2e-7)
@@ -74,7 +72,7 @@ def test_results_in_a_format_have_bases_of_their_own(form: str, bases: tuple[str
     v, s = rng.normal(0, 1, (2, N, H, D)).astype(np.float32), rng.normal(0, 2, (2, N, H)).astype(np.float32)
     inputs = [device.put(x) for x in (v[0], s[0], v[1], s[1])]
     lens, starts = device.put(np.array([1, 0], np.int32)), device.put(np.array([0, 4, N], np.int32))
-    sides: Any = dict(zip(("prefix_base", "suffix_base", "out_base"), bases))
+    sides: Any = {"base": bases}
     for merge, more, context in ((ops.merge_attn_states, (), N), (ops.fixup_merge, (lens, starts), 4)):
         plain, total = ops.merge_attn_states(*inputs, context_rows=context, lse_layout="nh", **sides)
         scales, others = (device.put(poison((N, H, 2), F32)) for _ in range(2))
@@ -99,29 +97,29 @@ MANY: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("base", ["log2", "ln"])
+@pytest.mark.parametrize("base", ["2", "e"])
 @pytest.mark.parametrize("function", MANY)
 def test_many_states_merge_into_a_result_in_another_base(function: str, base: str, device: Device, rng: np.random.Generator) -> None:
-    made, other = states(rng, 3), "ln" if base == "log2" else "log2"
+    made, other = states(rng, 3), "e" if base == "2" else "2"
     lses = [in_base(lse, base) for lse in made.s]
-    out, lse = MANY[function](device, made.v, np.stack(lses), lse_base=base, out_base=other)
+    out, lse = MANY[function](device, made.v, np.stack(lses), base=(base, other))
     check(device.get(out), device.get(lse), made.v, lses, (base,) * 3, other, BF16)
-    quantised, again = MANY[function](device, made.v, np.stack(lses), lse_base=base, out_base=other, out_format=ops.Fp8(device.put(np.ones(1, np.float32))))
+    quantised, again = MANY[function](device, made.v, np.stack(lses), base=(base, other), out_format=ops.Fp8(device.put(np.ones(1, np.float32))))
     assert device.get(quantised).dtype == E4M3 and same_bits(device.get(again), device.get(lse))
 
 
 def test_in_place_the_other_state_has_a_base_of_its_own(device: Device, rng: np.random.Generator) -> None:
     made = states(rng, 2)
-    lses = [made.s[0], in_base(made.s[1], "log2")]
+    lses = [made.s[0], in_base(made.s[1], "2")]
     v, s = device.put(made.v[0].copy()), device.put(lses[0].copy())
-    ops.merge_state_in_place(v, s, device.put(made.v[1]), device.put(lses[1]), other_base="log2")
-    check(device.get(v), device.get(s), made.v, lses, ("ln", "log2"), "ln", BF16)
+    ops.merge_state_in_place(v, s, device.put(made.v[1]), device.put(lses[1]), base=("e", "2"))
+    check(device.get(v), device.get(s), made.v, lses, ("e", "2"), "e", BF16)
 
 
 def test_a_sink_joins_a_state_whose_result_is_in_another_base(device: Device, rng: np.random.Generator) -> None:
     made = states(rng, 1)
     sinks, lse = rng.normal(0, 2, H).astype(np.float32), in_base(made.s[0], "2")
-    out, total = ops.apply_sink(device.put(made.v[0]), device.put(lse), device.put(sinks), base="2", out_base="e")
+    out, total = ops.apply_sink(device.put(made.v[0]), device.put(lse), device.put(sinks), base=("2", "e"))
     payloads = np.stack([made.v[0], np.zeros_like(made.v[0])])
     check(device.get(out), device.get(total), payloads, [lse, np.broadcast_to(sinks, (N, H))], ("2", "e"), "e", BF16)
 
@@ -140,31 +138,35 @@ def test_sglang_40903_a_prefix_in_base_2_is_not_weighed_as_one_in_base_e(device:
     (prefix, prefix_lse), (suffix, suffix_lse) = (attention(keys) for keys in parts)
     inputs = [device.put(x.astype(np.float32)) for x in (np.ascontiguousarray(prefix), prefix_lse / np.log(2), np.ascontiguousarray(suffix), suffix_lse)]
     whole, whole_lse = attention(slice(None))
-    out, lse = ops.merge_attn_states(*inputs, prefix_base="log2", lse_layout="HN")
+    out, lse = ops.merge_attn_states(*inputs, base=("2", "e", "e"), lse_layout="hn")
     np.testing.assert_allclose(device.get(out), whole, rtol=0, atol=2e-6)
     np.testing.assert_allclose(device.get(lse), whole_lse, rtol=1e-6)
-    wrong, _ = ops.merge_attn_states(*inputs, lse_layout="HN")
+    wrong, _ = ops.merge_attn_states(*inputs, lse_layout="hn")
     assert np.abs(device.get(wrong) - whole).mean() > 0.05 * np.abs(whole).mean()  # what the reports saw
 
 
-def test_both_spellings_say_the_same(device: Device, rng: np.random.Generator) -> None:
+def test_one_base_and_a_tuple_say_the_same(device: Device, rng: np.random.Generator) -> None:
     made = states(rng, 2)
     s = [np.ascontiguousarray(x.T) for x in made.s]
     pair = [device.put(x) for x in (made.v[0], s[0], made.v[1], s[1])]
     want = ops.merge_attn_states(*pair, base="2")
-    for how in (dict(lse_base="log2", lse_layout="HN"), dict(base="log2"), dict(lse_base="2"), dict(prefix_base="2", suffix_base="log2", out_base="2")):
+    for how in ("2", ("2", "2", "2")):
         for _ in range(2):  # the second call of a tensor's goes another way
-            got = ops.merge_attn_states(*pair, **how)  # type: ignore[arg-type]
+            got = ops.merge_attn_states(*pair, base=how)  # type: ignore[arg-type]
             assert all(same_bits(device.get(a), device.get(b)) for a, b in zip(got, want)), how
+
+
+def test_both_layouts_say_the_same(device: Device, rng: np.random.Generator) -> None:
+    made = states(rng, 2)
     parts, lses = device.put(np.ascontiguousarray(made.v.transpose(1, 0, 2, 3)).reshape(-1, H, D)), np.ascontiguousarray(made.s.transpose(1, 0, 2)).reshape(-1, H)
     indptr = device.put(np.arange(N + 1, dtype=np.int32) * 2)
     turned = device.put(np.ascontiguousarray(lses.T))
     nh = ops.merge_states_ragged(parts, device.put(lses), indptr)
-    hn = ops.merge_states_ragged(parts, turned, indptr, lse_layout="HN")
+    hn = ops.merge_states_ragged(parts, turned, indptr, lse_layout="hn")
     assert same_bits(device.get(hn[0]), device.get(nh[0])) and same_bits(np.ascontiguousarray(device.get(hn[1]).T), device.get(nh[1]))
     mapped, mapped_lse = device.put(poison((N, H, D), BF16)), device.put(poison((H, N), F32))
-    ops.merge_states_mapped(mapped, parts, turned, indptr, out_lse=mapped_lse, lse_layout="hn", lse_base="ln")
+    ops.merge_states_mapped(mapped, parts, turned, indptr, out_lse=mapped_lse, lse_layout="hn")
     assert same_bits(device.get(mapped), device.get(nh[0])) and same_bits(device.get(mapped_lse), device.get(hn[1]))
     split = [device.put(x) for x in (np.ascontiguousarray(made.v[:, None]), np.ascontiguousarray(made.s[:, None].swapaxes(2, 3)))]
-    out, lse = ops.combine_split_kv(*split, lse_layout="HN")
+    out, lse = ops.combine_split_kv(*split, lse_layout="hn")
     assert tuple(lse.shape) == (1, H, N) and same_bits(np.ascontiguousarray(device.get(lse)[0].T), device.get(nh[1]))

@@ -80,7 +80,7 @@ def test_sums_of_the_splits_that_count_are_divided_once(how: dict[str, int], bas
     out, lse = device.put(poison((n, 1, H, D), out_dtype)), device.put(poison((n, 1, H), F32))
     ops.combine_split_kv(
         device.put(parts.rows[:, :, None]), device.put(parts.maxima[:, :, None]), partial_sum=device.put(parts.sums[:, :, None]),
-        seq_lens=device.put(np.array(lengths, np.int32)) if how else None, **how, out=out, out_lse=lse, base=base, out_base=out_base)  # type: ignore[arg-type]
+        seq_lens=device.put(np.array(lengths, np.int32)) if how else None, **how, out=out, out_lse=lse, base=(base, out_base or base))  # type: ignore[arg-type]
     device.synchronize()
     check(parts, device.get(out)[:, 0], device.get(lse)[:, 0], base, out_base)
 
@@ -165,7 +165,7 @@ def test_a_sum_that_overflows_is_no_empty_row(device: Device, rng: np.random.Gen
 def test_results_in_a_format_have_the_bits_of_a_quantised_result(form: str, device: Device, rng: np.random.Generator) -> None:
     parts = Parts(rng, [4, 2, 0, 1])
     arrays = [device.put(x[:, :, None]) for x in (parts.rows, parts.maxima, parts.sums)]
-    how = dict(partial_sum=arrays[2], seq_lens=device.put(parts.counts.astype(np.int32)), split_len=1, base="2", out_base="e")
+    how = dict(partial_sum=arrays[2], seq_lens=device.put(parts.counts.astype(np.int32)), split_len=1, base=("2", "e"))
     plain, lse = ops.combine_split_kv(*arrays[:2], **how)  # type: ignore[arg-type]
     if form == "static":
         scale = device.put(np.full(1, 0.25, np.float32))
@@ -192,7 +192,7 @@ def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.
     out, lse, sinks = device.put(before.copy()), device.put(poison((5, H), F32)), np.array([-np.inf] * H, np.float32)
     ops.merge_states_mapped(
         out, flat[0], flat[1], device.put(indptr.astype(np.int32)), device.put(np.array(named, np.int32)), device.put(np.array([3, 2, 1, 0], np.int32)),
-        part_sums=flat[2], out_lse=lse, sinks=device.put(sinks), base=base, out_base=out_base)  # type: ignore[arg-type]
+        part_sums=flat[2], out_lse=lse, sinks=device.put(sinks), base=(base, out_base or base))  # type: ignore[arg-type]
     device.synchronize()
     check(parts, device.get(out)[:4], device.get(lse)[:4], base, out_base)
     assert same_bits(device.get(out)[4], before[4])
@@ -203,7 +203,7 @@ def test_groups_of_sums_through_maps(base: str, out_base: str | None, dtype: np.
     for target, total, out_format in ((plain, totals[0], None), (quantised, totals[1], ops.Fp8(scale))):
         ops.merge_states_mapped(
             target, flat[0], flat[1], device.put(indptr.astype(np.int32)), device.put(np.array(named, np.int32)), device.put(np.array([3, 2, 1, 0], np.int32)),
-            part_sums=flat[2], out_lse=total, base=base, out_base=out_base, out_format=out_format)  # type: ignore[arg-type]
+            part_sums=flat[2], out_lse=total, base=(base, out_base or base), out_format=out_format)  # type: ignore[arg-type]
     want = ops.quantize_fp8_static(plain.reshape((5, H * D)), scale)
     assert same_bits(device.get(quantised).reshape(5, H * D)[:4], device.get(want)[:4])
     assert all(same_bits(device.get(total)[:4], device.get(lse)[:4]) for total in totals)

@@ -61,7 +61,7 @@ def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device
     """Engines keep sinks as natural logarithms, whatever the base of an lse."""
     s, sinks = pairs()
     v = np.ones((1, len(s), 8), F32)
-    out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=base, out_base=out_base)
+    out, lse = ops.apply_sink(device.put(v), device.put(s[None]), device.put(sinks), base=(base, out_base))
     want = merged(s, base, sinks, "e", out_base)
     check(device.get(out)[0, :, 0], device.get(lse)[0], want, 0.0, ties(s, base, sinks, "e", out_base))
 
@@ -71,8 +71,8 @@ def test_lses_at_the_ends_beside_a_sink(base: Any, out_base: Any, device: Device
 def test_lses_at_the_ends_of_two_states(bases: tuple[Any, Any], out_base: Any, device: Device) -> None:
     a, b = pairs()
     rows = [np.full((1, len(a), 8), x, F32) for x in (1, 3)]
-    out, lse = ops.merge_attn_states(*(device.put(x) for x in (rows[0], a[None], rows[1], b[None])), lse_layout="nh", prefix_base=bases[0],
-                                     suffix_base=bases[1], out_base=out_base)  # fmt: skip
+    out, lse = ops.merge_attn_states(*(device.put(x) for x in (rows[0], a[None], rows[1], b[None])), lse_layout="nh",
+                                     base=(*bases, out_base))  # fmt: skip
     want = merged(a, bases[0], b, bases[1], out_base)
     check(device.get(out)[0, :, 0], device.get(lse)[0], want, 3.0, ties(a, bases[0], b, bases[1], out_base))
 
@@ -84,7 +84,7 @@ def test_lses_at_the_ends_of_many_states(name: str, base: Any, out_base: Any, de
     a, b = pairs()
     v = np.stack([np.full((len(a), 1, 8), x, F32) for x in (1, 3)], 1)  # [n, 2, 1, 8]
     s = np.stack([a, b], 1)[..., None].copy()
-    how: Any = dict(base=base, out_base=out_base)
+    how: Any = dict(base=(base, out_base))
     if name == "merge_states":
         out, lse = ops.merge_states(device.put(v), device.put(s), **how)
     elif name == "merge_states_list":
@@ -122,5 +122,5 @@ def test_lses_at_the_ends_beside_sinks_of_a_merge(base: Any, device: Device) -> 
 def test_lses_at_the_ends_in_place(base: Any, other: Any, device: Device) -> None:
     a, b = pairs()
     v, s = device.put(np.full((1, len(a), 8), 1, F32)), device.put(a[None].copy())
-    ops.merge_state_in_place(v, s, device.put(np.full((1, len(a), 8), 3, F32)), device.put(b[None]), base=base, other_base=other)
+    ops.merge_state_in_place(v, s, device.put(np.full((1, len(a), 8), 3, F32)), device.put(b[None]), base=(base, other))
     check(device.get(v)[0, :, 0], device.get(s)[0], merged(a, base, b, other, base), 3.0, ties(a, base, b, other, base))

@@ -68,7 +68,7 @@ def run(groups: Groups, device: Device, rng: np.random.Generator, *, parts_dtype
     got = ops.merge_states_mapped(
         on_device, device.put(lay_out(v, layout)), device.put(lay_out(s, layout)), *ints,  # type: ignore[arg-type, func-returns-value]
         out_lse=lse_on_device if wants_lse else None, min_parts=groups.min_parts,
-        sinks=None if sinks is None else device.put(sinks), empty_lse=empty_lse, base=base, out_base=out_base)  # type: ignore[arg-type]
+        sinks=None if sinks is None else device.put(sinks), empty_lse=empty_lse, base=(base, out_base or base))  # type: ignore[arg-type]
     assert got is None
     result, result_lse = device.get(on_device), device.get(lse_on_device)
     scale = np.log(2.0 if base == "2" else np.e) / np.log(2.0 if (out_base or base) == "2" else np.e)

@@ -62,7 +62,7 @@ def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
 
 def test_schemas_are_made_of_the_signature() -> None:
     """One for each choice of optional outputs: those that a call passes are written, and the others are returned."""
-    common = ("str? lse_base, str? out_base, str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
+    common = ("str? out_format, {}Tensor? out_format_scale, Scalar? out_format_scale_number, "
               "bool out_format_power_of_two, str out_format_rounding, str? out_format_tiles, SymInt out_format_first_row, "
               "bool out_format_clear_padding, str out_format_quantize_from, Tensor? rope_positions, Tensor? rope_table, bool rope_interleaved, bool rope_inverse, "
               "SymInt? rope_start)")  # fmt: skip
@@ -84,7 +84,7 @@ def test_schemas_are_made_of_the_signature() -> None:
 def test_every_function_is_an_operator() -> None:
     """But for those that call one, or work on the host."""
     assert set(ops.__all__) - set(OPERATORS) == {
-        "Array", "Base", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling", "offences"}  # fmt: skip
+        "Array", "Base", "Bases", "Bound", "LseLayout", "OutFormat", "Rope", "Stream", *FORMATS, "chunks_with_zero_kv", "is_prefilling", "offences"}  # fmt: skip
     assert all(hasattr(torch.ops.mlafix, name) for name in OPERATORS)
 
 

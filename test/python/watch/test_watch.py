@@ -165,7 +165,7 @@ def test_a_report_in_a_file_and_its_page(tmp_path: Path, capsys: pytest.CaptureF
     finally:
         sys.path.remove(str(tmp_path))
     text = capsys.readouterr().out
-    for words in ("step 4", "layer 1, attention (suffix, recomputed)", "expected  an lse of", "lse_base", "https://github.com/", "its table ["):
+    for words in ("step 4", "layer 1, attention (suffix, recomputed)", "expected  an lse of", 'base="2"', "https://github.com/", "its table ["):
         assert words in text, words
     ran = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 1 and "expected" in ran.stdout, ran.stderr
