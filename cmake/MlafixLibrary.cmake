@@ -1,12 +1,11 @@
-# kernels/library.json is the one list of the kernel library. Of each kernel it says, in lists of bindings:
+# kernels/library.json lists the kernels that are compiled ahead. Of each it says, in lists of bindings:
 #
-#   name      its file in kernels/, less the ".mlir", or where it has none its name in mlafix.kernels
+#   name      its file in kernels/, less the ".mlir"
 #   units     what `ninja mlafix-units` compiles it for
 #   tests     what the conformance tests compile it for
 #   package   what travels compiled in the Python package
 #
-# A kernel without any of these lists compiles when it is first used, and has no file (scripts/gen-kernels). An empty list compiles
-# the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
+# An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
 # of a and b, the last of several varying fastest; "$name" stands for the text in "sets", or, as a whole binding, for the list
 # of bindings that is called so where the table is read (MLAFIX_BINDINGS_name).
 set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
@@ -19,12 +18,8 @@ function(mlafix_kernels out)
   math(EXPR _last "${_count} - 1")
   set(_names "")
   foreach(_i RANGE ${_last})
-    string(JSON _entry GET "${_json}" kernels ${_i})
-    string(JSON _name GET "${_entry}" name)
-    string(JSON _fields LENGTH "${_entry}")
-    if(_fields GREATER 1)
-      list(APPEND _names ${_name})
-    endif()
+    string(JSON _name GET "${_json}" kernels ${_i} name)
+    list(APPEND _names ${_name})
   endforeach()
   set(${out} ${_names} PARENT_SCOPE)
 endfunction()

@@ -18,13 +18,12 @@ ROOT = Path(__file__).resolve().parents[3]
 ENTRIES = json.loads((ROOT / "kernels" / "library.json").read_text(encoding="utf-8"))["kernels"]
 
 
-def test_the_list_names_every_kernel_once() -> None:
+def test_the_list_names_kernels_that_are_compiled_ahead_once() -> None:
     listed = [Path(entry["name"]).name for entry in ENTRIES]
     assert len(set(listed)) == len(listed)
-    expected = {*kernels.names(), *kernels.families()}
-    assert expected <= set(listed)
-    for name in set(listed) - expected:
-        kernels.find(name)  # the member of a family
+    for entry in ENTRIES:
+        assert entry.keys() & {"units", "tests", "package"}, f"{entry}: a kernel without bindings is compiled when it is first used, and is not listed"
+        kernels.find(Path(entry["name"]).name)
 
 
 def test_texts_are_written_from_the_kernels() -> None:
@@ -35,8 +34,7 @@ def test_texts_are_written_from_the_kernels() -> None:
 def test_signatures_of_texts_are_those_of_the_kernels() -> None:
     for entry in ENTRIES:
         name = Path(entry["name"]).name
-        if len(entry) > 1:
-            assert json.loads(library.signature(name)) == kernels.find(name).signature, name
+        assert json.loads(library.signature(name)) == kernels.find(name).signature, name
 
 
 def test_every_kernel_of_the_library_warms_up() -> None:
