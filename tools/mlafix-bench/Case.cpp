@@ -67,10 +67,8 @@ int64_t Case::bytesPerSet() const {
 
 std::vector<Case> mlafix::bench::allCases() {
   std::vector<Case> cases;
-  addMergeCases(cases);
-  addManyWayCases(cases);
-  addCombineCases(cases);
-  addFixupCases(cases);
-  addPaddingCases(cases);
+#define MLAFIX_CASES(name) add##name##Cases(cases);
+#include "Cases.inc"
+#undef MLAFIX_CASES
   return cases;
 }

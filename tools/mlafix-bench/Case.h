@@ -127,15 +127,13 @@ struct Case {
   int64_t bytesPerSet() const;
 };
 
-/// All cases, in the order of the table.
+/// All cases, in the order of the table: group by group, by their names.
 std::vector<Case> allCases();
 
-/// Groups of cases (Cases*.cpp).
-void addMergeCases(std::vector<Case> &cases);
-void addManyWayCases(std::vector<Case> &cases);
-void addCombineCases(std::vector<Case> &cases);
-void addFixupCases(std::vector<Case> &cases);
-void addPaddingCases(std::vector<Case> &cases);
+/// Groups of cases: addMergeCases of CasesMerge.cpp, and so on.
+#define MLAFIX_CASES(name) void add##name##Cases(std::vector<Case> &cases);
+#include "Cases.inc"
+#undef MLAFIX_CASES
 
 } // namespace mlafix::bench
 
