@@ -50,7 +50,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
 
     `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
-    told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
+    told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others. The default of a base may be another base,
+    `{B = "e", P = "B"}`: a `rebase` between two that are one folds.
 
     `most` bounds dims that are left to the launch, by their names, so that rows may lie along them: `attributes {most = {b = 1024}}`. A launch with a larger one is refused.
     The rows have the type of so many elements, `tensor<1024xf32, #mlafix.dim<"b" most 1024>>`, and end where the dim does: elements behind its end are not read, not written and
