@@ -28,7 +28,7 @@ HEADS, DIM, PAIRED, GROUP, POSITIONS = 64, 512, 64, 128, 4096
 
 
 def moved_bytes(splits: int, tokens: int) -> int:
-    """What one launch reads and writes."""
+    """Bytes that one launch reads and writes."""
     return tokens * HEADS * (splits * (2 * DIM + 4) + DIM + 4 + DIM // GROUP)
 
 

@@ -28,7 +28,7 @@ HEADS, DIM, SEQUENCES = 16, 128, 8
 
 
 def moved_bytes(tokens: int, empty: int) -> int:
-    """What one launch reads and writes: no prefix of sequences without keys."""
+    """Bytes that one launch reads and writes; the prefix of sequences without keys does not count."""
     row = HEADS * (2 * DIM + 4)
     return 3 * tokens * row - tokens * empty // SEQUENCES * row
 

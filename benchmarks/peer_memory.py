@@ -19,7 +19,7 @@ Step = Callable[[int], None]
 # Every set of buffers is symmetric memory of its own, which all ranks have to make together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
-# Of push.cu: the flag of the first block.
+# Offset of the first block's flag in push.cu.
 _FIRST_SLOT = 32
 
 
@@ -55,7 +55,7 @@ class PeerMemory:
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
-        # Of the hand-written kernels, which take a thread for 16 bytes, and as many rows on each rank.
+        # The hand-written kernels use a thread per 16 bytes, and the same number of rows on each rank.
         self.rows = tokens * heads // (1 if cut == "none" else self.ranks)
         self.own_heads = heads // self.ranks if cut == "heads" else heads
         self.step = {"heads": self.own_heads, "tokens": self.rows, "none": 0}[cut]

@@ -246,7 +246,7 @@ class Maker:
         return torch.randn(sizes, generator=self.random, device=self.device)
 
     def halves(self, *sizes: int) -> torch.Tensor:
-        """Of bf16."""
+        """Random rows in bf16."""
         return self.rows(*sizes).bfloat16()
 
     def empty(self, dtype: torch.dtype, *sizes: int) -> torch.Tensor:

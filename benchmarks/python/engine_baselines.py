@@ -101,7 +101,7 @@ def sglang_combine(t: Tensors) -> Callable[[], object]:
     indptr = torch.arange(batch + 1, device=out.device, dtype=torch.int32) * (splits * block)
     num_splits = torch.full((batch,), splits, device=out.device, dtype=torch.int32)
     del t["out_lse"]
-    # Of the query and of the values only sizes are asked.
+    # Only the sizes of the query and the values are used.
     return lambda: function(partial, lse, out, out, 1.0, out, indptr, num_splits, splits)
 
 

@@ -57,7 +57,7 @@ class LoopReplay:
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a run. Times in microseconds."""
+    """Settings of a run. Times are in microseconds."""
 
     device: torch.device
     rounds: int
@@ -66,7 +66,8 @@ class Settings:
     """Bytes that the sets of a case cover at least."""
 
     def count_sets(self, size: int) -> int:
-        """How many sets of buffers of so many bytes a case of a benchmark that makes its own has: 2 to 64 on a GPU, 2 on a CPU."""
+        """The number of buffer sets for a case that creates its own, by their size in bytes: 2 to 64 on a GPU, 2 on a
+        CPU."""
         return max(2, min(64, -(-self.rotate // size))) if self.is_cuda else 2
 
     @property
@@ -113,7 +114,7 @@ def write_results(options: argparse.Namespace, settings: Settings, **results: ob
 
 
 def first_line(error: Exception) -> str:
-    """Of its text."""
+    """The first line of its text."""
     return (str(error).splitlines() or [""])[0]
 
 

@@ -46,7 +46,7 @@ def engine_name(name: str) -> str:
 
 
 def comparisons(run: Run, prefixes: tuple[str, ...]) -> list[Comparison]:
-    """Of every engine that was timed in the cases whose names begin so."""
+    """The comparisons with every engine that was timed in cases with this name prefix."""
     found = []
     for case in run.cases():
         ours = time_of(case, "ours")
@@ -82,7 +82,7 @@ def ranges_rows(run: Run, prefixes: tuple[str, ...]) -> list[list[str]]:
 
 
 def behind(run: Run) -> list[Comparison]:
-    """Where an engine's kernel is faster by more than half a percent, the furthest first."""
+    """Cases in which an engine's kernel is faster by more than half a percent, the slowest of ours first."""
     return sorted((one for one in comparisons(run, ("",)) if one.ratio < 0.995), key=lambda one: one.ratio)
 
 

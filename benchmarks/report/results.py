@@ -20,12 +20,12 @@ class Run:
 
     @property
     def title(self) -> str:
-        """Which machine, which program."""
+        """Machine and program."""
         return f"{self.data['machine']}; {self.data['tool'].partition(' (')[0]}, {self.data['rounds']} rounds"
 
     @property
     def versions(self) -> str:
-        """What the program was measured with, as "torch 2.11.0, triton 3.6.0"."""
+        """The versions used in the measurement, such as "torch 2.11.0, triton 3.6.0"."""
         return self.data["tool"].partition(" (")[2].removesuffix(")")
 
     @property
@@ -34,7 +34,7 @@ class Run:
         return role_of(self.data) == "gpu"
 
     def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:
-        """Those that were measured, in the order of the file."""
+        """The measured cases, in the order of the file."""
         for case in self.data["cases"]:
             if case["name"].startswith(prefix) and "left_out" not in case:
                 yield case
@@ -44,7 +44,7 @@ class Run:
         return next((case for case in self.cases() if case["name"] == name), None)
 
     def time(self, name: str, implementation: str) -> float | None:
-        """Of an implementation in a case; "ours" is the launch that users get."""
+        """The time of an implementation in a case; "ours" is the launch that users get."""
         case = self.case(name)
         return time_of(case, implementation) if case else None
 

@@ -74,7 +74,7 @@ def _fault(report: pytest.TestReport) -> str:
 
 
 def _named(reasons: dict[str, str], case: str) -> str:
-    """What is said of a test, of each of its cases: "test[16]" of pytest's, "test_3_name" of parameterized's."""
+    """Matches entries for a test with each of its cases: "test[16]" of pytest, "test_3_name" of parameterized."""
     test = case.partition("[")[0]
     return reasons.get(test, "") or next((why for name, why in reasons.items() if test.startswith(name) and test[len(name):][1:2].isdigit()), "")
 

@@ -1,4 +1,4 @@
-"""Which of the engines' own test files run over `mlafix.compat`, and which of their tests."""
+"""The engines' own test files that run over `mlafix.compat`, and the tests selected from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Suite:
     files: tuple[str, ...]
     tests: tuple[str, ...] = ()  # All of them if empty. In a file of attention kernels: those of what mlafix has.
     path: tuple[str, ...] = ()  # Folders of the checkout that the tests import from, besides its root.
-    gibibytes: int = 4  # Of GPU memory, for one process at the most.
+    gibibytes: int = 4  # most GPU memory of one process
     faults: tuple[tuple[str, str], ...] = ()  # Tests that fail over the engine's own function too, and why.
     errors: tuple[tuple[str, str], ...] = ()  # Tests of errors of the engine's own, and what is so instead here: skipped.
 

@@ -115,7 +115,7 @@ _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Namespace:
-    """Where outputs come from: as the Python array API standard says."""
+    """The namespace that creates outputs, as in the Python array API standard."""
 
     def __init__(self, device: Device) -> None:
         self._device = device

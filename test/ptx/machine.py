@@ -73,7 +73,7 @@ class Blocks:
         self.random = None if seed is None else random.Random(seed)
         self.held = np.zeros(count, bool)
         self.steps = 0
-        # Where straight code ends: threads elsewhere may join.
+        # The ends of straight-line code: threads from elsewhere may join there.
         self.leaders = {0, *entry.labels.values()}
         for i, one in enumerate(entry.code):
             if one.parts[0] in _BRANCHES or _is_meeting(one):
@@ -135,7 +135,7 @@ class Blocks:
                 return
 
     def _guarded(self, one: Instruction, chosen: Array) -> Array:
-        """Those threads that execute it."""
+        """The threads that execute it."""
         if one.guard is None:
             return chosen
         flags = self.registers[one.guard][chosen]

@@ -46,7 +46,7 @@ class Memory:
         return made
 
     def store(self, addresses: Array, values: Array) -> None:
-        """Of several threads that store to one element, the last one's value remains."""
+        """Stores; if several threads store to one element, the last one's value remains."""
         for data, threads, elements in self._place(addresses, values.dtype.itemsize):
             data[elements] = values[threads]
 

@@ -13,7 +13,7 @@ from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
-# Of an address in the shared memory of a cluster.
+# Bits of an address in the shared memory of a cluster.
 _OFFSETS = np.uint64((1 << 32) - 1)
 _NARROW = ("e4m3", "e5m2")
 
@@ -238,7 +238,7 @@ def _active(threads: Threads, one: Instruction) -> None:
 
 @operation("shfl")
 def _shuffle(threads: Threads, one: Instruction) -> None:
-    """Of a group that is all there. A thread that reads another one's register that takes no part gets poison."""
+    """A shuffle in a complete group. A thread that reads the register of one that takes no part gets poison."""
     mode = one.parts[2]
     to = one.operands[0] if isinstance(one.operands[0], tuple) else (one.operands[0],)
     value = threads.get(one.operands[1], "b32")

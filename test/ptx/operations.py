@@ -135,7 +135,8 @@ def _packed(halves: list[Array]) -> Array:
 
 
 def _wide(function: Callable[..., Array]) -> Callable[..., Array]:
-    """Of 16-bit floats: rounded once from f64, which holds sums and products of two of them."""
+    """An operation on 16-bit floats, rounded once from f64, which represents sums and products of two of them
+    exactly."""
 
     def wide(*values: Array) -> Array:
         return np.asarray(function(*(value.astype(np.float64) for value in values))).astype(values[0].dtype)

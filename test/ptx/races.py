@@ -28,7 +28,8 @@ class Clocks:
         count = block.size
         self.met = np.zeros(count, np.int64)  # barriers of the block
         self.arrived, self.left = np.zeros(count, np.int64), np.zeros(count, np.int64)  # of the cluster
-        # Of each thread, the barriers of the warp's lanes that it knows of: those of a group know what each of them knew.
+        # For each thread, the barriers of its warp's lanes that it knows of: at a barrier, a group's threads share
+        # their knowledge.
         self.known = np.zeros((count, WARP), np.int64)
 
     def meet_in_warp(self, threads: Array) -> None:
@@ -99,7 +100,7 @@ class Watch:
         """Loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
         self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
-        # Of the threads that read one byte now, the last; the others are added to it.
+        # The last of the threads that read a byte now; the others are added to it.
         _, last = np.unique(places[::-1], return_index=True)
         last = places.size - 1 - last
         self.loads.join(places[last], threads[last], self.clocks)

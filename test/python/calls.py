@@ -50,7 +50,7 @@ class Right:
                     **{"out": self.out(), **more})
 
     def record(self, *shape: int) -> dict[str, Any]:
-        """What a check writes."""
+        """The arrays that a check writes."""
         return dict(record=self.device.put(np.zeros(shape, np.int64)), flags=self.ints(*[0] * 16))
 
     def offsets(self) -> dict[str, Any]:

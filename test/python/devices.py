@@ -1,4 +1,5 @@
-"""Where the operations run, and how arrays get there: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
+"""The devices on which tests run operations, and how arrays get there: numpy, torch on the CPU, torch on a GPU, or PTX
+without a GPU.
 
 MLAFIX_TEST_DEVICE=ptx in the environment: that alone. Kernels are compiled for sm_90, and their PTX is executed in this process (test/ptx), as on a GPU of
 MLAFIX_TEST_MULTIPROCESSORS, 3 unless that is set.

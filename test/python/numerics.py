@@ -63,7 +63,7 @@ def ordinals(array: np.ndarray) -> np.ndarray:
 
 
 def ulps(got: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """How many numbers of `got`'s type lie between it and the rounded f64 `values`. NaN counts as any number does."""
+    """The number of values of `got`'s type between it and the rounded f64 `values`. NaN counts like any number."""
     wanted = round_to(got.dtype, values).astype(np.float32).astype(got.dtype)
     return np.abs(ordinals(got) - ordinals(wanted))
 

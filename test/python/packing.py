@@ -1,4 +1,4 @@
-"""How f4e2m1 and the scales of block-scaled products lie in memory: two codes a byte, tiles of 128 x 4."""
+"""The memory layout of f4e2m1 and of scales of block-scaled products: two codes a byte, tiles of 128 x 4."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def packed(codes: np.ndarray) -> np.ndarray:
 
 
 def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
-    """Where an element lies: of cuBLAS's "block scaling factors layout", written by itself."""
+    """The offset of an element in cuBLAS's "block scaling factors layout", written independently."""
     tile = (row // 128) * (pitch // 4) + column // 4
     return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
 

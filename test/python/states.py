@@ -47,7 +47,8 @@ LAYOUTS = ("contiguous", "padded", "transposed", "strided")
 
 
 def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
-    """The same elements in a larger buffer, the rest of which is poison. The last dim of 3 and more stays contiguous."""
+    """Copies the elements into a larger buffer, the rest of which is poison. The last dim of 3 and more stays
+    contiguous."""
     if layout == "contiguous" or array.ndim < 2:
         return array.copy(order="C")
     lead, rest = array.shape[:-1], array.shape[-1]

@@ -10,7 +10,7 @@ from calls import Call, Program
 from solver import Floats
 from symbolic import Machine, Path
 
-# How far below the largest lse (in base e) another one is when its weight, a power of two of at most -152, is 0.
+# The distance below the largest lse (base e) from which a weight, a power of two of at most -152, is 0.
 _FAR = 200.0
 
 

@@ -15,7 +15,7 @@ _MARGIN = 64
 
 @dataclasses.dataclass
 class View:
-    """Where a tensor lies: offset in bytes, strides in elements. Of f4e2m1, the bytes that hold two elements each.
+    """The place of a tensor: offset in bytes, strides in elements (for f4e2m1, in bytes of two elements).
 
     Args:
         elements: the dtype of elements.

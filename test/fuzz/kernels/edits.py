@@ -165,7 +165,7 @@ def expression_edits(case: Case) -> Iterator[Edit]:
         if node.type.kind == "scalar" and node.op != "lit":
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
-                # Where a number would not do: of numbers alone Python computes otherwise.
+                # Operands that must not become literals: Python computes differently with literals only.
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))

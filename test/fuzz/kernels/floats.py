@@ -50,7 +50,7 @@ class Floats:
         return np.where(nan, INF, self.v), np.where(nan, -INF, self.v), nan
 
     def map(self, f: Callable[[np.ndarray], np.ndarray]) -> Floats:
-        """The same change of shape for all parts."""
+        """Applies a change of shape to all parts."""
         if self.v is not None:
             return Floats(f(self.v))
         return Floats(None, f(self.lo), f(self.hi), f(self.nan))
@@ -280,7 +280,8 @@ def reduce(kind: str, x: Floats) -> Floats:
 
 
 def scan(kind: str, x: Floats) -> Floats:
-    """Of rows, groups and elements: element i of a row is the reduction of its groups up to i's, and in that one of the elements up to i."""
+    """Scans [rows, groups, elements]: element i of a row is the reduction of the groups before its own and of the
+    elements up to i in its own."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
     for axis in (2, 1):
         index, bit = np.arange(x.shape[axis]), 1

@@ -128,7 +128,7 @@ def cos(x: Floats) -> Floats:
 
 
 def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
-    """Of an angle up to 2^23, and NaN beyond. Neither function changes by more than its angle."""
+    """The function of an angle up to 2^23; NaN beyond. Neither function changes by more than its angle."""
     lo, hi, nan = x.bounds()
     only_nan = lo > hi
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))

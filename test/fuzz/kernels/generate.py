@@ -234,7 +234,7 @@ class Generator(Reach):
                 dims.add(node.attrs["dim"])
             if node.op in ("identity", "sink", "splat", "iota", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
-            # How long a row of zeros is must be known even where its tensor is omitted.
+            # The length of a row of zeros must be known even if its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":
                 dims.add(parse_dim(node.type.dim)[0])
             if node.op == "shape" and "tensor" in node.attrs:

@@ -127,7 +127,8 @@ class Expressions(Loads):
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """Of a row type: a number may stand for a row of it, and a row of one element a group for one of groups."""
+        """An operand for a row type. A scalar may stand for a row, and a row with one element per group for a row of
+        groups."""
         if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
             return self.full(row("G", type.dtype), depth)
         if type.kind == "row" and self.chance(0.25):
@@ -248,7 +249,7 @@ class Expressions(Loads):
         return Node("top", type, [self.uneven(row(dim, dtype), depth)], {"top": (count, which, self.rng.randrange(count)), **along})
 
     def scan(self, type: Type, depth: int) -> Node:
-        """Of a row along a product also of each group."""
+        """A scan of a row; along a product also of each group."""
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
@@ -410,7 +411,7 @@ class Expressions(Loads):
         return makers[how]()
 
     def state_with_sink(self, type: Type, depth: int) -> Node:
-        """Of what is merged, one has the sink; of what is chosen from, one may be without."""
+        """A state with a sink: of merged states exactly one has it; of alternatives, one may lack it."""
         plain = dataclasses.replace(type, sink=False)
         options = {"sink": 1.0}
         if depth > 0:

@@ -9,7 +9,7 @@ from generate_loads import may_be_constant
 from generate_statements import Statements
 from syntax import BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Each, For, If, Node, Print, Statement, Store, StoreState, Tensor, Type, all_statements, expressions, lit, name
 
-# How much an operation hides of its operands: 0 is nothing, 1 nearly all.
+# The degree to which an operation hides its operands: 0 not at all, 1 nearly completely.
 _HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.9, "div": 0.9, "copysign": 1,
           "add": 0.4, "sub": 0.4, "xor": 0, "neg": 0, "not": 0, "abs": 0.8}  # fmt: skip
 _HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0.3, "swap": 0.3, "payload": 1, "lse_of": 1, "merge": 0.9,
@@ -23,7 +23,7 @@ _AT_ONCE = 0.6  # of values that are assigned: others are stored where nothing e
 
 
 def hides(node: Node) -> float:
-    """How much of its operands a value does not show."""
+    """The degree to which a value hides its operands."""
     if node.op in ("binary", "unary"):
         return _HIDES.get(node.attrs["name"], 0.8)
     if node.op in ("reduce", "scan"):
@@ -234,7 +234,7 @@ class Reach(Statements):
         return [Store(target, nodes, value)]
 
     def arguments(self) -> int:
-        """How many arguments the kernel has; a list is as many as its tensors."""
+        """The number of arguments; a list counts as its tensors."""
         return len(self.scalars) + sum(MOST_LISTED if tensor.listed else 1 for tensor in self.tensors)
 
     def _together(self, is_loop: bool) -> list[Statement]:

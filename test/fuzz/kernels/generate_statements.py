@@ -327,7 +327,7 @@ class Statements(Expressions):
         return made + new
 
     def reread(self, tensor: str, nodes: list[Node], type: Type) -> Node:
-        """What lies there; or a row of it that is spread, or shifted, over the same dim."""
+        """A load of the same place, or a row of it that is spread or shifted over the same dim."""
         plain = Node("load", type, list(nodes), {"tensor": tensor})
         if type.kind != "row" or parse_dim(type.dim)[1] is not None or (self.product and type.dim == "G") or factors(type.dim) or self.chance(0.7):
             return plain
@@ -336,7 +336,7 @@ class Statements(Expressions):
         return Node("load", type, list(nodes), {"tensor": tensor, **into})
 
     def rewritten(self, tensor: str, nodes: list[Node], old: str, type: Type) -> Node:
-        """What the memory holds next."""
+        """The next contents of the memory."""
         how = self.weighted({"old": 3, "again": 1, "other": 1})
         if how == "other":
             return self.full(type, 1)

@@ -34,7 +34,7 @@ class Bools:
 
 
 def either(*parts: np.ndarray | None) -> np.ndarray | None:
-    """Where any of several is unknown."""
+    """The union of the unknown elements of several values."""
     known = [part for part in parts if part is not None]
     result = known[0] if known else None
     for part in known[1:]:

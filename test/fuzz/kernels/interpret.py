@@ -46,7 +46,7 @@ class Interpreter(Expressions):
             self._spoil(indices)
 
     def count(self) -> int:
-        """How many rows the grid may have."""
+        """Limit of the grid's rows."""
         with np.errstate(all="ignore"):
             return len(self._grid()[1])
 

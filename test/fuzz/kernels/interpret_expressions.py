@@ -94,7 +94,8 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
-        """Which rows have indices in bounds; whether an unknown one is, does not matter. Out of bounds nothing is read or written."""
+        """A mask of the rows whose indices are in bounds; unknown ones do not matter. Out of bounds nothing is read or
+        written."""
         inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
             inside &= (part.v >= 0) & (part.v < size)

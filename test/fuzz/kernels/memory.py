@@ -43,7 +43,7 @@ class Cells:
         return np.ascontiguousarray(array).view(self.moved) if self.moved else array
 
     def parted(self, group: int, by_member: bool) -> Cells:
-        """The same cells as groups of so many: [..., groups, members], or [..., members, groups]."""
+        """The cells as groups of `group`: [..., groups, members], or [..., members, groups]."""
         made = copy.copy(self)
         for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
             if hasattr(self, name):
@@ -53,7 +53,7 @@ class Cells:
         return made
 
     def sliced(self, begin: int, end: int) -> Cells:
-        """The same cells, of each row those from `begin` up to `end`; none if not all of them are there."""
+        """The cells in [begin, end) of each row; none unless all of them exist."""
         made = copy.copy(self)
         if end > self.shape[-1]:
             begin = end = 0
@@ -118,7 +118,7 @@ class Cells:
     # -- Afterwards --------------------------------------------------------------------------------------------------
 
     def wrong(self, got: np.ndarray) -> np.ndarray:
-        """Where an array of results is not what it may be."""
+        """A mask of the results that are wrong."""
         got = self._seen(got)
         bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
         same = bits == before
@@ -134,7 +134,7 @@ class Cells:
     def _fits(self, value: np.ndarray) -> np.ndarray:
         is_nan = np.isnan(value)
         inside = (value >= self.lo) & (value <= self.hi)
-        # Of zeros, -0.0 is the smaller one.
+        # -0.0 is less than 0.0.
         sign = np.signbit(value)
         below = sign & (self.lo == 0) & ~np.signbit(self.lo)
         above = ~sign & (self.hi == 0) & np.signbit(self.hi)

@@ -12,7 +12,7 @@ _SLOTS = 1024
 
 
 def words_of(ranks: int) -> int:
-    """Of 64 bits, of a workspace."""
+    """The 64-bit words of a workspace."""
     return -(-(GROUP_BYTES // 8 + _SLOTS * ranks) // 16) * 16
 
 

@@ -130,7 +130,7 @@ def _other_element(node: Node) -> Node:
 
 
 def _elsewhere(node: Node) -> Node:
-    """Where it is not. Another value there would be no fault under a predicate that always holds."""
+    """The complement of a mask. Another value there would be no fault under a predicate that always holds."""
     at = -2 if node.attrs.get("other") else -1
     node.args[at] = _negated(node.args[at])
     return node
@@ -250,7 +250,7 @@ def _one_row_less(kernel: Kernel) -> None:
 
 
 def _other_segments(kernel: Kernel) -> None:
-    """Those that are chosen are left out; where all are, every second one is."""
+    """Drops the selected segments, or every second one if all are selected."""
     odd = Node("binary", INDEX, [name(kernel.grid.indices[0], INDEX), lit(1, INDEX)], {"name": "and"})
     where = kernel.grid.where
     kernel.grid.where = Node("compare", BOOL, [odd, lit(0, INDEX)], {"ops": ["ne"]}) if where is None else _negated(where)

@@ -60,7 +60,7 @@ class Power:
             self.plain[answer["seed"]] = answer["kind"]
 
     def share(self, kinds: tuple[str, ...]) -> tuple[int, int]:
-        """How many faults of these kinds were seen, and planted in kernels that are right without."""
+        """The number of faults of these kinds that were detected, and planted in kernels that are otherwise right."""
         counted = [a for a in self.planted if a["plant"] in kinds and self.plain.get(a["seed"]) == "ok" and is_valid(a)]
         return sum(map(is_seen, counted)), len(counted)
 

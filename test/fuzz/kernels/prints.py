@@ -1,4 +1,4 @@
-"""What rows print in debug mode, held against what they may."""
+"""Compares the texts that rows print in debug mode with the expected ones."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class Report:
         return "\n".join(lines)
 
     def coverage(self) -> str:
-        """How many kernels used each word."""
+        """The number of kernels that used each word."""
         missing = [word for word in WORDS if not self.words[word]]
         known = ", ".join(f"{word} {self.words[word]}" for word in WORDS if self.words[word])
         return f"kernels by word: {known}\nwords not met: {', '.join(missing) or 'none'}"

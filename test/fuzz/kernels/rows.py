@@ -1,4 +1,4 @@
-"""Which elements the rows of a kernel's grid read and write: its own, of what any row writes."""
+"""Finds the elements that rows of a kernel's grid read and write: only their own, among those that any row writes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def may_race(case: Case) -> bool:
 
 
 def _shared_places(index: str, lists: list[list[Node]], tables: set[str]) -> set[int]:
-    """Where all of these lists have an index of the grid, or all have its entry of one table of distinct entries."""
+    """Positions at which all of these lists have the same grid index, or its entry in the same table of distinct
+    entries."""
 
     def text(node: Node) -> str:
         if node.op == "load" and node.attrs["tensor"] in tables and [n.attrs.get("name") for n in node.args] == [index]:

@@ -31,7 +31,7 @@ import refused  # noqa: E402
 _MOST_SHOWN = 4
 # For kernels that no CPU runs.
 _ANY_GPU = "sm_90"
-# What docs/Limits.md says that a compilation may refuse: more and longer rows than there is room for.
+# Refusals that docs/Limits.md allows: more or longer rows than there is room for.
 _LIMITS = re.compile("error: expected rows of at most")
 # Warnings that no kernel on a dense grid may get: rows keep apart.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
@@ -144,7 +144,7 @@ def load(text: str, folder: Path) -> mlafix.Kernel:
 
 
 def without_ranks(text: str, turn: int) -> str:
-    """The same kernel of one tensor in the place of those that ranks store to: what a CPU runs."""
+    """The kernel with a single tensor in place of those that ranks store to, for CPUs."""
     text = text.replace("        exchange()\n", "").replace("turn()", f"index({turn})")
     text = re.sub(r"Peers\[InOut\[(\w+), \"", r'InOut[\1, "ranks ', text)
     text = re.sub(r'(InOut\[\w+, "ranks [^"]*"\])\]', r"\1", text)
@@ -257,7 +257,7 @@ class Runner:
         return outcome
 
     def _compile(self, kernel: mlafix.Kernel, target: str, names: dict[str, object]) -> str:
-        """What the assembled code has of the instructions that GPUs refuse, or ""."""
+        """Instructions in the assembled code that GPUs refuse, or ""."""
         path = self.folder / "unit.mlafix"
         kernel.save(path, [target], **names)
         return "".join(f"{target}: {found}\n" for found in refused.search(path.read_bytes()))

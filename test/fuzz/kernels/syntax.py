@@ -113,7 +113,7 @@ class Store:
     slice: tuple[int, int] | None = None  # of another row: the first element, and the one behind the last
 
 
-# How many indices name a part of a row, besides those of the row.
+# The number of indices of a part of a row, besides those of the row.
 PART_INDICES = {"": 0, "group": 1, "member": 1, "element": 2}
 
 
@@ -196,7 +196,7 @@ def blocks(statement: Statement) -> list[list[Statement]]:
 
 
 def read_blocks(statement: Statement) -> list[list[Statement]]:
-    """Those that a front end reads: not what a constant condition leaves out."""
+    """The blocks that a front end reads: not those that a constant condition excludes."""
     inside = blocks(statement)
     if isinstance(statement, If) and statement.condition.op == "lit":
         return inside[:1] if statement.condition.attrs["value"] else inside[1:]
@@ -328,8 +328,8 @@ class Kernel:
 
 @dataclasses.dataclass
 class Layout:
-    """Where a tensor's elements lie: the order of its outer dims in memory (outermost first), elements between the end of
-    one row (or element) and the next, dims of stride 0, dims that run backwards, elements before the first one."""
+    """The layout of a tensor: the order of its outer dims in memory (outermost first), elements between the end of one
+    row (or element) and the next, dims of stride 0, dims that run backwards, elements before the first one."""
 
     order: list[int]
     gap: int = 0

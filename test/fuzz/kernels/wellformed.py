@@ -8,7 +8,7 @@ from generate_loads import may_be_constant
 from rows import may_race
 from syntax import Assign, Case, Each, For, If, Kernel, Node, Statement, expressions
 
-# How many operands of these are no literals. Another operation may have literals alone.
+# The number of operands that must not be literals. Other operations may have only literals.
 _NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1}
 
 

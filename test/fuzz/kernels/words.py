@@ -1,4 +1,4 @@
-"""Which words of the language, and which kinds of call, a case has: what a report counts."""
+"""Finds the words of the language and the kinds of calls in a case, for the counts in a report."""
 
 from __future__ import annotations
 

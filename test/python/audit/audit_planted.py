@@ -62,7 +62,7 @@ def of_sequences(check: str, kind: str, form: str = "ragged", **fields: Any) -> 
 
 
 def parts_of(form: str, tensors: Any, given: dict[str, Any]) -> list[Any]:
-    """Of each sequence: its rows, its keys and its values."""
+    """Rows, keys and values per sequence."""
     if form == "dense":
         return [(b, tensors[1][b, :length], tensors[2][b, :length]) for b, length in enumerate(given["seq_lens_k"].clamp(min=0).tolist())]
     ends = given["cu_seqlens_q"].tolist() if "cu_seqlens_q" in given else list(range(tensors[0].shape[0] + 1))

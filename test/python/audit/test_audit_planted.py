@@ -40,7 +40,7 @@ def is_small(case: Any) -> bool:
 
 
 def faults_of(check: Check, adapter: Adapter, case: Any) -> list[Fault]:
-    """Those that count; a refusal does not where the audit allows one."""
+    """The faults that count; a refusal does not if the audit allows it."""
     found = [fault for fault in attempt(check.faults(adapter), case, adapter) if fault.severity != "note"]
     return [] if found and found[0].kind.startswith("raises") and check.may_refuse(case, adapter) else found
 

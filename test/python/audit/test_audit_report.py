@@ -45,7 +45,7 @@ HERE = Path(__file__).resolve().parent
 
 @pytest.fixture(scope="module")
 def stale() -> Report:
-    """Of a backend that leaves rows without keys as they were."""
+    """A backend that leaves rows without keys unchanged."""
     return audit(audit_faults.stale_rows, device="cpu", checks=["A0", "A1", "A7"], limits=PATIENT, progress=False, form="ragged", takes=("out", "lse"))
 
 

@@ -191,7 +191,7 @@ class Model(NamedTuple):
         return {"at": then if last else block.at, "rank": 0 if last else block.rank + 1}
 
     def _place(self, block: Block, b: int, source: int) -> int:
-        """Where a rank stores for the launch of a block."""
+        """The place where a rank stores for the launch of a block."""
         return (block.epoch % self.halves * self.most + b) * self.ranks + source
 
     def _store(self, state: State, to: int, name: str, at: int, value: int) -> State:

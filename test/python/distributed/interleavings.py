@@ -57,5 +57,5 @@ def _follow(model: Searched, seen: set[Hashable], stack: list[Hashable]) -> None
 
 
 def replaced(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
-    """The same with one that is another."""
+    """A copy of the tuple with one element replaced."""
     return (*values[:at], value, *values[at + 1 :])

@@ -64,7 +64,7 @@ class StreamModel(NamedTuple):
                         yield replaced(state, rank, replaced(grids, which, replaced(grid, b, after)))
 
     def _step(self, state: State, rank: int, which: int, b: int, has_place: bool) -> int:
-        """Where a block may be next, or still."""
+        """The possible next positions of a block."""
         launch, grid = self.launches[which], state[rank][which]
         at = grid[b]
         if at == ABSENT:

@@ -92,7 +92,7 @@ def test_vllm_finds_the_request_of_each_token(starts: list[int], mapped: int, dt
 
 
 def share(lens: np.ndarray, rank: int, ranks: int, interleave: int) -> np.ndarray:
-    """How many of the first `lens` tokens lie on a rank, by counting."""
+    """Counts one by one how many of the first `lens` tokens lie on a rank."""
     return np.array([sum(token // interleave % ranks == rank for token in range(max(length, 0))) for length in lens], lens.dtype)
 
 

@@ -121,7 +121,7 @@ def as_array(spec: Any) -> np.ndarray | None:
 
 
 def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
-    """What may be passed in place of an array, and what is wrong with it."""
+    """Values passed in place of an array, and what is wrong with them."""
     is_integer = array.dtype.kind in "biu"
     for dtype in ("float32", "int32", "int64", "float64", "complex64", "int16"):
         if np.dtype(dtype) != array.dtype:
@@ -145,7 +145,7 @@ def mistakes(array: np.ndarray) -> Iterator[tuple[str, Any]]:
 
 
 def elsewhere(tensor: Any) -> Iterator[tuple[str, Any]]:
-    """What may be passed in place of a tensor of torch's on the CPU, and where it is."""
+    """Values passed in place of a torch tensor on the CPU, and their device."""
     yield "on another device", tensor.to("meta")
     yield "a numpy array", tensor.view(torch.uint8).numpy() if tensor.dtype.itemsize == 1 else np.ones(tensor.shape, np.float32)
     if tensor.dtype.is_floating_point and tensor.dtype.itemsize > 1:

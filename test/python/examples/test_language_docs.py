@@ -169,7 +169,7 @@ def test_kernel_beside_triton_gives_what_triton_gives(tmp_path: Path) -> None:
     out, out_lse = np.full_like(rows[0], 7), np.full_like(lses[0], 7)
     load(tmp_path, ours, header="").merge_two(out, out_lse, rows[0], lses[0], rows[1], lses[1])
     np.testing.assert_allclose(np.concatenate([out[:, 0], out_lse], axis=1), theirs, rtol=1e-6, equal_nan=True)
-    # What the page says differs: the copy of -0.0.
+    # The difference that the page names: the copy of -0.0.
     assert np.signbit(out[1, 0, 1]) and not np.signbit(theirs[1, 1])
 
 

@@ -29,7 +29,7 @@ PACKAGE = Path(mlafix.__file__).parent.parent
 
 
 def run(tool: str, *arguments: str, folder: Path) -> str:
-    """What a tool says of the files, or "" if it accepts them."""
+    """The output of a tool for the files, or "" if it accepts them."""
     if importlib.util.find_spec(tool) is None:
         pytest.skip(f"{tool} is not installed")
     done = subprocess.run([sys.executable, "-m", tool, *arguments], cwd=folder, capture_output=True, text=True)

@@ -22,7 +22,7 @@ def chain(lines: list[str]) -> str:
     return "".join(f"{BODY}{line}\n" for line in lines)
 
 
-# What stands where, for a number of levels; and the result for c = 2 and x = 1.
+# The nested construct for a number of levels, and the result for c = 2 and x = 1.
 TEXTS = {
     "a sum": (lambda n: chain(["y[t] = " + " + ".join(["x[t]"] * n)]), lambda n: n),
     "a sum of constants": (lambda n: chain(["y[t] = x[t] * (" + " + ".join(["1"] * n) + ")"]), lambda n: n),
@@ -39,7 +39,7 @@ TEXTS = {
     "loops": (lambda n: chain(["s = x[t]", *("    " * i + f"for i{i} in range(c - 1):" for i in range(n)), "    " * n + "s = s + 1.0", "y[t] = s"]), lambda n: 2),
     "statements": (lambda n: chain(["s = x[t]", *["s = s + 1.0"] * n, "y[t] = s"]), lambda n: n + 1),
 }  # fmt: skip
-# How deep they surely compile: far deeper than by hand. Python itself takes no more than 20 loops and 90 parentheses.
+# Depths that must compile, far beyond handwritten code. Python itself takes no more than 20 loops and 90 parentheses.
 COMPILES = {"a sum": 800, "a sum of constants": 800, "mixed operators": 300, "and": 200, "a comparison": 200, "statements": 500, "elif": 150, "loops": 18}
 
 

@@ -31,7 +31,7 @@ class Slot:
         self.is_written = False
 
     def fetch(self) -> np.ndarray:
-        """What it holds now."""
+        """Its current contents."""
         if self._whole is not None:
             self.buffer[:] = self._whole.cpu().numpy()
         return np.array(self.view)

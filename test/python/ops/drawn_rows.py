@@ -389,7 +389,7 @@ def draw_stats(d: Draw, name: str) -> None:
 
 
 def draw_ranks(d: Draw, name: str) -> None:
-    """What ranks do to their shares: correct_attn_out of vLLM and SGLang, combine and pack of SGLang."""
+    """Draws operations of ranks on their shares: correct_attn_out of vLLM and SGLang, combine and pack of SGLang."""
     ranks, n, heads, dim, dtype = int(d.integers(1, 5)), d.size(), d.one([1, 3]), d.one([8, 64]), d.one(PAYLOADS)
     made = make_states(d.rng, ranks, n, heads, dim, dtype)
     if name == "sglang.dcp_pack_a2a_send":

@@ -20,7 +20,7 @@ def test_wrong_argument(function: str, spoil: Callable[[Right], dict[str, Any]],
     right = Right(device)
     with pytest.raises(mlafix.ArgumentError, match=message):
         right.call(function, **spoil(right))
-    right.call(function)  # What is right still runs.
+    right.call(function)  # valid calls still run
 
 
 @pytest.mark.parametrize("function", sorted({function for function, _, _ in WRONG}))

@@ -19,7 +19,7 @@ BASE = {"e": np.e, "2": 2.0}
 
 
 def valid(length: int, splits: int = S, split_len: int | None = None, tile_len: int | None = None) -> int:
-    """How many splits a request of so many keys has."""
+    """The number of splits of a request with this many keys."""
     if length <= 0:
         return 0
     each = split_len if tile_len is None else max(-(-length // (splits * tile_len)), 1) * tile_len

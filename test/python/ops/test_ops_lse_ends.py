@@ -42,7 +42,8 @@ def check(out: np.ndarray, lse: np.ndarray | None, want: tuple[np.ndarray, np.nd
 
 
 def ties(a: np.ndarray, a_base: str, b: np.ndarray, b_base: str, base: str) -> np.ndarray:
-    """Where a conversion to base 2 ends at the largest f32, which is the other side's lse. Two of base e meet in it."""
+    """Ties: a conversion to base 2 saturates at the largest f32, the lse of the other side. Two lses in base e map to
+    it."""
     if base == "e" or a_base == b_base == "e":
         return np.zeros(len(a), bool)
 

@@ -16,7 +16,7 @@ DTYPES = [(np.int32, np.int64), (np.int64, np.int32)]
 
 
 def stale(rng: np.random.Generator, dtype: type, *shape: int) -> np.ndarray:
-    """What a former batch has left: anything."""
+    """Arbitrary contents, as left by an earlier batch."""
     return rng.integers(-(2**31), 2**31, shape).astype(dtype)
 
 

@@ -26,7 +26,8 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 
 def rows(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...] = (N, H, D)) -> np.ndarray:
-    """Of any size; a row of zeros, one of negative zeros, one of the smallest numbers, and NaN in one group of another."""
+    """Rows of all magnitudes, with a row of zeros, one of negative zeros, one of the smallest numbers, and one with NaN
+    in a group."""
     x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 4, (*shape[:-1], 1))).astype(dtype)
     x[0], x[1] = 0, -0.0
     x[2] = np.array(1, f"u{dtype.itemsize}").view(dtype)

@@ -17,7 +17,7 @@ from states import LAYOUTS, buffer_of, lay_out, make_states, untouched_outside
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 HEADS, DIM, ROWS = 8, 64, 23
-# Of the heads: none, none, NaN, one that outweighs all else, one that weighs nothing, and ordinary ones.
+# Sinks by head: none, none, NaN, one that outweighs everything, one without weight, and ordinary ones.
 SINKS = np.array([-np.inf, np.inf, np.nan, 600, -600, 0, 1.25, -3], F32)
 
 

@@ -33,7 +33,7 @@ def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> n
 
 @pytest.fixture(params=["of a length", "in chunks"])
 def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How rows are moved: by kernels for their length, or as where nothing compiles these."""
+    """The ways of moving rows: by kernels for their length, or as in installations without a compiler."""
     if request.param == "of a length":
         return
     launch = tokens.launch

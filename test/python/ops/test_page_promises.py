@@ -1,4 +1,4 @@
-"""What the pages promise of memory: each output that "may be" an input is one, and each array has the strides that are legal.
+"""Tests the pages' promises about memory: passes as input each output that "may be" one, and uses all legal strides.
 
 The promises are read from the docstrings, of which the pages are made.
 """
@@ -147,7 +147,8 @@ CONTIGUOUS = {("expand_context_lens", "buffer"): 1, ("pack_rows", "x"): 2, ("pac
 
 
 def strided(array: np.ndarray, way: str, kept: int) -> np.ndarray:
-    """The same elements elsewhere: behind others, with gaps, and along other dims first; the last dims that are kept stay contiguous."""
+    """A copy in another layout: at an offset, with gaps, and with permuted dims; the last `kept` dims stay
+    contiguous."""
     dims = array.ndim - kept
     if way == "offset":
         whole = np.full((array.shape[0] + 5, *array.shape[1:]), 77).astype(array.dtype)

@@ -111,7 +111,8 @@ def answer(program: Program, tensors: Any) -> Any:
 
 
 def spoiled(tensors: Any) -> Any:
-    """The same tensors, and others: each with one more dim, one more element in its first and in its last dim, or another dtype."""
+    """Variants of the tensors: each with one more dim, one more element in its first and in its last dim, or another
+    dtype."""
     yield tensors
     for i, tensor in enumerate(tensors):
         longer = torch.zeros([size + 1 for size in tensor.shape], dtype=torch.uint8).to(tensor.dtype)

@@ -67,7 +67,7 @@ def program(source: str, targets: list[str], kinds: Iterable[str] = KINDS) -> st
             for kind in kinds:
                 dims, value = KINDS[kind]
                 name = f"{kind}_{target}_{i}"
-                # Of the last way only some rows are written.
+                # The last way writes only some rows.
                 access = "InOut" if "store(" in way else "Out"
                 arguments.append(f'{name}: {access}[{WORD.get(target, target)}, "{dims}"]')
                 lines.append("        " + way.format(y=f"{name}[t]", c=word, v=value, zero=zero))
@@ -115,7 +115,7 @@ def expected(given: np.ndarray, target: str) -> np.ndarray:
 
 
 def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
-    """The same bits, though NaN has many."""
+    """Asserts equal bits, except for those of NaN."""
     bits = f"u{got.dtype.itemsize}"
     nan = np.isnan(want.astype(np.float64)) if want.dtype.kind not in "iub" else np.zeros(want.shape, bool)
     if nan.any():

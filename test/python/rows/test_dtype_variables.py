@@ -85,7 +85,7 @@ def anything(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> np
     return np.frombuffer(rng.bytes(int(np.prod(shape)) * STORED[dtype].itemsize), STORED[dtype]).reshape(shape).copy()
 
 
-# The same of a variable of floats.
+# The same for a variable of floats.
 MOVES_FLOATS = MOVES.replace("Out[I,", "Out[T,").replace("In[I,", "In[T,").replace("InOut[I,", "InOut[T,")
 
 

@@ -43,7 +43,7 @@ def assembler(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def faults_of(compile_one: Callable[[Any, str], bytes], jobs: Sequence[tuple[Any, str]]) -> list[str]:
-    """What the units of kernels for chips have of the list, compiled by two threads."""
+    """The listed instructions in units of kernels for chips, compiled by two threads."""
     lock, faults = threading.Lock(), []
 
     def look(job: tuple[Any, str]) -> None:

@@ -90,7 +90,7 @@ def reduced(x: np.ndarray, kind: str = "add") -> np.ndarray:
 
 
 def scanned(x: np.ndarray, kind: str = "add") -> np.ndarray:
-    """Of the last dim: what is behind the middle of a block of the tree takes the block's first half."""
+    """Scans the last dim: the second half of each block of the tree is combined with the total of its first half."""
     combine, _ = KINDS[kind]
     x, index, bit = x.copy(), np.arange(x.shape[-1]), 1
     while bit < len(index):

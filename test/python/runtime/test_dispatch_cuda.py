@@ -221,7 +221,7 @@ def test_no_leak(dispatch: _runtime.Dispatcher) -> None:
     torch.cuda.synchronize()
     allocated = torch.cuda.memory_allocated()
     lost = []
-    # What the whole GPU has free: other processes take some at times, a leak would each time.
+    # Free memory of the whole GPU: other processes take some at times, a leak would every time.
     for _ in range(5):
         free = torch.cuda.mem_get_info()[0]
         for _ in range(20_000):

@@ -1,4 +1,4 @@
-"""Where calls on CUDA tensors go, without a GPU: on a driver that only takes notes (fake_cuda.c).
+"""Tests the dispatch of calls on CUDA tensors without a GPU, on a driver that only records (fake_cuda.c).
 
 The driver has to be there before the process first asks for one, so each test is a process of its own.
 """

@@ -18,8 +18,8 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-# What becomes another number where the host's arithmetic counts: constants that no float holds, a division that becomes a product, folds
-# of functions, subnormal numbers; and what becomes another text: doubles in JSON.
+# Things that depend on the host's arithmetic: inexact constants, a division that becomes a product, folds of functions,
+# subnormal numbers; or on its locale: doubles in JSON.
 KERNEL = """
 import mlafix
 from mlafix.dsl import In, Out, assume, exp, f32, grid, log, shape, sin
@@ -80,7 +80,7 @@ sys.stdout.write(json.dumps(made))
 
 @lru_cache
 def result(state: str, folder: Path) -> dict[str, object]:
-    """What a process makes of the kernel in a state."""
+    """The kernel's code as compiled by a process in a state."""
     place = folder / state.replace(" ", "_")
     place.mkdir()
     (folder / "kernels.py").write_text(KERNEL)  # of one path, which its text in MLIR has

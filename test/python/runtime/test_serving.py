@@ -1,4 +1,4 @@
-"""What an engine asks before and while it serves: whether kernels are available, the keys of its calls, and code that is ready."""
+"""Tests what an engine uses before and while it serves: availability of kernels, keys of its calls, and warm-up."""
 
 from __future__ import annotations
 
