@@ -139,7 +139,7 @@ def lean(unit: bytes, unwanted: str = "ptx") -> bytes:
 
 
 class Folders(NamedTuple):
-    """Where units are: those of this machine, and those of another or None."""
+    """Folders with units: those of this machine, and those of another or None."""
 
     made: Path
     kept: Path | None
@@ -168,7 +168,7 @@ def compiled(one: Wanted, target: str, folders: Folders) -> tuple[bytes, float]:
 
 
 def _code(unit: bytes) -> list[bytes]:
-    """What the compiler made, less what an assembler made of it: assemblers of several versions may be about."""
+    """The compiler's output without that of the assembler, whose version may vary."""
     images = [image for kernel in _manifest_of(unit)["kernels"] for code in kernel["code"] for image in code["images"]]
     return [unit[image["offset"] : image["offset"] + image["size"]] for image in images if image["format"] != "cubin"]
 
@@ -233,7 +233,7 @@ def pack(out: Path, folders: Folders, targets: Sequence[str], jobs: int) -> None
 
 
 def bound(unit: bytes) -> dict[str, str]:
-    """What a unit is bound to, defaults included: a call in another base than theirs needs another unit."""
+    """The bindings of a unit, defaults included: a call in another base needs another unit."""
     (kernel,) = _manifest_of(unit)["kernels"]
     return {name: str(value) for name, value in kernel["bindings"].items()}
 

@@ -29,7 +29,7 @@ BASES = ("e", "2")
 
 
 def place(array: np.ndarray) -> Any:
-    """Where the arrays of calls are: as they are made, unless a test puts another function here."""
+    """Places the arrays of calls; the identity, unless a test replaces it."""
     return array
 
 
@@ -40,7 +40,7 @@ def floats(*shape: int, of: Any = np.float32) -> Any:
 
 
 def zeros(*shape: int, of: Any = np.float32) -> Any:
-    """What a call writes, or flags."""
+    """Zeros for outputs or flags."""
     return place(np.zeros(shape, of))
 
 
@@ -185,7 +185,8 @@ def others(dim: int, name: str) -> Iterator[Request]:
 
 
 def checked(dim: int, name: str) -> Iterator[Request]:
-    """What `mlafix.watch` launches in an engine: rows with their lses, where each token's keys are counted, each sequence's, or none, and merges of two."""
+    """The launches of `mlafix.watch` in an engine: rows with their lses (with key counts per token, per sequence, or
+    none), and merges of two."""
     rows, lse = floats(1, H, dim, of=DTYPES[name]), floats(H, 1)
     found = {"record": zeros(1, H, of=np.int64), "flags": zeros(16, of=np.int32)}
     for lens in ({}, {"lens": ints(1)}, {"lens": ints(1), "cu_seqlens": ints(0, 1)}):
@@ -306,7 +307,7 @@ def in_fp8(dim: int, name: str, base: str) -> Iterator[Request]:
 
 
 def drop_ins(dim: int, name: str) -> Iterator[Request]:
-    """What functions of `mlafix.compat` launch beside those of `mlafix.ops`."""
+    """The launches of `mlafix.compat` in addition to those of `mlafix.ops`."""
     dtype, lse = DTYPES[name], floats(1, H)
     for base in BASES:
         yield ops.drop_ins.weight_of_rank, {"out": floats(1, H, dim, of=dtype), "out_lse": zeros(1, H), "lses": floats(2, 1, H), "rank": 1, "base": base}
