@@ -124,8 +124,10 @@ def k(y: Out[f32, "n D"], x: In[f32, "n D"]):
         (lambda: module.k(y, x, num_warps=4), 'expected one of y, x, got an argument "num_warps"; the compiler chooses blocks, warps and the grid'),
         (lambda: module.k(y, x, BLOCK_D=128), 'got an argument "BLOCK_D"; the compiler chooses blocks, warps and the grid'),
         (lambda: module.k(y, x, D=8), 'got an argument "D"; k.specialize(D=…) binds it'),
-        (lambda: mlafix.kernel(num_warps=4), "@kernel: expected bounds or allow, got num_warps=4; the compiler chooses blocks, warps and the grid"),
-        (lambda: mlafix.kernel(inline=True), "@kernel: expected bounds or allow, got inline=True"),
+        (lambda: mlafix.kernel(num_warps=4), "@kernel: expected bounds, allow or plan, got num_warps=4; the compiler chooses blocks, warps and the grid"),
+        (lambda: mlafix.kernel(inline=True), "@kernel: expected bounds, allow or plan, got inline=True"),
+        (lambda: mlafix.kernel(plan="rows_ahead=0"), "@kernel: expected plan to be a dict such as {\"rows_ahead\": 0}, got 'rows_ahead=0'"),
+        (lambda: mlafix.kernel(plan={"lanes": 0.5}), "@kernel: expected plan to have names of fields, and integers, bools or words, got 'lanes': 0.5"),
     ):
         with pytest.raises(mlafix.ArgumentError) as caught:
             call()
