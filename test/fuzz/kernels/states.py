@@ -21,6 +21,7 @@ SURELY_ZERO, SURELY_THERE = -151.0, -124.0
 WIDEST = 0.25  # bits by which a weight may be unknown; beyond it anything goes
 REBASED = 2.0**-22  # the relative error of a product with a rounded constant
 MOST_TERMS = 256  # different ones; a state of more may be anything
+MOST_TIMES = 2.0**126  # of all terms: the sum of their weights may overflow (docs/Dialect.md, the ends of N10)
 
 
 class Term:
@@ -126,6 +127,10 @@ def merge(*states: States) -> States:
         unknown = unknown | state.unknown
         for term, times in state.terms.items():
             terms[term] = terms[term] + times if term in terms else times
+    overflows = sum(terms.values(), np.zeros(unknown.shape)) > MOST_TIMES
+    if overflows.any():
+        terms = {term: np.where(overflows, 0.0, times) for term, times in terms.items()}
+        unknown = unknown | overflows
     if len(terms) > MOST_TERMS:
         terms, unknown = {}, np.ones(unknown.shape, bool)
     return States(terms, states[0].shape, unknown, max(state.merges for state in states) + (len(states) > 1), states[0].base)

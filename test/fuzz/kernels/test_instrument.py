@@ -245,6 +245,16 @@ def test_a_state_that_is_merged_with_itself_counts_twice() -> None:
     assert payload.lo[0, 0] < 6 < payload.hi[0, 0] and lse.lo[0] < math.log(3) < lse.hi[0]
 
 
+def test_a_state_that_doubles_until_its_weight_overflows_may_be_anything() -> None:
+    for doublings, known in ((100, True), (128, False), (1100, False)):
+        merged = state([1.0], 2.0, "2")
+        for _ in range(doublings):
+            merged = states.merge(merged, merged)
+        payload, lse = (value.bounds() for value in states.stored(merged, None))
+        assert (payload[0].item() > 0.99 and payload[1].item() < 1.01) == known
+        assert (abs(lse[0].item() - 2 - doublings) < 0.1 and abs(lse[1].item() - 2 - doublings) < 0.1) == known
+
+
 def test_an_infinite_payload_may_outlive_its_weight_by_steps_alone() -> None:
     """2^-100 twice: an infinity is left by two merges, and not by one of all. No step leads over 2^-200."""
     for far, is_known in ((-200.0, False), (-500.0, True)):
