@@ -75,12 +75,12 @@ def line_info() -> bool:
 
 
 def engine(name: str) -> str:
-    """What the plugin of an engine, "vllm" or "sglang", is asked for; "" if nothing."""
+    """The request to the plugin of an engine, "vllm" or "sglang"; "" if there is none."""
     return os.environ.get(f"MLAFIX_{name.upper()}", "")
 
 
 def watch() -> str:
-    """What an engine is watched for; "" if nothing."""
+    """The request to watch an engine; "" if there is none."""
     return os.environ.get("MLAFIX_WATCH", "")
 
 

@@ -1,7 +1,7 @@
 """Forks while other threads are at work. A forked child has one thread: a lock that another one held stays locked in it.
 
-So what threads share here is made without locks (`cached_property`), or a fork waits until it is whole (`forks_wait`), or
-the child makes the lock anew (cache.py, _files/disk.py).
+So values shared by threads are created without locks (`cached_property`), or a fork waits for their creation
+(`forks_wait`), or the child replaces the lock (cache.py, _files/disk.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
 class _Gate:
     """While a thread is inside, os.fork() on any other thread waits. Threads enter as often as they like.
 
-    As lib/Runtime/Fork.h, but who waits for a compilation here must not keep other threads from running Python.
+    As lib/Runtime/Fork.h, except that waiting for a compilation must not block other Python threads.
     """
 
     def __init__(self) -> None:
@@ -76,10 +76,10 @@ class _Gate:
     def before_fork(self) -> None:
         self._changed.acquire()
         self._forking += 1
-        # A thread that forks while it is inside itself must not wait: others may wait for it.
+        # A thread that forks while it is inside must not wait: others may wait for it.
         while self._depth == 0 and self._inside:
             self._changed.wait()
-        # The lock stays held, and other threads outside, until the fork is done.
+        # Keep the lock, which blocks other threads, until the fork is done.
 
     def after_fork_in_parent(self) -> None:
         self._forking -= 1
@@ -97,8 +97,8 @@ forks_wait = _Gate()
 imports. Nothing inside may call what a user wrote."""
 
 def whole(module: str) -> bool:
-    """Before a function imports a module of this package: has forks wait for the import. A child would wait for ever for a module
-    that a thread of its parent was importing."""
+    """Makes forks wait for an import that a function makes. Otherwise a child would wait forever for a module that a
+    thread of its parent was importing."""
     if module not in _whole:
         with forks_wait:
             importlib.import_module(module)

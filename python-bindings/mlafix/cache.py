@@ -84,7 +84,7 @@ class Variants:
 
     @property
     def digest(self) -> str:
-        """The mark of units: see Kernel.digest."""
+        """The digest in units: see Kernel.digest."""
         return ""
 
     @property
@@ -95,7 +95,7 @@ class Variants:
         return self._source
 
     def _compiled(self) -> str:
-        """The text that is compiled, with its locations where code is to name them (MLAFIX_LINE_INFO)."""
+        """The text to compile, with locations if code needs them (MLAFIX_LINE_INFO)."""
         return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit | _runtime.KernelInfo:
@@ -112,7 +112,8 @@ class Variants:
         return self._chosen(self.unit_of_call(bindings, target_of(device_type, ordinal)), bindings)
 
     def _chosen(self, unit: _runtime.Unit, bindings: Mapping[str, str]) -> _runtime.Unit | _runtime.KernelInfo:
-        """The unit, or its kernel where that leaves to the launch what the call binds: it is not found by the call's bindings."""
+        """The unit, or its kernel if that leaves bound names to the launch, since the call's bindings do not find
+        it."""
         kernel = unit.kernels[0]
         is_found = all(name in kernel.bindings for name, value in bindings.items() if value not in ("present", "absent"))
         return unit if is_found or len(unit.kernels) > 1 else kernel
@@ -158,7 +159,7 @@ class Variants:
         return unit
 
     def is_kept(self, bindings: Mapping[str, object], target: str) -> bool:
-        """True if another process finds the specialisation compiled: ahead, or in the cache on disk."""
+        """True if another process would find the specialisation compiled: ahead, or in the cache on disk."""
         bound = {name: str(value) for name, value in bindings.items()}
         return (self._prebuilt(bound, target) or self._cached(compiler_cache(), bound, target)) is not None
 
@@ -189,11 +190,11 @@ class Variants:
 
     @property
     def identity(self) -> str:
-        """What an archive calls the kernel; "" for one that is in none."""
+        """The kernel's identity in an archive; "" if it is in none."""
         return keys.identity(self.kernel, self.source)
 
     def _archived(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit of an archive that runs such a call, though it was compiled for fewer names."""
+        """The unit of an archive that runs such a call, possibly compiled with fewer bindings."""
         identity = "" if _env.line_info() else self.identity
         if not identity:
             return None
@@ -202,7 +203,7 @@ class Variants:
                 place = archive.find(identity, bindings, name)
                 if place is None:
                     continue
-                # Not by what a call binds: each size of a dim that is left to the launch runs the same.
+                # Not keyed by the call's bindings: all sizes of a dim that is left to the launch run the same unit.
                 key = f"{archive.path} {name} {place}"
                 unit = _memory.get(key) or self._unit(archive.path, archive.read(name, place), bindings, name.removesuffix(_archive.AND_LATER))
                 if unit is not None:
@@ -238,7 +239,7 @@ class Variants:
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """The unit that the compiler makes, and keeps."""
+        """Compiles the unit and stores it in the cache."""
         if _env.strict() or toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
         folder = compiler_cache()
@@ -269,7 +270,8 @@ class Variants:
         return bytes(data)
 
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """The unit for an older GPU of the same major version, or an error that says what was looked for."""
+        """The unit for an older GPU of the same major version. Otherwise raises an error that lists where it
+        searched."""
         for other in _older_targets(target):
             unit = self._prebuilt(bindings, other)
             if unit is not None:
@@ -287,11 +289,11 @@ class Variants:
         )
 
     def _places(self) -> list[str]:
-        """Where units that were compiled ahead are looked for: "one in a folder"."""
+        """Describes where units compiled ahead are searched: "one in a folder"."""
         return [f"one in {folder}" for folder in prebuilt_folders()]
 
     def _ahead(self, target: str) -> str:
-        """The units that were compiled ahead of this kernel, and what for."""
+        """Describes the units compiled ahead from this kernel, with their bindings and targets."""
         return "none"
 
 

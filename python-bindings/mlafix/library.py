@@ -1,4 +1,4 @@
-"""The kernel library: the kernels of `mlafix.kernels`, and what compiles and launches them.
+"""The kernel library: compiles and launches the kernels of `mlafix.kernels`.
 
 ``mlafix.library.merge_attn_states`` is that kernel as a :class:`mlafix.Kernel`; the functions of ``mlafix.ops`` use
 :func:`dispatcher`, which costs less.
@@ -91,7 +91,7 @@ _INTEGERS = ("i32", "i64")
 def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
     """For each dtype variable of a kernel: the signature's argument that binds it, and what it can be bound to.
 
-    A variable that stands for a float in the source takes bf16, f16 and f32; fp8 is for what a kernel only writes.
+    A float variable takes bf16, f16 and f32; fp8 only if the kernel never reads its tensors.
     """
     legal: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
     for arg in json.loads(signature(name))["args"]:
@@ -138,7 +138,7 @@ def viewed(
     made = kernel(name).specialize(**(bindings or {}))
     made._views, made._dims = dict(views or {}), tuple(specialize)
     made._check_dtypes = lambda bound: check_dtypes(name, bound, stored)  # type: ignore[method-assign]
-    made._is_watched = False  # the host follows calls in the kernel's own layout
+    made._is_watched = False  # the host interprets calls only in the kernel's own layout
     return made
 
 

@@ -162,7 +162,7 @@ def group_of(group: Any) -> dist.ProcessGroup | None:
     """The process group of torch's behind a group, or None where it is an engine's own.
 
     Raises:
-        ArgumentError: what is given is no group, or this process is none of its ranks.
+        ArgumentError: `group` is not a process group, or this process is not in it.
     """
     if group is None:
         if not dist.is_initialized():

@@ -22,7 +22,7 @@ _HEADER = struct.Struct("<8sIIQQQ")
 
 @dataclass
 class Facts:
-    """All that a page says of one specialisation of a kernel for one target."""
+    """The facts on a page about one specialisation of a kernel for one target."""
 
     kernel: str
     target: str

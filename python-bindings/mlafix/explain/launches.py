@@ -1,4 +1,5 @@
-"""Numbers of a launch: its sizes, its grid, the bytes that it moves, what the lanes of a warp access together."""
+"""Computes facts about a launch: its sizes, its grid, the bytes that it moves, and the memory that a warp accesses at
+once."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ class Coalescing:
 
 
 class Sizes:
-    """The sizes of a launch: given ones, those that were compiled in, and DEFAULT_SIZE."""
+    """The sizes of a launch: the given ones, those compiled in, else DEFAULT_SIZE."""
 
     def __init__(self, facts: Facts, given: Mapping[str, int]) -> None:
         self.facts = facts
@@ -90,7 +91,7 @@ class Sizes:
 
 
 def check_names(facts: Facts, given: Mapping[str, int]) -> None:
-    """Raises ArgumentError where a size is one of no dim or scalar."""
+    """Raises ArgumentError if a size belongs to no dim or scalar."""
     known = {name: None for arg in facts.args for name in (*arg.get("dims", ()), arg.get("at_most", "")) if name}
     known.update({arg["name"]: None for arg in facts.args if arg["kind"] == "scalar"})
     for name in given:
@@ -108,14 +109,14 @@ class Grid:
 
 
 def count_rows(sizes: Sizes, geometry: Mapping[str, Any]) -> int:
-    """Rows of the grid; of a ragged one, at most."""
+    """The number of rows of the grid; for a ragged grid, the most."""
     if geometry["kind"] == "ragged":
         return sizes.extent(geometry["rows"]) * math.prod(map(sizes.extent, geometry["inner"]))
     return math.prod(map(sizes.extent, geometry["extents"]))
 
 
 def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
-    """As docs/UnitFormat.md says under "geometry", for the target's chip."""
+    """Computes the grid as docs/UnitFormat.md describes under "geometry", for the target's chip."""
     rows = count_rows(sizes, geometry)
     multiprocessors = sizes.facts.chip.get("multiprocessors", 1)
     threads = geometry["threads"]

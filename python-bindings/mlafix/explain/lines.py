@@ -25,7 +25,7 @@ class Line:
 
 
 def source_lines(text: str) -> list[Line]:
-    """The source itself: each line comes from itself."""
+    """The lines of the source, each as its own origin."""
     return [Line(line, number) for number, line in enumerate(text.splitlines(), 1)]
 
 

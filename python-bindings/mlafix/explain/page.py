@@ -97,7 +97,7 @@ def _pane(stages: Mapping[str, Sequence[Line]], shown: str) -> str:
     return f'<div class="pane"><header>{buttons}</header>{"".join(_code(v, k, k != shown) for k, v in stages.items())}</div>'
 
 
-# Remarks that other parts of the page say.
+# Remarks whose content other parts of the page show.
 _ELSEWHERE = frozenset({"code-version", "layout", "block"})
 _NARROW = re.compile(r"rows of ([\w, ]+) are moved (\d+) bytes? at a time")
 
@@ -340,7 +340,7 @@ def _proofs(facts: Facts) -> str:
     warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
     asked = dict.fromkeys(row[1] for row in rows)
     legend = "".join(f"<li><b>{question}</b>: {_QUESTIONS[question]}</li>" for question in _QUESTIONS if question in asked)
-    # What is not proved comes first.
+    # Unproved answers come first.
     rows.sort(key=lambda row: ">proved<" in row[2])
     proved = sum(">proved<" in row[2] for row in rows)
     text = "All of it is proved" if proved == len(rows) else f"{proved} of {len(rows)} answers are proved"

@@ -101,7 +101,7 @@ def behind_merge(watch: Watch, given: Given, result: Any) -> None:
 
 
 def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
-    """What ranks reduce: the rows that come back must be finite."""
+    """Checks the result of a reduction over ranks: its rows must be finite."""
     out = result[0] if isinstance(result, (tuple, list)) else result
     out = given.get("out") if out is None else out
     if out is not None and out.dim() == 3:

@@ -201,7 +201,7 @@ class Loads:
         if index.op == "lit":
             index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index
         wide = index if index.type == INDEX else Node("convert", INDEX, [index])
-        if not may_be_constant(wide) and self.chance(0.05):  # as it is: nothing is read out of bounds
+        if not may_be_constant(wide) and self.chance(0.05):  # not clamped: out of bounds nothing is read
             return (wide if self.chance(0.5) else index), None
         if wide.op == "lit" or self.chance(0.78):  # clamped
             top = Node("binary", INDEX, [size, lit(1, INDEX)], {"name": "sub"}) if fixed is None else lit(fixed - 1, INDEX)

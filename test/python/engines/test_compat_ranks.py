@@ -118,8 +118,8 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
 
 @pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
-    """Rows with their lse behind them, in one buffer, and the way back: sglang#34614. A combine that stored by the strides of such an lse
-    wrote beside its result; empty rows were NaN."""
+    """Packs rows and their lse, interleaved in one buffer, and combines them again: sglang#34614. A combine that stored
+    by the strides of such an lse wrote beside its result; empty rows were NaN."""
     states = make_states(rng, 3, 5, 6, 16, dtype)  # as rows of 3 ranks, and of 3 heads for each of 2
     tail = 4 // dtype.itemsize
     room = poison((2, 7, 3, 16 + tail), dtype)  # a CUDA graph's buffer, for more tokens than come

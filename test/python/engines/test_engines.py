@@ -429,7 +429,7 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
-    monkeypatch.setenv("MLAFIX_CACHE", "0")  # what other tests have compiled is not found
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides kernels that other tests compiled
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     assert BaseModelLoader().load_model(vllm_config=config()) == "a model" and os.environ["MLAFIX_STRICT"] == "1"
@@ -447,7 +447,7 @@ def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch:
 
     module(monkeypatch, "vllm.model_executor.model_loader.base_loader", BaseModelLoader=BaseModelLoader)
     monkeypatch.setattr(vllm_plugin, "_device", lambda: "cpu")
-    monkeypatch.setenv("MLAFIX_CACHE", "0")  # what other tests have compiled is not found
+    monkeypatch.setenv("MLAFIX_CACHE", "0")  # hides kernels that other tests compiled
     monkeypatch.setenv("MLAFIX_VLLM", "1")
     vllm_plugin.register()
     draft = config(dim=88).model_config
