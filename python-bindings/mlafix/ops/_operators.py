@@ -54,7 +54,7 @@ def _whole_number(array: Any, number: Any) -> Any:
     return number if array is None else array
 
 
-# The fields of formats but for those that are tensors, with the type and the default that others have.
+# The fields of formats that are no tensors, each with its schema type and the default for formats without it.
 _FORMAT_FIELDS: tuple[tuple[str, str, Any], ...] = (
     ("power_of_two", "bool", False), ("rounding", "str", ""), ("tiles", "str?", None), ("first_row", "SymInt", 0),
     ("clear_padding", "bool", False), ("quantize_from", "str", ""))  # fmt: skip

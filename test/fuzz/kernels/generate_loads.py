@@ -375,7 +375,7 @@ class Loads:
             self.pairs.append((out.name, lse.name))
         out_nodes, guard = self.place(out, True, min(depth, 1))
         lse_nodes = []
-        for dim in lse.dims:  # the same element of both
+        for dim in lse.dims:  # where both have the dimension, at the same index
             if dim in out.dims[:-1]:
                 lse_nodes.append(out_nodes[out.dims.index(dim)])
             else:

@@ -129,7 +129,7 @@ def read(table: np.ndarray, *at: int) -> Any:
 
 
 def merged(parts: np.ndarray, lses: np.ndarray, chosen: list[int]) -> tuple[np.ndarray, float]:
-    """The merge in f64; what is out of bounds is the identity."""
+    """The merge in f64; a chosen part out of bounds adds nothing."""
     live = [int(i) for i in chosen if 0 <= i < len(lses)]
     if not live:
         return np.zeros(parts.shape[1]), -np.inf

@@ -303,7 +303,7 @@ def test_rows_through_control_flow_in_place(device: Device, kernels: ModuleType,
         around.check()
         results.append((device.get(mine).copy(), device.get(last).copy()))
     assert all(a.tobytes() == b.tobytes() for a, b in zip(*results))
-    np.testing.assert_array_equal(results[0][0][2], y[2])  # which the predicate leaves
+    np.testing.assert_array_equal(results[0][0][2], y[2])  # k is 2 here: not stored
 
 
 @pytest.mark.parametrize("size", [0, 1, 64, 4097, 4096, 8192, 8999, 9000])

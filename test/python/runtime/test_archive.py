@@ -210,7 +210,7 @@ def test_a_lean_unit_runs() -> None:
 
 
 def test_kernels_of_the_library_that_say_different_things_have_different_digests() -> None:
-    """Their digest does not read their functions: what they say decides it all the same."""
+    """Their digest does not read their functions, yet two kernels of equal digest have equal functions and options."""
     kernels = {key._variants._python for key in mlafix.compile_keys(wheel_calls.requests([DIM], [DTYPE])) if hasattr(key._variants, "_python")}
     of_library = [kernel for kernel in kernels if kernel._is_of_library]
     said = {kernel.digest: dsl_digest(kernel.function, kernel.options) for kernel in of_library}
