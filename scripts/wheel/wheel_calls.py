@@ -257,6 +257,7 @@ def chunks() -> Iterator[tuple[str, dict[str, object]]]:
     bits = [{"E": of} for of in ("u8", "f16", "i32", "i64")]
     bound: dict[str, list[dict[str, str]]] = {
         "zero_chunks": [{**of, "I": ids} for of in bits for ids in ("i32", "i64")],
+        "zero_tails": [{**of, "I": ids, "L": "i32"} for of in bits for ids in ("i32", "i64")],
         "pack_chunks": [{"T": of} for of in ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")],
         "pack_chunks_of_integers": [{"E": of} for of in ("u8", "i8", "i32", "i64")],
         "pack_chunks_of_bits": bits,

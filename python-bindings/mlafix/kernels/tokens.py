@@ -32,6 +32,8 @@ T = DType("T")
 E = DType("E", default="i32")
 # Of ids and positions.
 I = DType("I", default="i64")
+# Of counts.
+L = DType("L", default="i32")
 # Of a table of cosines and sines.
 C = DType("C", default=f32)
 
@@ -71,6 +73,20 @@ def zero_chunks(c0: InOut[E, "m0 p0 k0 K"], c1: InOut[E, "m1 p1 k1 K"] | None, c
     for b, p, c in grid("n", rows, chunks):
         for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
             store(cache[ids[b], p, c], 0, where=0 <= ids[b] < cache.shape[0] and p < cache.shape[1] and c < cache.shape[2])
+
+
+@kernel(allow={"bounds"})
+def zero_tails(c0: InOut[E, "m0 a0 s0 b0 k0 K"], c1: InOut[E, "m1 a1 s1 b1 k1 K"] | None, c2: InOut[E, "m2 a2 s2 b2 k2 K"] | None,
+               c3: InOut[E, "m3 a3 s3 b3 k3 K"] | None, c4: InOut[E, "m4 a4 s4 b4 k4 K"] | None, c5: InOut[E, "m5 a5 s5 b5 k5 K"] | None,
+               c6: InOut[E, "m6 a6 s6 b6 k6 K"] | None, c7: InOut[E, "m7 a7 s7 b7 k7 K"] | None, ids: In[I, "n"], kept: In[L, "n"],
+               rows: index, chunks: index):  # fmt: skip
+    """The same but for the first kept[i] of a block's s tokens, which have a * b rows each, in whatever order these lie."""
+    for b, p, c in grid("n", rows, chunks):
+        for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
+            inner, size = cache.shape[3], cache.shape[2]
+            token, outer = p // max(inner, 1) % max(size, 1), p // max(inner * size, 1)
+            there = 0 <= ids[b] < cache.shape[0] and outer < cache.shape[1] and c < cache.shape[4] and inner > 0
+            store(cache[ids[b], outer, token, p % max(inner, 1), c], 0, where=there and token < size and token >= kept[b])
 
 
 @inline

@@ -46,7 +46,7 @@ _INTEGERS = {"int32": numpy.int32, "int64": numpy.int64, "int8": numpy.int8, "ui
 
 
 @operation(_CACHE_NAMES, writes=("cache",))
-def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = None) -> None:
+def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, kept: Array | None = None, stream: Stream = None) -> None:
     """Clears blocks of a paged cache, or of up to eight caches, in one launch.
 
         cache[ids[i]] = 0    for each i with 0 <= ids[i] < m
@@ -61,6 +61,8 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
             are not touched. Or a sequence of up to eight such arrays, whose shapes, page sizes, strides and dtypes may differ: an id
             names the block of that number in each.
         ids: `[n] i64` or `i32`, on the caches' device.
+        kept: `[n] i32` or `i64`: how many tokens of each block stay, the first ones; a cache is `[m, page_size, …]` then. This clears what
+            is behind the last token of a request's last block. None: blocks are cleared whole.
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
@@ -76,14 +78,15 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         [True, True, False, True]
     """
     check_integers(ids, "ids")
+    if kept is not None:
+        check_integers(kept, "kept")
+        _zero_tails([cache] if hasattr(cache, "shape") else cache, ids, kept, stream)
+        return
     if hasattr(cache, "shape"):
         blocks = _blocks(cache, "cache")
         _launch_rows("zero_blocks", (blocks, ids), lambda size: _zero_chunks([blocks], ids, size), stream)
         return
-    if not isinstance(cache, (list, tuple)):
-        raise wrong("cache", "an array or a sequence of arrays", type(cache).__qualname__)
-    if not 1 <= len(cache) <= MAX_CACHES:
-        raise wrong("cache", f"1 to {MAX_CACHES} arrays", len(cache))
+    _check_caches(cache)
     caches = [_blocks(each, f"cache[{i}]") for i, each in enumerate(cache)]
     absent = [None] * (MAX_CACHES - len(caches))
     kinds = {spelling_of(each.dtype) for each in caches}
@@ -364,6 +367,45 @@ def _in_chunks(size: int, **arrays: Any) -> list[Any]:
 def _bits_in(size: int, **arrays: Any) -> list[Any]:
     """The same of arrays whose elements are only moved."""
     return [as_bits(array) for array in _in_chunks(size, **arrays)]
+
+
+def _check_caches(caches: Any) -> None:
+    """Raises ArgumentError unless this is a sequence of as many caches as one launch clears."""
+    if not isinstance(caches, (list, tuple)):
+        raise wrong("cache", "an array or a sequence of arrays", type(caches).__qualname__)
+    if not 1 <= len(caches) <= MAX_CACHES:
+        raise wrong("cache", f"1 to {MAX_CACHES} arrays", len(caches))
+
+
+def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
+    """Clears blocks behind the tokens that stay."""
+    _check_caches(caches)
+    names = ["cache"] if len(caches) == 1 else [f"cache[{i}]" for i in range(len(caches))]
+    pages = [_pages(each, name) for each, name in zip(caches, names)]
+    if len({spelling_of(each.dtype) for each in pages}) > 1:
+        pages = [_bytes_of(each, name) for each, name in zip(pages, names)]
+    size = next(size for size in CHUNKS if all(each.shape[-1] % size == 0 for each in pages))
+    chunks = _bits_in(size, **dict(zip(names, pages)))
+    rows, most = max(math.prod(each.shape[1:4]) for each in chunks), max(each.shape[4] for each in chunks)
+    launch(library.kernel("zero_tails"), (*chunks, *[None] * (MAX_CACHES - len(chunks)), ids, kept, rows, most), stream)
+
+
+def _pages(cache: Any, name: str) -> Any:
+    """A cache `[m, page_size, …]` as `[m, A, page_size, B, R]` over the same memory: dims that lie outside of a token's, and inside."""
+    shape = _rows_shape(cache, name, 2)
+    cache = as_moved(cache)
+    strides = cache.stride() if is_torch(cache) else getattr(cache, "strides", None)
+    between = range(2, len(shape) - 1)
+    order = sorted(between, key=lambda dim: -abs(strides[dim])) if strides is not None else list(between)
+    outside = [dim for dim in order if strides is not None and abs(strides[dim]) > abs(strides[1])]
+    inside = [dim for dim in order if dim not in outside]
+    turned = (0, *outside, 1, *inside, len(shape) - 1)
+    if turned != tuple(range(len(shape))):
+        cache = cache.permute(turned) if is_torch(cache) else cache.transpose(turned)
+    flat = viewed(cache, (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1]))
+    if flat is None:
+        raise _uneven(name, shape)
+    return flat
 
 
 def _zero_chunks(caches: Sequence[Any], ids: Any, size: int) -> tuple[str, tuple[Any, ...]]:

@@ -275,9 +275,20 @@ def draw_blocks(d: Draw, name: str) -> None:
 
     m = int(d.integers(1, 7))
     many = d.yes()
-    caches = [cache(i, d.one(MOVED), (m, *d.one([(8,), (2, 8), (3, 2, 8)]))) for i in range(int(d.integers(1, 4)) if many else 1)]
+    has_kept = d.yes()
+    shapes = [(2, 8), (3, 2, 8)] if has_kept else [(8,), (2, 8), (3, 2, 8)]
+    caches = [cache(i, d.one(MOVED), (m, *d.one(shapes))) for i in range(int(d.integers(1, 4)) if many else 1)]
     ids = d.array("ids", d.integers(-2, m + 2, d.size()).astype(d.one(INTEGERS)))
-    d.call(name, ops.zero_blocks, caches if many else caches[0], ids)
+    kept = d.array("kept", d.integers(-1, 4, len(ids.values)).astype(d.one(INTEGERS))) if has_kept else None
+    d.call(name, ops.zero_blocks, caches if many else caches[0], ids, kept=kept)
+    if kept is not None:
+        for slot in caches:
+            dead = np.zeros(slot.values.shape[:2], bool)
+            for block, count in zip(ids.values, kept.values):
+                if 0 <= block < m:
+                    dead[block, max(count, 0) :] = True
+            check_kept(slot.fetch(), slot.values, dead, 0, slot.name)
+        return
     cleared = np.isin(np.arange(m), ids.values)
     for slot in caches:
         check_kept(slot.fetch(), slot.values, cleared, 0, slot.name)

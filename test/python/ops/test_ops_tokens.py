@@ -98,6 +98,25 @@ def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random
         assert same_bits(device.get(cache), want)
 
 
+@pytest.mark.parametrize("kind", ["i4", "i8"])
+def test_tails_of_blocks_are_cleared_in_caches_of_any_layout(kind: str, device: Device, rng: np.random.Generator) -> None:
+    """Tokens before heads and behind them, pages of several sizes, gaps between pages: in one launch, and no byte beside the tails."""
+    views = [lambda a: a, lambda a: a.swapaxes(1, 2), lambda a: a[:, 1], lambda a: a[:, :3], lambda a: a[..., :16], lambda a: a]
+    shapes = [(6, 4, 2, 64), (6, 2, 4, 32), (6, 2, 4, 3, 8), (7, 5, 2, 24), (6, 4, 2, 24), (5, 8, 7)]
+    ids, kept = np.array([4, -1, 6, 0, 2, 2, 5, 2**40 if kind == "i8" else 99]), np.array([1, 0, 2, 4, 3, 2, -1, 0])
+    for chosen in ([0], [1], [2], [0, 1, 2, 3, 4, 5], [5, 0]):
+        wholes = [rng.integers(1, 255, shapes[i]).astype((np.uint8, np.float16, np.float32)[i % 3]) for i in chosen]
+        mine = [device.put(whole.copy()) for whole in wholes]
+        caches = [views[i](one) for i, one in zip(chosen, mine)]
+        ops.zero_blocks(caches if len(caches) > 1 else caches[0], device.put(ids.astype(kind)), kept=device.put(kept.astype(kind)))
+        for i, whole, one in zip(chosen, wholes, mine):
+            cache = views[i](whole)
+            for block, count in zip(ids, kept):
+                if 0 <= block < len(cache):
+                    cache[block, max(count, 0) :] = 0
+            assert same_bits(device.get(one), whole)
+
+
 @pytest.mark.usefixtures("ways")
 def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.random.Generator) -> None:
     """A view [m, block, H, D] of [m, H, block, D], and one layer of a slab that holds several."""
