@@ -135,8 +135,16 @@ std::vector<PrefetchCandidates::Early> PrefetchCandidates::find(Operation *op) {
     if (std::optional<Early> load = findLoad(op)) {
       found.push_back(*load);
     } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      if (!isKnown(loop.getLowerBound()) || !isKnown(loop.getUpperBound()))
+      bool isLowerKnown = isKnown(loop.getLowerBound()),
+           isUpperKnown = isKnown(loop.getUpperBound());
+      if (!isLowerKnown || !isUpperKnown) {
+        // A bound that is known alone is still computed while the grid waits.
+        if (isLowerKnown)
+          found.push_back({nullptr, loop.getLowerBound(), {}, 0, {}});
+        if (isUpperKnown)
+          found.push_back({nullptr, loop.getUpperBound(), {}, 0, {}});
         continue;
+      }
       IRMapping around = starts;
       starts.map(loop.getInductionVar(), loop.getLowerBound());
       found.push_back({op, {}, {}, 0, find(&loop.getBody()->front())});
@@ -162,7 +170,9 @@ void PrefetchCandidates::build(const std::vector<Early> &candidates,
                                Value condition) {
   OpBuilder b(wait);
   for (const Early &early : candidates) {
-    if (auto loop = dyn_cast<scf::ForOp>(early.op)) {
+    if (!early.op) {
+      buildBeforeWait(early.pointer);
+    } else if (auto loop = dyn_cast<scf::ForOp>(early.op)) {
       Value first = buildBeforeWait(loop.getLowerBound()),
             end = buildBeforeWait(loop.getUpperBound());
       Value iterates = arith::CmpIOp::create(

@@ -41,7 +41,8 @@ public:
   llvm::SmallVector<CandidateLoads> build();
 
 private:
-  /// A load, or a branch or a loop with what it loads.
+  /// A load, or a branch or a loop with what it loads; without an op, a value
+  /// that is known.
   struct Early {
     mlir::Operation *op;
     mlir::Value pointer, mask; ///< of a load; the mask may be null
