@@ -253,6 +253,26 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.return
   }
 
+  // Where a loop begins is computed before the wait, although memory says where it ends.
+  // CHECK-LABEL: llvm.func @open(
+  // CHECK: arith.muli
+  // CHECK: griddepcontrol.wait
+  llvm.func @open(%x: !llvm.ptr<1>, %n: !llvm.ptr<1>, %i: i64) {
+    nvvm.griddepcontrol wait
+    %c4 = arith.constant 4 : index
+    %number = arith.index_cast %i : i64 to index
+    %begin = arith.muli %number, %c4 : index
+    %count = llvm.load %n : !llvm.ptr<1> -> i64
+    %end = arith.index_cast %count : i64 to index
+    scf.for %k = %begin to %end step %c4 {
+      %at = arith.index_cast %k : index to i64
+      %a = llvm.getelementptr %x[%at] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+      %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+      llvm.store %v, %a : vector<8xbf16>, !llvm.ptr<1>
+    }
+    llvm.return
+  }
+
   // CHECK-LABEL: llvm.func @store(
   // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: vector<8xbf16>)
   // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>],
