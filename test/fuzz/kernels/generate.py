@@ -39,7 +39,7 @@ from syntax import (
     row,
 )
 
-_SIZES = {1: 0.7, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
+_SIZES = {1: 0.5, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
 # The last ones are longer than a lane keeps, which is done to few rows (_sizes of generate_calls.py).
 _LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 65544: 1, 128256: 1, 151936: 0.5, 262145: 0.5}
@@ -114,7 +114,7 @@ class Generator(Reach):
     def choose_product(self) -> None:
         """A dim of groups, (G 12) or (G J), and rows of one element a group."""
         size = self.pick([1 if self.chance(0.3) else 6, 2, 3, 4, 5, 7, 8, 12, 16, 20, 32, 33, 64, 96, 128])
-        self.fixed_sizes["G"] = self.rng.randint(1 if self.chance(0.1) else 2, max(2, min(12, 300 // size)))
+        self.fixed_sizes["G"] = self.rng.randint(1 if self.chance(0.04) else 2, max(2, min(12, 300 // size)))
         self.fixed_sizes["J"] = size
         self.product = f"(G {size})" if self.chance(0.5) else "(G J)"
         self.inner = f"w={size}" if self.product.endswith(f"{size})") else "J"

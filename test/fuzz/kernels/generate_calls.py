@@ -115,6 +115,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int], is_first: 
         # Around the bounds of code versions for shorter rows, too; longer rows take their time.
         most = min(bound, 300)
         sizes["r"] = rng.choice([0, 1, most - 1, most, bound, rng.randint(0, most), rng.randint(0, most)])
+        if is_first:
+            sizes["r"] = max(sizes["r"], min(bound, 2))
         if bound > 300 and rng.random() < 0.5:
             sizes["r"] = min(bound, rng.choice([128, 256, 512, 1024, 2048]) + rng.choice([-1, 0, 1]))
     if max(fixed.values()) >= LONG:
@@ -134,7 +136,7 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
         return rng.random() < 0.5
     if scalar.dtype == "f32":
         special = [float("nan"), float("inf"), float("-inf"), -0.0, 1e30, 2.0**-149]
-        return rng.choice(special) if rng.random() < 0.12 else rng.choice([rng.uniform(-4, 4), 1.0, 0.0, 2.0, -3.0])
+        return rng.choice(special) if rng.random() < 0.12 else rng.choice([rng.uniform(-4, 4), rng.uniform(-4, 4), 1.0, 0.0, 2.0, -3.0])
     top = 2**31 - 1 if scalar.dtype == "i32" or scalar.from_tensor else 2**63 - 1
     return rng.choice([top, -top - 1, top // 3]) if rng.random() < 0.08 else rng.randint(-5, 9) if rng.random() < 0.5 else rng.randint(0, 3)
 

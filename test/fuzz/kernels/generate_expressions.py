@@ -221,8 +221,8 @@ class Expressions(Loads):
 
     def function(self, type: Type, depth: int) -> Node:
         """A function of one f32; most operands are numbers that it changes: no whole ones to round, none below 0 of which there is no root."""
-        chosen, operand = self.pick(FUNCTIONS), self.full(type, depth)
-        if operand.op != "lit" and chosen in _ROUND and self.chance(0.7):
+        chosen, operand = self.pick(FUNCTIONS), self.varied(type, depth)
+        if operand.op != "lit" and chosen in _ROUND and self.chance(0.85):
             operand = Node("binary", type, [operand, lit(float(np.float32(self.rng.uniform(1, 9))), F32)], {"name": "mul"})
         elif operand.op != "lit" and chosen in _OF_POSITIVE and self.chance(0.6):
             operand = Node("unary", type, [operand], {"name": "abs"})
@@ -308,7 +308,7 @@ class Expressions(Loads):
             return self.leaf(type)
         if how in ("shl", "shr"):
             amount = lit(self.weighted({self.rng.randint(0, 8): 6, self.rng.randint(0, 63): 1, -1: 0.2}), type.scalar())
-            return Node("binary", type, [self.full(type, depth), amount if self.chance(0.75) else self.full(type, depth)], {"name": how})
+            return Node("binary", type, [self.varied(type, depth), amount if self.chance(0.75) else self.full(type, depth)], {"name": how})
         if how in ("floordiv", "mod"):
             divisor = lit(self.pick([1, 2, 3, 7, -1, -2, -5, 16]), type.scalar()) if self.chance(0.5) else self.full(type, depth)
             return Node("binary", type, [self.full(type, depth), divisor], {"name": how})
@@ -360,18 +360,27 @@ class Expressions(Loads):
             return self.leaf(type)
         return self.make_comparison(type, how, depth)
 
+    def varied(self, type: Type, depth: int) -> Node:
+        """A value that is most often another one in each row."""
+        node = self.full(type, depth)
+        if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64") or self.chance(0.5):
+            return node
+        return self.own_value(type) if node.op == "lit" or self.chance(0.4) else Node("binary", type, [node, self.own_value(type)], {"name": "add"})
+
     def uneven(self, type: Type, depth: int) -> Node:
         """A row whose elements are most often not all the same."""
-        node = self.full(type, depth)
+        node = self.varied(type, depth)
         if any(n.type.kind == "row" and n.op in ("load", "iota", "payload", "name") for n in node.walk()) or self.chance(0.1):
             return node
         return self.load(type, 0)
 
     def flags(self, type: Type, depth: int) -> Node:
         """A row of booleans, most of which hold in places."""
-        if self.chance(0.25):
+        if self.chance(0.2):
             return self.full(type, depth)
-        return Node("compare", type, [self.load(row(type.dim), 0), self.literal(F32) if self.chance(0.3) else lit(0.0, F32)], {"ops": [self.pick(["lt", "le", "gt", "ge"])]})
+        of = row(type.dim)
+        value = self.load(of, 0) if self.chance(0.2) else self.own_value(of)
+        return Node("compare", type, [value, self.literal(F32) if self.chance(0.15) else lit(0.0, F32)], {"ops": [self.pick(["lt", "le", "gt", "ge"])]})
 
     def make_comparison(self, type: Type, how: str, depth: int) -> Node:
         dtypes = {"float": ["f32"], "bool": ["bool"]}.get(how, ["i32", "i64"] + (["index"] if type.kind == "scalar" else []) + ([] if self.pure else ["u8", "i8"]))

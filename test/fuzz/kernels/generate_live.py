@@ -10,7 +10,7 @@ from interpret import Interpreter
 from memory import Cells
 from syntax import INDEX, BOOL, Call, For, If, Kernel, Node, Statement, lit, read_blocks
 
-_ROUNDS = 3  # of one level of nested statements each
+_ROUNDS = 4  # of one level of nested statements each
 _TRACED = 2  # calls
 
 

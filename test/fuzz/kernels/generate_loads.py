@@ -280,6 +280,15 @@ class Loads:
             args.append(self.literal(type.scalar()) if self.chance(0.6) else self.expression(type.scalar(), 0))
         return Node("load", type, args, attrs)
 
+    def own_value(self, type: Type) -> Node:
+        """What a tensor that is given holds for this row: no index is out of bounds, no other row has it."""
+        row_dims = [type.dim] if type.kind == "row" else []
+        dims = [*(dim for _, dim in self.own), *row_dims]
+        dtypes = ("f32", "bf16", "T") if type.dtype == "f32" else (type.dtype,)
+        usable = [t for t in self.tensors if t.access == "In" and t.dims == dims and t.dtype in dtypes and not t.optional and not t.listed and not t.tiles and t.name not in self.single]
+        tensor = self.pick(usable) if usable and self.chance(0.7) else self.add_tensor(self.pick(dtypes), dims)
+        return Node("load", type, [name(index, INDEX) for index, _ in self.own], {"tensor": tensor.name})
+
     def most(self, dim: str) -> int:
         """The elements that a row along a dim, which is no product, has at most."""
         return bound_of(dim) if is_bounded(dim) else parse_dim(dim)[1] or self.fixed_sizes.get(dim, 1)
@@ -366,6 +375,13 @@ class Loads:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]
         if usable and (self.chance(0.6) or len(self.tensors) > 8):
             out, lse = (self.tensor_of(part) for part in self.pick(usable))
+        elif self.chance(0.4):  # which all rows have
+            outer = [dim for _, dim in self.own]
+            out = self.add_tensor(self.pick(["f32", "T", "bf16"]), [*outer, type.dim])
+            lse = self.add_tensor("f32", outer, prefix="l")
+            self.pairs.append((out.name, lse.name))
+            indices = [name(index, INDEX) for index, _ in self.own]
+            return Node("load_state", type, [*indices, *indices], {"tensor": out.name, "lse": lse.name, "split": len(indices)})
         else:
             out = self.new_input("f32", type.dim)
             dims = out.dims[:-1]
