@@ -28,7 +28,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cover", action="store_true", help="of the seeds those alone that have a word which no seed before has")
     parser.add_argument("--case", type=Path, help="a file of regressions/")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0")
+    parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0; with --power also interpreter")
     parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
     parser.add_argument("--seconds", type=float, help="start no kernel after so many")
     parser.add_argument("--text", type=int, default=4, help="one kernel of so many also runs from its text in MLIR's syntax; 0: none")
@@ -100,22 +100,24 @@ def _power(options: argparse.Namespace) -> int:
         return options.seconds is not None and time.monotonic() - begin > options.seconds
 
     kinds = options.plant.split(",") if options.plant else plant.KINDS
-    print(measure(options.power, kinds, options.jobs, options.device, late, options.limit).table())
+    first = {} if options.seeds is None else {"first": options.seeds.start}
+    print(measure(options.power, kinds, options.jobs, options.device, late, options.limit, **first).table())
     return 0
 
 
 def _cover(seeds: Sequence[int]) -> list[int]:
-    """The seeds, in order, whose kernels have a word that those before have not."""
+    """Few and small ones of the seeds, whose kernels together have each word that one of them has."""
     from generate import generate
     from words import words
 
-    met: set[str] = set()
-    kept = []
-    for seed in seeds:
-        found = words(generate(seed))
-        if found - met:
-            kept.append(seed)
-            met |= found
+    cases = {seed: generate(seed) for seed in seeds}
+    found = {seed: words(case) for seed, case in cases.items()}
+    size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60: what any kernel takes
+    missing = set().union(*found.values())
+    kept: list[int] = []
+    while missing:
+        kept.append(max(cases, key=lambda seed: len(found[seed] & missing) / size[seed]))
+        missing -= found[kept[-1]]
     return kept
 
 

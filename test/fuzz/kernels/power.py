@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,38 @@ class Power:
                           "", f"In all {seen} of {planted}, {100 * seen / max(planted, 1):.0f} %. Not counted: {len(self.planted) - planted}."])  # fmt: skip
 
 
-def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit: float) -> Power:
-    """Kernels with faults, run."""
-    power = Power(each, kinds)
+def measure(each: int, kinds: list[str], jobs: int, where: str, late: Any, limit: float, first: int = FIRST) -> Power:
+    """Kernels with faults, run; on the device "interpreter", by what they mean alone."""
+    power = Power(each, kinds, first)
+    if where == "interpreter":
+        _interpret_all(power, jobs, late)
+        return power
     for answer in workers.run(power.jobs(), jobs, where, 0, late, limit):
         power.add(answer)
     return power
+
+
+def _interpret_all(power: Power, jobs: int, late: Any) -> None:
+    """Of each kind the first kernels that have it. A kernel without a fault is right."""
+    power.kinds = [kind for kind in power.kinds if kind not in plant.REFUSED]
+    size = 4 * jobs
+    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
+        for first in itertools.count(power.first, size):
+            wanting = [kind for kind in power.kinds if power.given[kind] < power.each]
+            if not wanting or late():
+                return
+            for answers in pool.starmap(_interpret, [(seed, wanting) for seed in range(first, first + size)], 1):
+                for answer in answers:
+                    power.given[answer["plant"]] += 1
+                    if power.given[answer["plant"]] <= power.each:
+                        power.plain[answer["seed"]] = "ok"
+                        power.add(answer)
+
+
+def _interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
+    """The answers for those of the kinds that a seed's kernel has."""
+    from meaning import is_told
+
+    case = generate(seed)
+    spoiled = {kind: plant.spoil(case.kernel, kind, seed) for kind in kinds}
+    return [{"kind": "wrong" if is_told(case, kernel) else "ok", "seed": seed, "plant": kind} for kind, kernel in spoiled.items() if kernel]

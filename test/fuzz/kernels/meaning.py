@@ -1,0 +1,53 @@
+"""What a planted fault changes, by the interpreter alone: results of the spoiled kernel that the plain one may not give."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from arena import Arena
+from contents import contents
+from floats import Floats
+from interpret import Text
+from memory import Cells
+from run import expected
+from syntax import Case, Kernel
+
+
+def is_told(case: Case, spoiled: Kernel) -> bool:
+    """True if a call tells the kernels apart: by what it surely leaves in a tensor, or by what rows surely print."""
+    with np.errstate(all="ignore"):
+        for call in case.calls:
+            made = contents(case.kernel, call)
+            (plain, one), (other, two) = (expected(kernel, call, made, Arena(kernel, call, True)) for kernel in (case.kernel, spoiled))
+            if any(_differ(plain[name], other[name]) for name in plain) or _print_otherwise(one.printed, two.printed):
+                return True
+    return False
+
+
+def _differ(plain: Cells, other: Cells) -> bool:
+    touched = plain.touched | other.touched
+    if not hasattr(plain, "lo"):
+        return bool((touched & ~plain.unknown & ~other.unknown & (plain.v != other.v)).any())
+    is_number, low, high = other.lo <= other.hi, plain.lo, plain.hi
+    # Of zeros, -0.0 is the smaller one.
+    below = (other.hi < low) | ((other.hi == 0) & (low == 0) & np.signbit(other.hi) & ~np.signbit(low))
+    above = (other.lo > high) | ((other.lo == 0) & (high == 0) & ~np.signbit(other.lo) & np.signbit(high))
+    return bool((touched & np.where(is_number, (below | above) & ~(plain.nan & other.nan), ~plain.nan)).any())
+
+
+def _print_otherwise(plain: Sequence[Text], other: Sequence[Text]) -> bool:
+    for one, two in itertools.zip_longest(plain, other):
+        if one is None or two is None:
+            return True
+        surely = one.surely & two.surely
+        for value, changed in zip(one.values, two.values):
+            if isinstance(value, Floats) or isinstance(changed, Floats):
+                (low, high, nan), (lo, hi, other_nan) = value.bounds(), changed.bounds()
+                wrong = np.where(lo > hi, ~nan, ((hi < low) | (lo > high)) & ~(nan & other_nan))
+            else:
+                wrong = value.v != changed.v
+            if (surely & wrong).any():
+                return True
+    return False
