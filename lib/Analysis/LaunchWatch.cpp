@@ -8,10 +8,7 @@
 #include "lib/Analysis/LaunchWatch.h"
 
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
-
-#include <charconv>
 
 using namespace mlir;
 using namespace mlafix;
@@ -42,22 +39,11 @@ void LaunchWatch::check(DistinctOp op, const SmallLaunch &launch) {
   }
 }
 
-/// The shortest text that reads back as this float; "?" if the value is
-/// unknown.
-static void write(llvm::raw_ostream &stream, Type type,
-                  std::optional<int64_t> number) {
-  if (!number) {
-    stream << "?";
-  } else if (type.isInteger(1)) {
-    stream << (*number ? "true" : "false");
-  } else if (type.isIntOrIndex()) {
-    stream << *number;
-  } else {
-    char text[32];
-    float value = llvm::bit_cast<float>(static_cast<uint32_t>(*number));
-    char *end = std::to_chars(text, text + sizeof text, value).ptr;
-    stream << StringRef(text, end - text);
-  }
+void LaunchWatch::add(OddValue one) {
+  for (const OddValue &known : odd)
+    if (known.argument == one.argument && known.isNaN == one.isNaN)
+      return;
+  odd.push_back(std::move(one));
 }
 
 void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row, GetNumber get) {
@@ -71,7 +57,7 @@ void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row, GetNumber get) {
   for (Value value : op.getValues()) {
     auto [before, after] = rest.split("{}");
     stream << before;
-    write(stream, value.getType(), get(value));
+    writeNumber(stream, value.getType(), get(value));
     rest = after;
   }
   stream << rest;
@@ -80,6 +66,7 @@ void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row, GetNumber get) {
 
 void LaunchWatch::finish(Replay &replay) {
   replay.broken = std::move(broken);
+  replay.odd = std::move(odd);
   replay.printed = std::move(printed);
   replay.textsDropped = textsDropped;
 }

@@ -8,12 +8,12 @@
 #ifndef MLAFIX_ANALYSIS_LAUNCHWATCH_H
 #define MLAFIX_ANALYSIS_LAUNCHWATCH_H
 
+#include "lib/Analysis/RowValues.h"
 #include "lib/Analysis/SmallLaunch.h"
-#include "lib/Analysis/StateLse.h"
 
 namespace mlafix {
 
-/// Collects printed texts and broken promises of a launch.
+/// Collects printed texts, odd values and broken promises of a launch.
 class LaunchWatch {
 public:
   /// Limit of the printed texts; the rest is only counted.
@@ -26,6 +26,8 @@ public:
   /// Records the first table entry >= 0 that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
   void print(PrintOp op, llvm::ArrayRef<int64_t> row, GetNumber get);
+  /// Keeps the first one of its kind in its argument.
+  void add(OddValue one);
 
   /// Moves everything into the replay.
   void finish(Replay &replay);
@@ -35,6 +37,7 @@ private:
   void addBroken(BrokenPromise broken);
 
   std::vector<BrokenPromise> broken;
+  std::vector<OddValue> odd;
   std::vector<PrintedText> printed;
   int64_t textsDropped = 0;
 };

@@ -10,11 +10,15 @@
 #include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/LaunchWatch.h"
 #include "lib/Analysis/RowModel.h"
+#include "lib/Analysis/RowValues.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
+#include "llvm/ADT/bit.h"
+
+#include <cmath>
 #include <optional>
 
 using namespace mlir;
@@ -50,6 +54,7 @@ private:
   bool runWhile(mlir::scf::WhileOp loop);
   void compute(mlir::Operation &op);
   void load(LoadOp op);
+  void loadRow(LoadOp op, const MemoryAccess &access, bool happens);
   void loadState(LoadStateOp op);
   /// The elements that an access touches in its row: `count` elements from
   /// `first`, `step` apart.
@@ -79,6 +84,15 @@ private:
   std::optional<int64_t> readInitial(mlir::Operation *op,
                                      const TensorElement &place);
   void noteStored(const MemoryAccess &access, const Element &element);
+  /// The elements that `op` reads, which is in bounds.
+  std::optional<RowValues::Row> readRow(const MemoryAccess &access);
+  void noteStoredRow(const MemoryAccess &access, const Element &indices,
+                     const RowElements &part);
+  /// Looks for a NaN that the kernel made, and for what the reference has not.
+  void noteOdd(const MemoryAccess &access, const Element &element,
+               mlir::Value value, std::optional<int64_t> number);
+  /// What a store stores: a number or a row, or of a state its payload or lse.
+  static mlir::Value storedBy(mlir::Operation *op);
   void setAll(mlir::ValueRange targets, mlir::ValueRange sources);
 
   KernelOp kernel;
@@ -86,6 +100,7 @@ private:
   Oracle oracle;
   llvm::ArrayRef<int64_t> segments;
   llvm::DenseMap<mlir::Value, std::optional<int64_t>> values;
+  RowValues tiles{[this](mlir::Value value) { return get(value); }};
   llvm::SmallVector<int64_t> row;
   std::map<TensorElement, std::optional<int64_t>> memory;
   AccessLog log;
@@ -98,33 +113,6 @@ private:
   static constexpr int64_t kReplaySteps = 1000000;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Attributes as numbers
-//===----------------------------------------------------------------------===//
-
-/// The value of an integer or boolean, the bits of an f32; nullopt for others.
-static std::optional<int64_t> numberOf(Attribute attribute) {
-  auto real = dyn_cast_if_present<FloatAttr>(attribute);
-  if (real && real.getType().isF32())
-    return real.getValue().bitcastToAPInt().getZExtValue();
-  auto number = dyn_cast_if_present<IntegerAttr>(attribute);
-  if (!number || number.getValue().getBitWidth() > 64)
-    return std::nullopt;
-  return number.getType().isInteger(1)
-             ? int64_t(number.getValue().getZExtValue())
-             : number.getValue().getSExtValue();
-}
-
-/// The inverse of numberOf(). `type` is an integer, an index or f32.
-static Attribute attributeOf(Type type, int64_t number) {
-  if (type.isF32())
-    return FloatAttr::get(
-        type, APFloat(APFloat::IEEEsingle(), APInt(32, uint32_t(number))));
-  if (type.isInteger(1))
-    return BoolAttr::get(type.getContext(), number);
-  return IntegerAttr::get(type, number);
-}
 
 //===----------------------------------------------------------------------===//
 // Rows
@@ -152,6 +140,8 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     passed.push_back(get(source));
   for (auto [target, value] : llvm::zip(targets, passed))
     values[target] = value;
+  if (isReplay)
+    tiles.copyAll(targets, sources);
 }
 
 /// Folds an op on constants with the compiler's own folder.
@@ -161,6 +151,13 @@ void RowInterpreter::compute(Operation &op) {
   });
   bool isDone =
       op.hasTrait<OpTrait::ConstantLike>() && values.contains(op.getResult(0));
+  if (isReplay && !isDone)
+    if (auto numbers = tiles.compute(&op)) {
+      for (auto [result, number] : llvm::zip(op.getResults(), *numbers))
+        if (isNumber(result.getType()))
+          values[result] = number;
+      return;
+    }
   if (isOfRows || isDone)
     return;
   SmallVector<Attribute> operands;
@@ -188,11 +185,15 @@ void RowInterpreter::compute(Operation &op) {
       number = known ? get(known) : numberOf(cast<Attribute>(results[index]));
       if (known || number) {
         values[result] = number;
+        if (isReplay && number)
+          tiles.noteScalar(&op, result, *number);
         continue;
       }
     }
-    values[result] =
-        isReplay ? std::nullopt : std::optional(oracle(result, row));
+    values[result] = isReplay ? foldFloats(&op, operands)
+                              : std::optional(oracle(result, row));
+    if (isReplay && values[result])
+      tiles.noteScalar(&op, result, *values[result]);
   }
 }
 
@@ -289,13 +290,16 @@ bool RowInterpreter::runOp(Operation &op) {
       access(one);
     return true;
   }
-  if (auto select = dyn_cast<arith::SelectOp>(op)) {
+  auto select = dyn_cast<arith::SelectOp>(op);
+  if (select && !isRowTile(select.getCondition().getType())) {
     std::optional<int64_t> condition = get(select.getCondition());
-    if (isReplay && !condition)
-      values[select] = std::nullopt;
+    Value chosen =
+        condition.value_or(0) ? select.getTrueValue() : select.getFalseValue();
+    values[select] = isReplay && !condition ? std::nullopt : get(chosen);
+    if (isReplay && condition)
+      tiles.copyAll(select->getResults(), chosen);
     else
-      values[select] = get(condition.value_or(0) ? select.getTrueValue()
-                                                 : select.getFalseValue());
+      tiles.set(select, std::nullopt);
     return true;
   }
   compute(op);
@@ -479,6 +483,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
     log.add(access, row, element);
     element.pop_back();
   }
+  if (isReplay && access.isWrite)
+    noteStoredRow(access, element, part);
   return true;
 }
 
@@ -500,6 +506,112 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
     memory[place] = get(state.getState());
   else
     memory[place] = std::nullopt;
+  if (Value value = storedBy(access.op))
+    noteOdd(access, element, value, memory[place]);
+}
+
+Value RowInterpreter::storedBy(Operation *op) {
+  if (auto store = dyn_cast<StoreOp>(op))
+    return store.getValue();
+  auto state = dyn_cast<StoreStateOp>(op);
+  return state ? state.getState() : Value();
+}
+
+/// Distances of numbers that are no larger than this are not looked at.
+static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
+  auto number = [](int64_t bits) {
+    return double(llvm::bit_cast<float>(static_cast<uint32_t>(bits)));
+  };
+  double a = number(got), b = number(want);
+  if (std::isnan(a) || std::isnan(b))
+    return std::isnan(a) != std::isnan(b);
+  return a != b && !(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
+}
+
+void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
+                             Value value, std::optional<int64_t> number) {
+  Type type = access.getElementType();
+  if (!isa<FloatType>(type) || !number)
+    return;
+  NaNOrigin origin = tiles.getOrigin(value);
+  if (isNaN(*number) && origin.op && !origin.isInput)
+    watch.add({access.op, access.getArgNumber(), /*isNaN=*/true, row, element,
+               origin.how, origin.op});
+  auto expected = launch.expected.find(access.getArgNumber());
+  if (expected == launch.expected.end())
+    return;
+  size_t at = 0;
+  for (auto [index, size] :
+       llvm::zip(element, launch.sizes.find(access.getArgNumber())->second))
+    at = at * size + index;
+  if (at >= expected->second.size() ||
+      !isFarFrom(*number, expected->second[at], launch.tolerance))
+    return;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  Type f32 = Float32Type::get(kernel.getContext());
+  writeNumber(stream, f32, *number);
+  stream << ", where the reference has ";
+  writeNumber(stream, f32, expected->second[at]);
+  watch.add({access.op, access.getArgNumber(), /*isNaN=*/false, row, element,
+             text, nullptr});
+}
+
+void RowInterpreter::noteStoredRow(const MemoryAccess &access,
+                                   const Element &indices,
+                                   const RowElements &part) {
+  unsigned argument = access.getArgNumber();
+  Value value = storedBy(access.op);
+  const RowValues::Row *stored = value ? tiles.get(value) : nullptr;
+  bool isRead = launch.elements.contains(argument);
+  Type type = access.getElementType();
+  Element element = indices;
+  element.push_back(0);
+  for (int64_t i = 0; i < part.count; ++i) {
+    element.back() = part.first + i * part.step;
+    std::optional<int64_t> number;
+    if (stored && size_t(i) < stored->size())
+      number = (*stored)[i];
+    if (value)
+      noteOdd(access, element, value, number);
+    if (isRead)
+      memory[{argument, {element.begin(), element.end()}}] =
+          type.isF32() || type.isIntOrIndex() ? number : std::nullopt;
+    else if (!stored && !launch.expected.contains(argument))
+      break;
+  }
+}
+
+std::optional<RowValues::Row>
+RowInterpreter::readRow(const MemoryAccess &access) {
+  auto found = launch.elements.find(access.getArgNumber());
+  if (found == launch.elements.end())
+    return std::nullopt;
+  ArrayRef<int64_t> sizes = launch.sizes.find(access.getArgNumber())->second;
+  TensorElement place = {access.getArgNumber(), {}};
+  size_t begin = 0;
+  for (auto [index, size] : llvm::zip(access.indices, sizes)) {
+    place.second.push_back(get(index).value_or(0));
+    begin = begin * size + place.second.back();
+  }
+  begin *= sizes.back();
+  RowElements part = elementsOf(access, sizes.back());
+  place.second.push_back(0);
+  RowValues::Row result;
+  for (int64_t i = 0; i < part.count; ++i) {
+    place.second.back() = part.first + i * part.step;
+    auto written = memory.find(place);
+    size_t at = begin + place.second.back();
+    std::optional<int64_t> number;
+    if (written != memory.end())
+      number = written->second;
+    else if (at < found->second.size())
+      number = found->second[at];
+    if (!number)
+      return std::nullopt;
+    result.push_back(*number);
+  }
+  return result;
 }
 
 std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
@@ -534,14 +646,38 @@ std::optional<int64_t> RowInterpreter::read(const MemoryAccess &access) {
 void RowInterpreter::load(LoadOp op) {
   MemoryAccess access = op.getAccesses().front();
   bool happens = this->access(access);
+  if (isReplay && isRowTile(op.getType()))
+    loadRow(op, access, happens);
   if (isRowTile(op.getType()) || !isNumber(op.getType()))
     return;
   if (happens) {
     values[op] = read(access);
+    if (isReplay && op.getType().isF32() && values[op] && isNaN(*values[op]))
+      tiles.noteInput(op, op);
     return;
   }
   bool isOff = access.predicate && get(access.predicate) == 0;
   values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
+}
+
+void RowInterpreter::loadRow(LoadOp op, const MemoryAccess &access,
+                             bool happens) {
+  auto type = cast<RankedTensorType>(op.getType());
+  std::optional<RowValues::Row> elements;
+  if (happens) {
+    elements = readRow(access);
+  } else if (!isUnknown && type.hasStaticShape()) {
+    bool isOff = access.predicate && get(access.predicate) == 0;
+    std::optional<int64_t> other =
+        isOff && op.getOther() ? get(op.getOther()) : 0;
+    if (other)
+      elements = RowValues::Row(type.getNumElements(), *other);
+  }
+  tiles.clearOrigin(op);
+  if (elements && type.getElementType().isF32() &&
+      llvm::any_of(*elements, isNaN))
+    tiles.noteInput(op, op);
+  tiles.set(op, std::move(elements));
 }
 
 /// A state is empty if it is masked off, or if part of it is out of bounds.
@@ -553,4 +689,10 @@ void RowInterpreter::loadState(LoadStateOp op) {
     return;
   std::optional<int64_t> lse = happens ? read(accesses[1]) : kEmptyLse;
   values[op] = lse ? std::optional(lseOfLoaded(*lse)) : std::nullopt;
+  std::optional<RowValues::Row> payload;
+  if (happens)
+    payload = readRow(accesses[0]);
+  else if (int64_t size = op.getType().getDim().getSize(); size >= 0)
+    payload = RowValues::Row(size, 0);
+  tiles.set(op, std::move(payload));
 }

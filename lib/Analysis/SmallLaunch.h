@@ -30,6 +30,10 @@ struct SmallLaunch {
   /// element, in row-major order. Floats, also scalar ones, are stored as the
   /// bits of an f32.
   llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
+  /// Of a replay against a reference: what outputs are expected to hold, as
+  /// `elements` has it, and how far off they may be, of the largest magnitude.
+  llvm::DenseMap<unsigned, std::vector<int64_t>> expected;
+  double tolerance = 0;
 };
 
 /// A violation of one of the proved properties.
@@ -51,6 +55,18 @@ struct BrokenPromise {
 };
 
 /// The text that a row printed.
+/// A store of a value that is odd: a NaN that an operation of the kernel made,
+/// or not what a reference has.
+struct OddValue {
+  mlir::Operation *store;
+  unsigned argument;
+  bool isNaN;
+  llvm::SmallVector<int64_t> row;
+  llvm::SmallVector<int64_t> element;
+  std::string text;      ///< what was stored, or what made the NaN of what
+  mlir::Operation *from; ///< of a NaN, the operation that made it
+};
+
 struct PrintedText {
   PrintOp op;
   llvm::SmallVector<int64_t> row;
@@ -63,12 +79,14 @@ struct Replay {
   /// false.
   std::vector<Violation> violations;
   /// Number of rows abandoned at a condition or index that depends on row
-  /// elements, which are not computed.
+  /// elements, which are not known.
   int64_t unknownRows = 0;
   /// True if all rows were executed; a run stops after one million ops.
   bool isWhole = true;
   /// The first violation of each promise.
   std::vector<BrokenPromise> broken;
+  /// The first odd value of each kind in each argument.
+  std::vector<OddValue> odd;
   /// Printed texts in row order, and the number of texts dropped.
   std::vector<PrintedText> printed;
   int64_t textsDropped = 0;

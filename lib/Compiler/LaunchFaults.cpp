@@ -70,6 +70,26 @@ static Error readTensor(const json::Value &value, StringRef name,
   return Error::success();
 }
 
+/// What outputs are expected to hold: {"tolerance": …, "out": […]}.
+static Error readExpected(KernelOp kernel, const json::Object &expected,
+                          SmallLaunch &launch) {
+  launch.tolerance = expected.getNumber("tolerance").value_or(0);
+  for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
+    StringRef name = kernel.getArgName(index);
+    const json::Array *elements = expected.getArray(name);
+    if (!elements)
+      continue;
+    for (const json::Value &element : *elements) {
+      std::optional<int64_t> number =
+          readNumber(element, cast<mlir::MemRefType>(type).getElementType());
+      if (!number)
+        return wrong(name, "elements of its dtype");
+      launch.expected[index].push_back(*number);
+    }
+  }
+  return Error::success();
+}
+
 static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
   Expected<json::Value> parsed = json::parse(text);
   if (!parsed)
@@ -98,6 +118,9 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
       return wrong(name, "a number of its dtype");
     }
   }
+  if (const json::Object *expected = object->getObject("against the reference"))
+    if (Error error = readExpected(kernel, *expected, launch))
+      return error;
   return launch;
 }
 
@@ -188,6 +211,31 @@ static json::Object describe(KernelOp kernel, const BrokenPromise &broken) {
   return fault;
 }
 
+static json::Object describe(KernelOp kernel, const OddValue &odd) {
+  StringRef name = kernel.getArgName(odd.argument);
+  std::string text =
+      spell(name, odd.element) + ": " + spell("row ", odd.row) + " stores ";
+  text += odd.isNaN ? "NaN, made of " + odd.text + " by " +
+                          odd.from->getName().stripDialect().str()
+                    : odd.text;
+  json::Object fault{{"question", odd.isNaN ? "NaN" : "reference"},
+                     {"argument", name},
+                     {"element", json::Array(odd.element)},
+                     {"row", json::Array(odd.row)}};
+  if (odd.isNaN) {
+    json::Object origin;
+    addLocation(origin, odd.from);
+    if (std::optional<int64_t> line = origin.getInteger("line"))
+      text += " in line " + std::to_string(*line);
+    for (auto &[key, value] : origin)
+      fault[key] = value;
+  } else {
+    addLocation(fault, odd.store);
+  }
+  fault["message"] = text;
+  return fault;
+}
+
 static json::Object describe(const PrintedText &printed) {
   json::Object object{
       {"row", json::Array(printed.row)},
@@ -209,6 +257,8 @@ Expected<json::Value> mlafix::findLaunchFaults(KernelOp kernel,
     faults.push_back(describe(kernel, violation));
   for (const BrokenPromise &broken : replay.broken)
     faults.push_back(describe(kernel, broken));
+  for (const OddValue &odd : replay.odd)
+    faults.push_back(describe(kernel, odd));
   for (const PrintedText &one : replay.printed)
     printed.push_back(describe(one));
   return json::Object{{"faults", std::move(faults)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,12 @@ from .arrays import INTEGERS, DebugArray, make_array, number_of
 
 # Limit of the elements passed on for a tensor whose values decide accesses.
 _MOST_ELEMENTS = 1 << 20
+
+# So many elements of tensors are passed on whose rows are followed.
+_MOST_ROW_ELEMENTS = 1 << 18
+
+# How far off a value may be of what a reference has, by the dtype of its tensor, of the larger of 1 and its magnitude.
+_TOLERANCES = {"f32": 1e-4, "f16": 2.0**-9, "bf16": 2.0**-6, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 
 # The questions of docs/Proofs.md about reads of outputs.
 _READS = ("independence", "written before read")
@@ -25,7 +31,8 @@ class Fault:
 
     Attributes:
         question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …; or
-            "promise": the launch breaks one.
+            "promise": the launch breaks one; "NaN": the kernel stores NaN that it made of numbers, at the place of the operation
+            that made it; "reference": a value is not what the function `against` has.
         argument: the tensor's name; "" where a promise is about no tensor.
         element: the indices of the first element that it is about; those of a list begin with the tensor's.
         row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.
@@ -54,7 +61,7 @@ class Printed:
 
     Attributes:
         row: its indices.
-        text: the values, separated by spaces. ``?`` stands for one that depends on the elements of a row.
+        text: the values, separated by spaces. ``?`` stands for what is not known.
         file, line, column: the place of the ``print``.
         message: the text after the row's indices.
     """
@@ -83,8 +90,8 @@ class DebugReport:
 
     Attributes:
         faults: of each question and argument the first one.
-        unknown_rows: rows that were not followed to their end, since a condition or an index depends on the elements of a
-            row (``sum(row) > 0``).
+        unknown_rows: rows that were not followed to their end, since a condition or an index depends on elements that are
+            not known: of tensors of more than 2^18 elements, and of a few functions of rows, as `top_k`.
         is_whole: whether all rows were followed, and not just the first million operations. Elements that no row writes
             are looked for in all of an output, whether it is or not.
         printed: what rows printed, in the order of the rows, and at most the first 10,000 texts.
@@ -106,7 +113,7 @@ def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
     return any(arg["kind"] == "peers" for arg in described)
 
 
-def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
+def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against: Callable[..., Any] | None = None) -> DebugReport:
     """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
     if reads_ranks(described):
@@ -120,7 +127,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
     }
     bound = kernel._bound_by(args)
     proofs = kernel.report(**bound)["args"]
-    followed = _follow(kernel, described, args, arrays, bound, {arg["name"] for arg in proofs if arg.get("by_element")})
+    expected = {} if against is None else _expected(against, described, args, arrays)
+    followed = _follow(kernel, described, args, arrays, bound, {arg["name"] for arg in proofs if arg.get("by_element")}, expected)
     faults = [
         Fault(
             found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]),
@@ -144,6 +152,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
     faults += [fault for fault in unwritten if fault.argument not in uncovered]
+    if expected and not refused and not any(fault.question == "reference" for fault in faults):
+        faults += _different(kernel, described, args, arrays, expected, stream)
     printed = tuple(
         Printed(tuple(text["row"]), text["text"], **_place(text)) for text in followed["printed"]
     )
@@ -175,12 +185,14 @@ def _follow(
     arrays: dict[str, DebugArray],
     bound: dict[str, str],
     by_element: set[str],
+    expected: dict[str, DebugArray],
 ) -> dict[str, Any]:
     """The compiler's findings about the rows of this launch, which it follows on the host.
 
     Args:
         bound: what the call binds.
         by_element: the tensors whose elements rows read one by one.
+        expected: what outputs should hold.
     """
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
@@ -191,8 +203,14 @@ def _follow(
         array = arrays[name]
         launch[name] = {"sizes": array.sizes}
         wanted = name in by_element or arg["dtype"] in INTEGERS
-        if wanted and math.prod(array.sizes) <= _MOST_ELEMENTS:
+        is_read = arg.get("access") != "write" and arg["kind"] == "tensor" and array.per_item == 1 and math.prod(array.sizes) <= _MOST_ROW_ELEMENTS
+        if is_read or (wanted and math.prod(array.sizes) <= _MOST_ELEMENTS):
             launch[name] = {"sizes": array.sizes, "elements": array.elements()}
+    if expected:
+        launch["against the reference"] = {
+            **{name: array.elements() for name, array in expected.items()},
+            "tolerance": max(_TOLERANCES.get(array.arg["dtype"], 1e-4) for array in expected.values()),
+        }
     text = toolchain.compiler().compile(
         kernel.source,
         kernel.file,
@@ -203,6 +221,60 @@ def _follow(
     )
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+# -- A reference ----------------------------------------------------------------------------------------------------------
+
+
+def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray]) -> list[str]:
+    """The floats that the kernel writes, in the order of its arguments."""
+    return [arg["name"] for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and arg["dtype"] not in INTEGERS]
+
+
+def _expected(
+    against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
+) -> dict[str, DebugArray]:
+    """What a function makes of copies of the outputs, or returns for them, by their names."""
+    written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
+    given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
+    result = against(*given)
+    if result is None:
+        return written
+    results = result if isinstance(result, (tuple, list)) else [result]
+    if len(results) != len(written):
+        raise ArgumentError(f"against: expected {len(written)} results, one for each output, or None, got {len(results)}")
+    made = {name: make_array(array.arg, value) for (name, array), value in zip(written.items(), results)}
+    for name, array in made.items():
+        if array.sizes != arrays[name].sizes:
+            raise ArgumentError(f'against: expected shape {arrays[name].sizes} for "{name}", got {array.sizes}')
+    return made
+
+
+def _different(
+    kernel: Any,
+    described: Sequence[dict[str, Any]],
+    args: Sequence[object],
+    arrays: dict[str, DebugArray],
+    expected: dict[str, DebugArray],
+    stream: object | None,
+) -> Iterator[Fault]:
+    """Where what the compiled kernel stores is not what the reference has: of rows that are not followed."""
+    passed = {name: arrays[name].copy() for name in expected}
+    passed |= {arg["name"]: arrays[arg["name"]].copy() for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and
+               arg["name"] not in expected}  # fmt: skip
+    kernel._dispatch(tuple(passed[arg["name"]].value if arg["name"] in passed else value for arg, value in zip(described, args)), stream)
+    for name, want in expected.items():
+        tolerance = _TOLERANCES.get(want.arg["dtype"], 1e-4)
+        for at, (got, right) in enumerate(zip(passed[name].elements(), want.elements())):
+            a, b = float(got), float(right)  # type: ignore[arg-type]
+            if a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= tolerance * max(1.0, abs(b)):
+                continue
+            element = []
+            for size in reversed(want.sizes):
+                at, index = divmod(at, size)
+                element.insert(0, index)
+            yield Fault("reference", name, tuple(element), message=f"{name}{element}: {a:.7g}, where the reference has {b:.7g}")
+            break
 
 
 # -- Elements that no row writes -------------------------------------------------------------------------------------

@@ -292,7 +292,7 @@ class Kernel(Launcher):
             warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
 
     @without_frames
-    def debug(self, /, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+    def debug(self, /, *args: object, stream: object | None = None, against: Callable[..., Any] | None = None, **kwargs: object) -> DebugReport:
         """The faults of a call with these arguments (docs/Proofs.md). The arguments are not written.
 
         The rows are followed on the host, operation by operation. That finds accesses out of bounds, elements that two rows write,
@@ -300,15 +300,19 @@ class Kernel(Launcher):
         launched twice, where the tensors are, into copies of the outputs with two different contents. Elements that are unchanged
         both times are unwritten. This waits for the device.
 
+        NaN that the kernel makes of numbers and stores is a fault, with the operation that made it.
+
         Args:
             args, kwargs, stream: as for a call. Tensors, those of lists too, are numpy arrays or torch tensors.
+            against: a function of the same arguments, in their order, that writes what the kernel should into copies of the outputs,
+                or returns it: the first row whose store differs is a fault, with the line of the store.
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
             CompileError: the kernel does not compile, and not for what it does to its tensors; else the report has the error.
             UnitError, DriverError: there is no code for these arguments, or no compiler.
         """
-        return _debug.debug(self, self._order(args, kwargs), stream)
+        return _debug.debug(self, self._order(args, kwargs), stream, against)
 
 
 class TextlessVariants(cache.Variants):

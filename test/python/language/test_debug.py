@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlafix
-from mlafix.dsl import In, InOut, Out, assume, bool_, distinct, f32, grid, i32, index, load_state, merge, segments
+from mlafix.dsl import In, InOut, Out, assume, bool_, distinct, f32, grid, i32, index, load_state, merge, segments, top_k
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -53,6 +53,13 @@ def ragged(out: InOut[f32, "n"], starts: In[i32, "b"], lengths: In[i32, "s"], x:
 def by_sum(out: InOut[f32, "n D"], x: In[f32, "n D"], y: In[f32, "m"], at: index):
     for t in grid("n"):
         if sum(x[t]) > 0.0:
+            out[t] = x[t] * y[at]
+
+
+@mlafix.kernel
+def by_top(out: InOut[f32, "n D"], x: In[f32, "n D"], y: In[f32, "m"], at: index):
+    for t in grid("n"):
+        if top_k(x[t], 1)[0][0] > 0.0:
             out[t] = x[t] * y[at]
 
 
@@ -148,12 +155,12 @@ def test_prints(capsys):
     out, x, lse = np.ones((4, 8), np.float32), np.ones((3, 8), np.float32), np.float32([0.5, 1, -np.inf])
     report = noted.debug(out, x, lse, np.int32([3, 0, 1]), 2)
     assert [text.text for text in report.printed] == [
-        "slot 3 t=0 at 2.5 1.5 ?", "slot 0 t=1 at 2.5 -inf ?", "slot 1 t=2 at 2.5 -inf ?",
+        "slot 3 t=0 at 2.5 1.5 8", "slot 0 t=1 at 2.5 -inf 8", "slot 1 t=2 at 2.5 -inf 8",
     ]  # fmt: skip
     shown = capsys.readouterr().out.splitlines()
     assert shown == [str(text) for text in report.printed]
     line = next(number for number, text in enumerate(LINES, 1) if 'print("slot"' in text)
-    assert shown[0] == f"{__file__}:{line}: row [0]: slot 3 t=0 at 2.5 1.5 ?"
+    assert shown[0] == f"{__file__}:{line}: row [0]: slot 3 t=0 at 2.5 1.5 8"
     noted(out, x, lse, np.int32([3, 0, 1]), 2)
     assert capsys.readouterr().out == ""  # a launch that is not watched
 
@@ -166,7 +173,9 @@ def test_rows_that_print_a_lot(capsys):
 
 def test_rows_that_cannot_be_followed():
     out, x = np.zeros((3, 8), np.float32), np.ones((3, 8), np.float32)
-    report = by_sum.debug(out, x, np.ones(2, np.float32), 5)
+    fault = only(by_sum.debug(out, x, np.ones(2, np.float32), 5))
+    assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "y", (5,), (0,))
+    report = by_top.debug(out, x, np.ones(2, np.float32), 5)
     assert report.faults == () and report.unknown_rows == 3 and report.is_whole
     assert not gather.debug(np.zeros(400000, np.float32), np.ones(1, np.float32), np.zeros(400000, np.int32)).is_whole
 

@@ -1,0 +1,429 @@
+//===- RowValues.cpp - the elements of rows, on the host ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/RowValues.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <charconv>
+#include <cmath>
+
+using namespace mlir;
+using namespace mlafix;
+
+static float floatOf(int64_t bits) {
+  return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+
+static int64_t bitsOf(double value) {
+  return llvm::bit_cast<uint32_t>(static_cast<float>(value));
+}
+
+bool mlafix::isNaN(int64_t bits) { return std::isnan(floatOf(bits)); }
+
+//===----------------------------------------------------------------------===//
+// Attributes as numbers
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> mlafix::numberOf(Attribute attribute) {
+  auto real = dyn_cast_if_present<FloatAttr>(attribute);
+  if (real && real.getType().isF32())
+    return real.getValue().bitcastToAPInt().getZExtValue();
+  auto number = dyn_cast_if_present<IntegerAttr>(attribute);
+  if (!number || number.getValue().getBitWidth() > 64)
+    return std::nullopt;
+  return number.getType().isInteger(1)
+             ? int64_t(number.getValue().getZExtValue())
+             : number.getValue().getSExtValue();
+}
+
+Attribute mlafix::attributeOf(Type type, int64_t number) {
+  if (type.isF32())
+    return FloatAttr::get(
+        type, APFloat(APFloat::IEEEsingle(), APInt(32, uint32_t(number))));
+  if (type.isInteger(1))
+    return BoolAttr::get(type.getContext(), number);
+  return IntegerAttr::get(type, number);
+}
+
+std::optional<int64_t> mlafix::foldFloats(Operation *op,
+                                          ArrayRef<Attribute> operands) {
+  SmallVector<double> numbers;
+  for (Attribute operand : operands) {
+    auto number = dyn_cast_if_present<FloatAttr>(operand);
+    if (!number || !number.getType().isF32())
+      return std::nullopt;
+    numbers.push_back(number.getValue().convertToFloat());
+  }
+  if (isa<math::RsqrtOp>(op))
+    return bitsOf(1 / std::sqrt(numbers[0]));
+  if (isa<math::FmaOp>(op))
+    return bitsOf(
+        std::fma(float(numbers[0]), float(numbers[1]), float(numbers[2])));
+  return std::nullopt;
+}
+
+static bool isNumberType(Type type) {
+  return type.isIntOrIndex() || type.isF32();
+}
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+void mlafix::writeNumber(llvm::raw_ostream &stream, Type type,
+                         std::optional<int64_t> number) {
+  if (!number) {
+    stream << "?";
+  } else if (type.isInteger(1)) {
+    stream << (*number ? "true" : "false");
+  } else if (type.isIntOrIndex()) {
+    stream << *number;
+  } else {
+    char text[32];
+    char *end = std::to_chars(text, text + sizeof text, floatOf(*number)).ptr;
+    stream << StringRef(text, end - text);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+static int64_t reduceTwo(ReduceKind kind, Type type, int64_t a, int64_t b) {
+  if (!type.isF32()) {
+    if (kind == ReduceKind::add)
+      return type.isInteger(32) ? int64_t(int32_t(a + b)) : a + b;
+    return kind == ReduceKind::max ? std::max(a, b) : std::min(a, b);
+  }
+  float x = floatOf(a), y = floatOf(b);
+  if (kind == ReduceKind::add)
+    return bitsOf(x + y);
+  if (std::isnan(x) || std::isnan(y))
+    return std::isnan(x) ? a : b;
+  if (x == y) // zeros: +0 is above -0
+    return kind == ReduceKind::max ? std::min<int64_t>(a, b)
+                                   : std::max<int64_t>(a, b);
+  return (x > y) == (kind == ReduceKind::max) ? a : b;
+}
+
+static int64_t neutralOf(ReduceKind kind, Type type) {
+  if (kind == ReduceKind::add)
+    return 0;
+  bool isMax = kind == ReduceKind::max;
+  if (type.isF32())
+    return bitsOf(isMax ? -INFINITY : INFINITY);
+  if (type.isInteger(1))
+    return isMax ? 0 : 1;
+  int64_t most = type.isInteger(32) ? INT32_MAX : INT64_MAX;
+  return isMax ? -most - 1 : most;
+}
+
+int64_t mlafix::reduceElements(ReduceKind kind, Type type,
+                               llvm::ArrayRef<int64_t> elements) {
+  SmallVector<int64_t> level(elements.begin(), elements.end());
+  if (level.empty())
+    return neutralOf(kind, type);
+  while (level.size() > 1) {
+    size_t half = (level.size() + 1) / 2;
+    for (size_t i = 0; i < half; ++i)
+      level[i] = 2 * i + 1 < level.size()
+                     ? reduceTwo(kind, type, level[2 * i], level[2 * i + 1])
+                     : level[2 * i];
+    level.truncate(half);
+  }
+  return level.front();
+}
+
+std::optional<RowValues::Row> RowValues::reduceGroups(ReduceOp op,
+                                                      size_t groups) {
+  const RowValues::Row *source = get(op.getSource());
+  if (!source || op.getInLane() || groups == 0 || source->size() % groups)
+    return std::nullopt;
+  size_t size = source->size() / groups;
+  Type type = getElementTypeOrSelf(op.getSource().getType());
+  RowValues::Row result;
+  for (size_t g = 0; g < groups; ++g)
+    result.push_back(
+        reduceElements(op.getKind(), type,
+                       llvm::ArrayRef<int64_t>(*source).slice(g * size, size)));
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+const RowValues::Row *RowValues::get(Value value) const {
+  auto it = rows.find(value);
+  return it != rows.end() && it->second ? &*it->second : nullptr;
+}
+
+void RowValues::set(Value value, std::optional<RowValues::Row> row) {
+  rows[value] = std::move(row);
+}
+
+void RowValues::copyAll(ValueRange targets, ValueRange sources) {
+  SmallVector<std::optional<RowValues::Row>> passed;
+  SmallVector<NaNOrigin> passedOrigins;
+  for (Value source : sources) {
+    const RowValues::Row *row = get(source);
+    passed.push_back(row ? std::optional(*row) : std::nullopt);
+    passedOrigins.push_back(getOrigin(source));
+  }
+  for (auto [target, row, origin] : llvm::zip(targets, passed, passedOrigins)) {
+    if (isRowTile(target.getType()) || isa<StateType>(target.getType()))
+      rows[target] = row;
+    origins[target] = origin;
+  }
+}
+
+/// The element of an operand: of a row, or a scalar.
+std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
+  SmallVector<Attribute> operands;
+  for (Value operand : op->getOperands()) {
+    Type type = getElementTypeOrSelf(operand.getType());
+    const RowValues::Row *row = get(operand);
+    std::optional<int64_t> number =
+        isRowTile(operand.getType())
+            ? (row && index < row->size() ? std::optional((*row)[index])
+                                          : std::nullopt)
+            : getNumber(operand);
+    if (!number || !isNumberType(type))
+      return std::nullopt;
+    operands.push_back(attributeOf(type, *number));
+  }
+  if (auto select = dyn_cast<arith::SelectOp>(op))
+    return numberOf(operands[0]) == 1 ? numberOf(operands[1])
+                                      : numberOf(operands[2]);
+  if (std::optional<int64_t> number = foldFloats(op, operands))
+    return number;
+  // The folders of casts ask for the type of the result: a scalar's.
+  OperationState state(op->getLoc(), op->getName());
+  state.addOperands(op->getOperands());
+  state.addTypes(getElementTypeOrSelf(op->getResult(0).getType()));
+  state.addAttributes(op->getAttrs());
+  state.propertiesAttr = op->getPropertiesAsAttribute();
+  Operation *scalar = Operation::create(state);
+  SmallVector<OpFoldResult> results;
+  std::optional<int64_t> number;
+  if (succeeded(scalar->fold(operands, results)) && results.size() == 1) {
+    if (auto attribute = dyn_cast<Attribute>(results[0]))
+      number = numberOf(attribute);
+    else if (auto value = dyn_cast<Value>(results[0]))
+      for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+        if (operand == value)
+          number = numberOf(operands[i]);
+  }
+  scalar->destroy();
+  return number;
+}
+
+void RowValues::noteNaN(Operation *op, Value result, size_t index) {
+  for (Value operand : op->getOperands())
+    if (NaNOrigin origin = getOrigin(operand); origin.op) {
+      origins[result] = origin;
+      return;
+    }
+  NaNOrigin origin{op, false, ""};
+  llvm::raw_string_ostream stream(origin.how);
+  llvm::interleave(
+      op->getOperands(), stream,
+      [&](Value operand) {
+        Type type = getElementTypeOrSelf(operand.getType());
+        const RowValues::Row *row = get(operand);
+        bool isRow = isRowTile(operand.getType());
+        writeNumber(stream, isNumberType(type) ? type : Type(),
+                    isRow ? (row && index < row->size()
+                                 ? std::optional((*row)[index])
+                                 : std::nullopt)
+                          : getNumber(operand));
+      },
+      " and ");
+  origins[result] = origin;
+}
+
+void RowValues::noteScalar(Operation *op, Value result, int64_t bits) {
+  origins.erase(result);
+  if (result.getType().isF32() && isNaN(bits))
+    noteNaN(op, result, 0);
+}
+
+void RowValues::noteInput(Value value, Operation *op) {
+  origins[value] = {op, /*isInput=*/true, ""};
+}
+
+std::optional<RowValues::Row> RowValues::computeElements(Operation *op) {
+  Value result = op->getResult(0);
+  auto type = cast<RankedTensorType>(result.getType());
+  DenseElementsAttr constant;
+  if (matchPattern(result, m_Constant(&constant)) && type.hasStaticShape()) {
+    RowValues::Row row;
+    for (Attribute element : constant.getValues<Attribute>())
+      if (std::optional<int64_t> number = numberOf(element))
+        row.push_back(*number);
+    if (int64_t(row.size()) == type.getNumElements())
+      return row;
+    return std::nullopt;
+  }
+  std::optional<size_t> size;
+  for (Value operand : op->getOperands())
+    if (const RowValues::Row *row = get(operand))
+      size = row->size();
+  if (!size || (elementsLeft -= *size) < 0)
+    return std::nullopt;
+  RowValues::Row row;
+  for (size_t i = 0; i < *size; ++i) {
+    std::optional<int64_t> element = foldElement(op, i);
+    if (!element)
+      return std::nullopt;
+    row.push_back(*element);
+  }
+  return row;
+}
+
+/// The payload of the merge of states: the mean by their weights.
+std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
+  SmallVector<std::optional<int64_t>> lses;
+  double largest = -INFINITY;
+  for (Value state : merge.getStates()) {
+    lses.push_back(getNumber(state));
+    if (!lses.back() || !get(state))
+      return std::nullopt;
+    largest = std::max<double>(largest, floatOf(*lses.back()));
+  }
+  bool isE =
+      merge.getType().getBase().getBase().value_or(LogBase::E) == LogBase::E;
+  double total = 0;
+  SmallVector<double> sums(get(merge.getStates().front())->size(), 0.0);
+  for (auto [state, lse] : llvm::zip(merge.getStates(), lses)) {
+    double distance = floatOf(*lse) - largest;
+    double weight = std::isinf(largest) && largest < 0 ? 0
+                    : isE                              ? std::exp(distance)
+                                                       : std::exp2(distance);
+    if (weight == 0)
+      continue;
+    total += weight;
+    const RowValues::Row &row = *get(state);
+    if (row.size() != sums.size())
+      return std::nullopt;
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += weight * floatOf(row[i]);
+  }
+  RowValues::Row result;
+  for (double sum : sums)
+    result.push_back(bitsOf(total == 0 ? 0 : sum / total));
+  return result;
+}
+
+std::optional<RowValues::Row> RowValues::computePayload(Operation *op) {
+  auto copyOf = [&](Value value) {
+    const RowValues::Row *row = get(value);
+    return row ? std::optional(*row) : std::nullopt;
+  };
+  if (auto made = dyn_cast<MakeStateOp>(op))
+    return copyOf(made.getOperand(0));
+  if (auto merge = dyn_cast<MergeOp>(op))
+    return mergePayloads(merge);
+  if (auto rebase = dyn_cast<RebaseOp>(op))
+    return copyOf(rebase.getState());
+  if (isa<IdentityOp>(op)) {
+    int64_t size =
+        cast<StateType>(op->getResult(0).getType()).getDim().getSize();
+    return size < 0 ? std::nullopt : std::optional(RowValues::Row(size, 0));
+  }
+  auto mask = dyn_cast<MaskOp>(op);
+  std::optional<int64_t> holds =
+      mask ? getNumber(mask.getPredicate()) : std::nullopt;
+  std::optional<RowValues::Row> row =
+      holds ? copyOf(mask.getState()) : std::nullopt;
+  if (row && !*holds)
+    row->assign(row->size(), 0);
+  return row;
+}
+
+std::optional<RowValues::Row> RowValues::computeRow(Operation *op) {
+  auto size =
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape().front();
+  std::optional<RowValues::Row> row;
+  if (auto splat = dyn_cast<SplatOp>(op)) {
+    std::optional<int64_t> number = getNumber(splat.getScalar());
+    if (number && size >= 0)
+      row = RowValues::Row(size, *number);
+  } else if (isa<IotaOp>(op)) {
+    row = size >= 0 ? std::optional(RowValues::Row(size)) : std::nullopt;
+    for (int64_t i = 0; i < size; ++i)
+      (*row)[i] = i;
+  } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    row = reduceGroups(reduce, std::max<int64_t>(size, 0));
+  } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
+    const RowValues::Row *source = get(broadcast.getSource());
+    if (source && !source->empty() && size >= 0) {
+      row = RowValues::Row(size);
+      for (int64_t i = 0; i < size; ++i)
+        (*row)[i] = (*source)[i / (size / source->size())];
+    }
+  } else if (auto payload = dyn_cast<PayloadOp>(op)) {
+    const RowValues::Row *source = get(payload.getState());
+    row = source ? std::optional(*source) : std::nullopt;
+  } else if (op->getDialect()->getNamespace() != "mlafix") {
+    row = computeElements(op);
+  }
+  return row;
+}
+
+std::optional<RowValues::Numbers> RowValues::compute(Operation *op) {
+  bool hasRows = llvm::any_of(op->getOperandTypes(), isRowTile) ||
+                 llvm::any_of(op->getResultTypes(), isRowTile);
+  if (op->getNumResults() != 1 && hasRows) {
+    for (Value result : op->getResults())
+      rows[result] = std::nullopt;
+    return Numbers(op->getNumResults());
+  }
+  if (op->getNumResults() != 1)
+    return std::nullopt;
+  Value result = op->getResult(0);
+  origins.erase(result);
+  if (isa<StateType>(result.getType())) {
+    rows[result] = computePayload(op);
+    return std::nullopt;
+  }
+  if (!hasRows && !isa<PayloadOp>(op))
+    return std::nullopt;
+  if (auto reduce = dyn_cast<ReduceOp>(op);
+      reduce && !isRowTile(result.getType())) {
+    auto source = cast<RankedTensorType>(reduce.getSource().getType());
+    auto dim = cast<DimAttr>(source.getEncoding());
+    int64_t groups = dim.isProduct() ? dim.getGroups().getSize() : 1;
+    std::optional<RowValues::Row> partial =
+        reduceGroups(reduce, std::max<int64_t>(groups, 0));
+    std::optional<int64_t> number;
+    if (partial)
+      number =
+          reduceElements(reduce.getKind(), source.getElementType(), *partial);
+    if (number && result.getType().isF32() && isNaN(*number))
+      noteNaN(op, result, 0);
+    return Numbers{number};
+  }
+  if (!isRowTile(result.getType()))
+    return Numbers{std::nullopt};
+  std::optional<RowValues::Row> row = computeRow(op);
+  auto type = getElementTypeOrSelf(result.getType());
+  if (row && type.isF32())
+    for (size_t i = 0; i < row->size(); ++i)
+      if (isNaN((*row)[i])) {
+        noteNaN(op, result, i);
+        break;
+      }
+  rows[result] = std::move(row);
+  return Numbers{std::nullopt};
+}

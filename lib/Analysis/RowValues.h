@@ -1,0 +1,107 @@
+//===- RowValues.h - the elements of rows, on the host ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Computes rows and what is reduced from them, one element after the other, as
+// the compiler folds constants; and remembers which operation made a NaN of
+// operands that are none.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_ROWVALUES_H
+#define MLAFIX_ANALYSIS_ROWVALUES_H
+
+#include "lib/Analysis/StateLse.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <functional>
+#include <vector>
+
+namespace mlafix {
+
+/// An integer or boolean as its value, an f32 as its bits; none for others.
+std::optional<int64_t> numberOf(mlir::Attribute attribute);
+
+/// The reverse. `type` is an integer, an index or f32.
+mlir::Attribute attributeOf(mlir::Type type, int64_t number);
+
+/// The result of a function of floats that upstream does not fold, nullopt for
+/// other operations.
+std::optional<int64_t> foldFloats(mlir::Operation *op,
+                                  llvm::ArrayRef<mlir::Attribute> operands);
+
+/// True for the bits of an f32 that is NaN.
+bool isNaN(int64_t bits);
+
+/// Where a NaN comes from: the operation that made it, and its operands.
+struct NaNOrigin {
+  mlir::Operation *op = nullptr; ///< null: not known
+  bool isInput = false;          ///< it was read from memory
+  std::string how;               ///< "-inf - -inf"
+};
+
+class RowValues {
+public:
+  /// The elements of a row, or of the payload of a state: floats as the bits of
+  /// f32.
+  using Row = std::vector<int64_t>;
+
+  /// `getNumber` gives scalars, and of states their lse.
+  explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
+      : getNumber(std::move(get)) {}
+
+  /// The elements; null where they are not known.
+  const Row *get(mlir::Value value) const;
+  void set(mlir::Value value, std::optional<Row> row);
+  /// Gives targets the rows and the origins of sources.
+  void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
+  void clearOrigin(mlir::Value value) { origins.erase(value); }
+
+  /// Computes the rows among the results of `op`, and the payload of states.
+  /// The numbers that it reduces a row to are returned by result, those that
+  /// are not known as nullopt. nullopt: the op has nothing to do with rows.
+  std::optional<llvm::SmallVector<std::optional<int64_t>>>
+  compute(mlir::Operation *op);
+
+  /// Notes that a scalar result is `bits`; what a NaN among them comes from.
+  void noteScalar(mlir::Operation *op, mlir::Value result, int64_t bits);
+  /// Notes that a value that was read from memory has a NaN.
+  void noteInput(mlir::Value value, mlir::Operation *op);
+  /// The origin of the NaN in a value.
+  NaNOrigin getOrigin(mlir::Value value) const { return origins.lookup(value); }
+
+private:
+  using Numbers = llvm::SmallVector<std::optional<int64_t>>;
+
+  std::optional<Row> computeRow(mlir::Operation *op);
+  std::optional<Row> computeElements(mlir::Operation *op);
+  std::optional<Row> computePayload(mlir::Operation *op);
+  std::optional<Row> mergePayloads(MergeOp merge);
+  std::optional<Row> reduceGroups(ReduceOp op, size_t groups);
+  std::optional<int64_t> foldElement(mlir::Operation *op, size_t index);
+  void noteNaN(mlir::Operation *op, mlir::Value result, size_t index);
+
+  std::function<std::optional<int64_t>(mlir::Value)> getNumber;
+  llvm::DenseMap<mlir::Value, std::optional<Row>> rows;
+  llvm::DenseMap<mlir::Value, NaNOrigin> origins;
+  int64_t elementsLeft = kMostElements;
+
+  /// So many elements are computed; later rows are not known.
+  static constexpr int64_t kMostElements = 1 << 21;
+};
+
+/// The result of a reduction of some elements, in its order (N9).
+int64_t reduceElements(ReduceKind kind, mlir::Type type,
+                       llvm::ArrayRef<int64_t> elements);
+
+/// The text of a number: the shortest that is this float; "?" for nullopt.
+void writeNumber(llvm::raw_ostream &stream, mlir::Type type,
+                 std::optional<int64_t> number);
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_ROWVALUES_H

@@ -1,0 +1,152 @@
+"""What `kernel.debug` knows of rows: what they print, where NaN comes from, and where a kernel and a reference part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+import mlafix
+from mlafix.dsl import (
+    DType,
+    In,
+    Out,
+    abs,
+    exp,
+    f32,
+    grid,
+    i32,
+    identity,
+    load_state,
+    max,
+    merge,
+    payload,
+    range,
+    rsqrt,
+    shape,
+    store_state,
+    sum,
+    where,
+)
+
+T = DType("T")
+F32 = np.float32
+LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+@mlafix.kernel
+def layernorm(y: Out[T, "n D"], x: In[T, "n D"], eps: f32):
+    for t in grid("n"):
+        row = f32(x[t])
+        mean = sum(row) / f32(shape("D"))
+        var = sum(row * row) / f32(shape("D")) - mean
+        print("mean", mean, "var", var)
+        y[t] = (row - mean) * rsqrt(var + eps)
+
+
+@mlafix.kernel
+def by_hand(out: Out[f32, "n D"], a: In[f32, "n D"], la: In[f32, "n"], b: In[f32, "n D"], lb: In[f32, "n"]):
+    for t in grid("n"):
+        m = max(la[t], lb[t])
+        p, q = exp(la[t] - m), exp(lb[t] - m)
+        out[t] = (a[t] * p + b[t] * q) / (p + q)
+
+
+@mlafix.kernel
+def guarded(out: Out[f32, "n D"], a: In[f32, "n D"], la: In[f32, "n"]):
+    for t in grid("n"):
+        weight = exp(la[t] - la[t])
+        out[t] = where(weight == weight, a[t] * weight, 0.0)
+
+
+@mlafix.kernel
+def merged(out: Out[f32, "n D"], lse: Out[f32, "n"], parts: In[f32, "k n D"], lses: In[f32, "k n"]):
+    for t in grid("n"):
+        state = identity("D")
+        for i in range(parts.shape[0]):
+            state = merge(state, load_state(parts[i, t], lses[i, t]))
+        print(max(payload(state)))
+        store_state(state, out[t], lse[t])
+
+
+def texts(report: Any) -> list[str]:
+    return [one.text for one in report.printed]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_numbers_that_come_of_rows_are_printed(dtype: str) -> None:
+    x = np.arange(8).reshape(2, 4).astype(dtype)
+    report = layernorm.debug(np.empty((2, 4), dtype), x, 1e-5)
+    assert texts(report) == ["mean 1.5 var 2", "mean 5.5 var 26"]
+    assert not report.faults and not report.unknown_rows
+
+
+def test_a_nan_is_a_fault_at_the_operation_that_made_it() -> None:
+    x, none = np.ones((2, 4), F32), np.float32([0, -np.inf])
+    report = by_hand.debug(np.empty_like(x), x, none, x, none)
+    (fault,) = report.faults
+    assert (fault.question, fault.argument, fault.element, fault.row) == ("NaN", "out", (1, 0), (1,))
+    assert fault.message.startswith("out[1, 0]: row [1] stores NaN, made of -inf and -inf by subf in line ")
+    line = LINES[fault.line - 1]
+    assert "p, q = exp(la[t] - m)" in line
+    assert not by_hand.debug(np.empty_like(x), x, np.zeros(2, F32), x, none).faults
+
+
+def test_a_nan_of_an_input_and_one_that_is_replaced_are_none() -> None:
+    x, lse = np.ones((2, 4), F32), np.float32([0, -np.inf])
+    assert not guarded.debug(np.empty_like(x), x, lse).faults
+    x[1, 2] = np.nan
+    assert not by_hand.debug(np.empty_like(x), x, np.zeros(2, F32), x, np.zeros(2, F32)).faults
+
+
+def test_payloads_of_merges() -> None:
+    parts, lses = np.float32([[[1, 2]], [[3, 6]], [[np.nan, 9]]]), np.float32([[0], [0], [-np.inf]])
+    report = merged.debug(np.empty((1, 2), F32), np.empty(1, F32), parts, lses)
+    assert texts(report) == ["4"] and not report.faults
+
+
+def test_conditions_on_rows_are_followed() -> None:
+    @mlafix.kernel
+    def first_large(out: Out[i32, "n"], x: In[f32, "n D"]):
+        for t in grid("n"):
+            print(max(abs(x[t])))
+            if sum(x[t]) > 3.0:
+                out[t] = 1
+            else:
+                out[t] = 0
+
+    report = first_large.debug(np.empty(2, np.int32), np.float32([[1, 1], [2, -3]]))
+    assert texts(report) == ["1", "3"] and report.unknown_rows == 0
+
+
+def right(y: Any, x: Any, eps: float) -> None:
+    wide = x.astype(np.float64)
+    mean = wide.mean(1, keepdims=True)
+    y[...] = ((wide - mean) / np.sqrt(wide.var(1, keepdims=True) + eps)).astype(y.dtype)
+
+
+def test_a_reference_and_the_line_where_both_part() -> None:
+    x = np.arange(8, dtype=F32).reshape(2, 4)
+    out = np.full((2, 4), 7, F32)
+    (fault,) = layernorm.debug(out, x, 1e-5, against=right).faults
+    assert (fault.question, fault.element, fault.row) == ("reference", (0, 0), (0,))
+    assert fault.message.startswith("y[0, 0]: row [0] stores -1.060657") and ", where the reference has -1.34163" in fault.message
+    assert "y[t] = (row - mean)" in LINES[fault.line - 1]
+    assert (out == 7).all()
+    squared = np.float32([[1, 2, 3, 6]])  # a mean of 3 whose square is not the mean: the kernel is right for a mean of 0 or 1 alone
+    zero_mean = squared - squared.mean()
+    assert not layernorm.debug(np.empty_like(zero_mean), zero_mean, 1e-5, against=right).faults
+    returned = layernorm.debug(np.empty((1, 4), F32), zero_mean, 1e-5, against=lambda y, x, eps: x * 9)
+    assert [fault.question for fault in returned.faults] == ["reference"]
+
+
+def test_references_that_do_not_fit() -> None:
+    x = np.zeros((1, 4), F32)
+    with pytest.raises(mlafix.ArgumentError, match="against: expected 1 results, one for each output, or None, got 2"):
+        layernorm.debug(np.empty_like(x), x, 1e-5, against=lambda *_: (x, x))
+    with pytest.raises(mlafix.ArgumentError, match=r'against: expected shape \[1, 4\] for "y", got \[4, 1\]'):
+        layernorm.debug(np.empty_like(x), x, 1e-5, against=lambda *_: x.T)
