@@ -69,7 +69,8 @@ class Bundle:
             if origin.startswith(f"{PACKAGE}."):
                 self.add(origin, inner)
             elif origin != "__future__":
-                self.imports.add(f"from {origin} import {inner}" if inner else f"import {origin}")
+                alias = f" as {name}" if name != (inner or origin.partition(".")[0]) else ""
+                self.imports.add((f"from {origin} import {inner}" if inner else f"import {origin}") + alias)
             return
         if name not in source.defined or (module, name) in self.parts:
             return

@@ -27,6 +27,7 @@ from mlafix.__main__ import main  # noqa: E402
 from mlafix.audit import CHECKS, SCHEMA, Adapter, Limits, Report, audit, compare, write_page  # noqa: E402
 from mlafix.audit.adapter import as_adapter  # noqa: E402
 from mlafix.audit.adapters import MODULES, ready  # noqa: E402
+from mlafix.audit.bundle import Bundle  # noqa: E402
 from mlafix.audit.cases import Case, StateCase  # noqa: E402
 from mlafix.audit.checks import fit  # noqa: E402
 from mlafix.audit.checks.graphs import contents  # noqa: E402
@@ -142,6 +143,14 @@ def test_script_fails_without_mlafix_and_passes_on_a_repaired_backend(stale: Rep
     failing, _, passing = done.stdout.partition("fails 1\n")
     assert "out[0, 0, 0]: expected 0, got 7" in failing, done.stdout
     assert "expected" not in passing and passing.endswith("passes 0\n"), done.stdout
+
+
+def test_script_imports_names_as_the_adapter_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "aliases.py").write_text("import os.path\nimport numpy as np\nfrom math import pi, sqrt as root\ndef f():\n    return root(np.abs(pi)), os\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    bundle = Bundle({})
+    bundle.add("aliases", "f")
+    assert bundle.imports == {"import os.path", "import numpy as np", "from math import pi", "from math import sqrt as root"}
 
 
 def test_table_is_filled_into_a_page(stale: Report, good: Report, tmp_path: Path) -> None:
