@@ -127,7 +127,7 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "check_merge": lambda r: dict(out=r.rows(), lse=r.rows(H, N), sides=[r.rows(), r.rows()], side_lses=[r.rows(H, N), r.rows(H, N)], **r.record(N, H)),
     "check_attention": lambda r: dict(out=r.rows(), lse=r.rows(H, N), q=r.rows(), k=r.rows(3, 2, 1, D), v=r.rows(3, 2, 1, D), lens=r.ints(3, 0),
                                       cu_seqlens=r.ints(0, 2, N), block_table=r.ints(1, 2, 0, 0).reshape(2, 2), scale=0.1, **r.record(N, H)),
-    "check_blocks": lambda r: dict(cache=r.rows(3, 2, D), block_table=r.ints(1, 2, 0, 0).reshape(2, 2), lens=r.ints(3, 1), **r.record(2, 2)),
+    "check_blocks": lambda r: dict(cache=r.rows(3, 2, D, value=np.nan), block_table=r.ints(1, 2, 0, 0).reshape(2, 2), lens=r.ints(3, 1), **r.record(2, 2)),
     "check_metadata": lambda r: dict(lens=r.ints(3, -1, 2), slots=r.ints(1, -1, 9, dtype=np.int64), pages=4, page_size=2, **r.record(3, 1)),
     "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
