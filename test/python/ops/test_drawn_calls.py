@@ -23,7 +23,7 @@ from drawn_rows import ROWS  # noqa: E402
 
 DRAWERS: dict[str, Callable[[Draw, str], None]] = {**MERGES, **ROWS}
 PLACES = ["numpy", *(["torch"] if torch is not None else [])]
-CALLS = 6  # of each function in each place
+CALLS = 4  # of each function in each place
 
 
 BY_OTHER_TESTS = {
