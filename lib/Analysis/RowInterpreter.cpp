@@ -354,12 +354,16 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
   for (size_t s = 0; s + 1 < segments.size(); ++s) {
     row = {int64_t(s)};
     values[grid.getPredicate().getArgument(0)] = s;
+    isUnknown = false;
     Block &predicate = grid.getPredicate().front();
     if (!runBlock(predicate))
       return false;
     int64_t start = segments[s], end = segments[s + 1];
-    bool counts = get(predicate.getTerminator()->getOperand(0)).value_or(0) &&
-                  0 <= start && start <= end && end <= rows;
+    bool isChosen = need(predicate.getTerminator()->getOperand(0));
+    bool isWellFormed = 0 <= start && start <= end && end <= rows;
+    if (isUnknown && isWellFormed)
+      unknownRows += end - start;
+    bool counts = isChosen && !isUnknown && isWellFormed;
     for (int64_t t = start; counts && t < end; ++t)
       if (++steps > maxSteps ||
           !runRows(grid.getBody().front(), {int64_t(s), t}, grid.getInner()))

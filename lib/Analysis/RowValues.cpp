@@ -240,13 +240,15 @@ void RowValues::noteNaN(Operation *op, Value result, size_t index) {
       op->getOperands(), stream,
       [&](Value operand) {
         Type type = getElementTypeOrSelf(operand.getType());
-        const RowValues::Row *row = get(operand);
-        bool isRow = isRowTile(operand.getType());
-        writeNumber(stream, isNumberType(type) ? type : Type(),
-                    isRow ? (row && index < row->size()
-                                 ? std::optional((*row)[index])
-                                 : std::nullopt)
-                          : getNumber(operand));
+        std::optional<int64_t> number = getNumber(operand);
+        if (isa<StateType>(type)) // the number of a state is its lse
+          type = Float32Type::get(op->getContext());
+        else if (!isNumberType(type))
+          number = std::nullopt;
+        else if (const RowValues::Row *row = get(operand))
+          number =
+              index < row->size() ? std::optional((*row)[index]) : std::nullopt;
+        writeNumber(stream, type, number);
       },
       " and ");
   origins[result] = origin;

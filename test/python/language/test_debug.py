@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlafix
-from mlafix.dsl import In, InOut, Out, assume, bool_, distinct, f32, grid, i32, index, load_state, merge, segments, top_k
+from mlafix.dsl import In, InOut, Out, assume, bf16, bool_, distinct, f32, grid, i32, index, load_state, merge, segments, top_k
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -47,6 +47,12 @@ def live_rows(out: Out[f32, "n D"], x: In[f32, "n D"], size: In[f32, "n"], most:
 def ragged(out: InOut[f32, "n"], starts: In[i32, "b"], lengths: In[i32, "s"], x: In[f32, "m"]):
     for s, t in segments(starts, "n", where=lambda s: lengths[s] > 0):
         out[t] = x[t]
+
+
+@mlafix.kernel
+def rounded(out: InOut[f32, "n"], starts: In[i32, "b"], size: In[f32, "s"]):
+    for s, t in segments(starts, "n", where=lambda s: bf16(size[s]) > 0.0):
+        out[t] = 1.0
 
 
 @mlafix.kernel
@@ -178,6 +184,12 @@ def test_rows_that_cannot_be_followed():
     report = by_top.debug(out, x, np.ones(2, np.float32), 5)
     assert report.faults == () and report.unknown_rows == 3 and report.is_whole
     assert not gather.debug(np.zeros(400000, np.float32), np.ones(1, np.float32), np.zeros(400000, np.int32)).is_whole
+
+
+def test_rows_of_segments_whose_predicate_is_not_known():
+    """They were counted as none: what they print or store was silently left out."""
+    report = rounded.debug(np.zeros(6, np.float32), np.int32([0, 2, 3, 5]), np.float32([1, -1, 1]))
+    assert report.unknown_rows == 5 and report.faults == ()
 
 
 class FakeDispatch:

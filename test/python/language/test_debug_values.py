@@ -22,6 +22,7 @@ from mlafix.dsl import (
     i32,
     identity,
     load_state,
+    lse_of,
     max,
     merge,
     payload,
@@ -101,6 +102,20 @@ def test_a_nan_of_an_input_and_one_that_is_replaced_are_none() -> None:
     assert not guarded.debug(np.empty_like(x), x, lse).faults
     x[1, 2] = np.nan
     assert not by_hand.debug(np.empty_like(x), x, np.zeros(2, F32), x, np.zeros(2, F32)).faults
+
+
+@mlafix.kernel
+def lse_of_a_merge(out: Out[f32, "n"], a: In[f32, "n D"], la: In[f32, "n"], b: In[f32, "n D"], lb: In[f32, "n"]):
+    for t in grid("n"):
+        out[t] = lse_of(merge(load_state(a[t], la[t]), load_state(b[t], lb[t])))
+
+
+def test_the_nan_of_a_state() -> None:
+    """A state is no number, of which the message says the value: this ended the process."""
+    x, lse = np.ones((2, 4), F32), np.float32([0, np.nan])
+    report = lse_of_a_merge.debug(np.empty(2, F32), x, np.zeros(2, F32), x, lse)
+    assert [fault.element for fault in report.faults] == [(1,)] or not report.faults
+    assert not lse_of_a_merge.debug(np.empty(2, F32), x, np.zeros(2, F32), x, np.zeros(2, F32)).faults
 
 
 def test_payloads_of_merges() -> None:
