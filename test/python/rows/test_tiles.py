@@ -10,7 +10,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, E8M0, F32
 from sources import load
-from packing import codes_of, packed, rows_of
+from packing import codes_of, in_tiles, packed, rows_of
 
 import mlafix
 from mlafix.errors import ArgumentError
