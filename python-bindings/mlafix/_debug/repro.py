@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 
+from .._launcher.arrays import is_torch
 from ..errors import ArgumentError
 
 FOLDER = "mlafix-repro"
@@ -49,7 +50,7 @@ class _Given:
     """An array of a call: its memory, and code that creates one like it."""
 
     def __init__(self, array: Any) -> None:
-        self.is_torch = hasattr(array, "data_ptr")
+        self.is_torch = is_torch(array)
         if not self.is_torch and not isinstance(array, numpy.ndarray):
             raise ArgumentError(f"expected numpy arrays, torch tensors and numbers, got {type(array).__qualname__}")
         self.array, self.shape = array, tuple(array.shape)

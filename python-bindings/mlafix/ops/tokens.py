@@ -390,19 +390,33 @@ def _zero_tails(caches: Any, ids: Any, kept: Any, stream: Any) -> None:
     launch(library.kernel("zero_tails"), (*chunks, *[None] * (MAX_CACHES - len(chunks)), ids, kept, rows, most), stream)
 
 
+def _strides_of(array: Any) -> tuple[int, ...] | None:
+    """In torch's elements or numpy's bytes; None for an array that does not say."""
+    strides: tuple[int, ...] | None = array.stride() if is_torch(array) else getattr(array, "strides", None)
+    return strides
+
+
+def _outer_first(strides: tuple[int, ...] | None, dims: range) -> list[int]:
+    """The dims in the order in which they lie in memory, as they are if that is not known."""
+    return list(dims) if strides is None else sorted(dims, key=lambda dim: -abs(strides[dim]))
+
+
+def _turned(array: Any, dims: tuple[int, ...]) -> Any:
+    """The array with its dims in another order, over the same memory."""
+    if dims == tuple(range(len(dims))):
+        return array
+    return array.permute(dims) if is_torch(array) else array.transpose(dims)
+
+
 def _pages(cache: Any, name: str) -> Any:
     """A cache `[m, page_size, …]` as `[m, A, page_size, B, R]` over the same memory: dims that lie outside of a token's, and inside."""
     shape = _rows_shape(cache, name, 2)
     cache = as_moved(cache)
-    strides = cache.stride() if is_torch(cache) else getattr(cache, "strides", None)
-    between = range(2, len(shape) - 1)
-    order = sorted(between, key=lambda dim: -abs(strides[dim])) if strides is not None else list(between)
+    strides = _strides_of(cache)
+    order = _outer_first(strides, range(2, len(shape) - 1))
     outside = [dim for dim in order if strides is not None and abs(strides[dim]) > abs(strides[1])]
     inside = [dim for dim in order if dim not in outside]
-    turned = (0, *outside, 1, *inside, len(shape) - 1)
-    if turned != tuple(range(len(shape))):
-        cache = cache.permute(turned) if is_torch(cache) else cache.transpose(turned)
-    flat = viewed(cache, (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1]))
+    flat = viewed(_turned(cache, (0, *outside, 1, *inside, len(shape) - 1)), (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1]))
     if flat is None:
         raise _uneven(name, shape)
     return flat
@@ -443,12 +457,8 @@ def _blocks(cache: Any, name: str) -> Any:
         return cache[:, None]
     if len(shape) == 3:
         return cache
-    strides = cache.stride() if is_torch(cache) else getattr(cache, "strides", None)
-    if strides is not None:
-        order = (0, *sorted(range(1, len(shape) - 1), key=lambda dim: -abs(strides[dim])), len(shape) - 1)
-        if order != tuple(range(len(shape))):
-            cache = cache.permute(order) if is_torch(cache) else cache.transpose(order)
-    flat = viewed(cache, (shape[0], math.prod(shape[1:-1]), shape[-1]))
+    between = _outer_first(_strides_of(cache), range(1, len(shape) - 1))
+    flat = viewed(_turned(cache, (0, *between, len(shape) - 1)), (shape[0], math.prod(shape[1:-1]), shape[-1]))
     if flat is None:
         raise _uneven(name, shape)
     return flat
