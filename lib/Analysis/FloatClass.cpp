@@ -34,7 +34,7 @@ StringRef mlafix::spelling(FloatClass value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of one class each
+// Operations on single classes
 //===----------------------------------------------------------------------===//
 
 // These take single classes and return the set of possible classes of the
@@ -162,7 +162,7 @@ static unsigned copySign(unsigned a, unsigned b) {
 }
 
 //===----------------------------------------------------------------------===//
-// Of several classes
+// Operations on sets of classes
 //===----------------------------------------------------------------------===//
 
 using Unary = unsigned (*)(unsigned);

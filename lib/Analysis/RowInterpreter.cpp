@@ -16,8 +16,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinAttributes.h"
 
-#include "llvm/ADT/bit.h"
-
 #include <cmath>
 #include <optional>
 
@@ -523,10 +521,7 @@ Value RowInterpreter::storedBy(Operation *op) {
 
 /// Distances of numbers that are no larger than this are not looked at.
 static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
-  auto number = [](int64_t bits) {
-    return double(llvm::bit_cast<float>(static_cast<uint32_t>(bits)));
-  };
-  double a = number(got), b = number(want);
+  double a = floatOf(got), b = floatOf(want);
   if (std::isnan(a) || std::isnan(b))
     return std::isnan(a) != std::isnan(b);
   return a != b && !(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));

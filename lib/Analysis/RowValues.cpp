@@ -11,7 +11,6 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <charconv>
@@ -19,14 +18,6 @@
 
 using namespace mlir;
 using namespace mlafix;
-
-static float floatOf(int64_t bits) {
-  return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
-}
-
-static int64_t bitsOf(double value) {
-  return llvm::bit_cast<uint32_t>(static_cast<float>(value));
-}
 
 bool mlafix::isNaN(int64_t bits) { return std::isnan(floatOf(bits)); }
 

@@ -8,8 +8,6 @@
 #include "lib/Analysis/StateLse.h"
 #include "dialect/Bases.h"
 
-#include "llvm/ADT/bit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,16 +15,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-static float fromBits(int64_t bits) {
-  return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
-}
-
-static int64_t toBits(double value) {
-  return llvm::bit_cast<uint32_t>(static_cast<float>(value));
-}
-
 int64_t mlafix::lseOfLoaded(int64_t bits) {
-  return std::isinf(fromBits(bits)) ? kEmptyLse : bits;
+  return std::isinf(floatOf(bits)) ? kEmptyLse : bits;
 }
 
 static bool isBaseE(StateType type, Operation *op) {
@@ -43,7 +33,7 @@ static std::optional<int64_t> computeMerge(MergeOp merge, GetNumber get) {
     std::optional<int64_t> bits = get(state);
     if (!bits)
       return std::nullopt;
-    lses.push_back(fromBits(*bits));
+    lses.push_back(floatOf(*bits));
     if (std::isnan(lses.back()))
       return *bits;
     largest = std::max(largest, lses.back());
@@ -54,7 +44,7 @@ static std::optional<int64_t> computeMerge(MergeOp merge, GetNumber get) {
   double sum = 0;
   for (double lse : lses)
     sum += isE ? std::exp(lse - largest) : std::exp2(lse - largest);
-  return toBits(largest + (isE ? std::log(sum) : std::log2(sum)));
+  return bitsOf(largest + (isE ? std::log(sum) : std::log2(sum)));
 }
 
 std::optional<int64_t> mlafix::computeLse(Operation *op, GetNumber get) {
@@ -79,8 +69,8 @@ std::optional<int64_t> mlafix::computeLse(Operation *op, GetNumber get) {
   bool from = isBaseE(rebase.getState().getType(), op),
        to = isBaseE(rebase.getType(), op);
   double factor = from == to ? 1 : to ? M_LN2 : M_LOG2E;
-  double whole = fromBits(*lse), largest = std::numeric_limits<float>::max();
-  return toBits(std::isinf(whole)
+  double whole = floatOf(*lse), largest = std::numeric_limits<float>::max();
+  return bitsOf(std::isinf(whole)
                     ? whole
                     : std::clamp(whole * factor, -largest, largest));
 }

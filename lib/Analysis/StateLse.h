@@ -11,6 +11,7 @@
 #include "dialect/Mlafix.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/bit.h"
 
 #include <optional>
 
@@ -19,6 +20,16 @@ namespace mlafix {
 /// Returns a scalar (an f32 as its bits) or the lse of a state; nullopt if it
 /// is unknown.
 using GetNumber = llvm::function_ref<std::optional<int64_t>(mlir::Value)>;
+
+/// The f32 with these bits.
+inline float floatOf(int64_t bits) {
+  return llvm::bit_cast<float>(static_cast<uint32_t>(bits));
+}
+
+/// The bits of the f32 next to `value`.
+inline int64_t bitsOf(double value) {
+  return llvm::bit_cast<uint32_t>(static_cast<float>(value));
+}
 
 /// The lse, as f32 bits, of the state that `op` yields. The identity and every
 /// empty state have -inf (N1, N2). Merges are computed in f64 and rounded;
