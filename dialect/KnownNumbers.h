@@ -33,7 +33,7 @@ enum class Decider {
   Launch,
 };
 
-/// What is known of a number before the launch: who decides it, and its range.
+/// A number as it is known before the launch: who decides it, and its range.
 struct KnownNumber {
   Decider decider;
   int64_t least = 0;

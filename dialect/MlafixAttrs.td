@@ -57,12 +57,12 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     bool isProduct() const { return getInner() && !getPerGroup(); }
     /// True if rows have one element for each group of a product.
     bool isPerGroup() const { return getPerGroup(); }
-    /// Of a product, or of rows that have one element a group: the first
-    /// factor, which counts the groups.
+    /// The number of groups, the first factor of a product. Rows that have one
+    /// element a group have it, too.
     DimAttr getGroups() const;
     /// The second factor, the dim of one group.
     DimAttr getGroup() const;
-    /// Of a product: rows of one element a group.
+    /// The dim of rows that have one element for each group of this product.
     DimAttr getEachGroup() const;
     /// True if the dim has been bound to a number.
     bool isBound() const;
