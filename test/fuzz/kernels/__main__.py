@@ -26,7 +26,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--seeds", type=_range, help="FIRST:LAST, the last one left out")
     parser.add_argument("--cover", action="store_true", help="of the seeds those alone that have a word which no seed before has")
-    parser.add_argument("--case", type=Path, help="a file of regressions/")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0; with --power also interpreter")
     parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
@@ -37,20 +36,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--save", type=Path, help="a folder for failing kernels")
     parser.add_argument("--plant", help="spoil one operation of each kernel's source: which (see plant.py); with --power several, between commas")
     parser.add_argument("--power", type=int, help="plant each kind of fault in so many kernels: a table of those that are seen")
-    parser.add_argument("--list", action="store_true", help="print the source of --seed or --case, and run nothing")
+    parser.add_argument("--list", action="store_true", help="print the source of --seed, and run nothing")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def _show(options: argparse.Namespace) -> None:
-    import cases
     from generate import generate
-    from render import source
+    from render import listing
 
-    case = cases.load(options.case) if options.case else generate(options.seed)
-    print(source(case.kernel))
-    for call in case.calls:
-        print("#", call)
+    print(listing(generate(options.seed)))
 
 
 def _many(options: argparse.Namespace) -> int:
@@ -122,12 +117,12 @@ def _cover(seeds: Sequence[int]) -> list[int]:
 
 
 def _save(options: argparse.Namespace, answer: dict) -> None:
-    import cases
     from generate import generate
+    from render import listing
+    from report import save
 
-    options.save.mkdir(parents=True, exist_ok=True)
-    title = f"Seed {answer['seed']} on {options.device}: {answer['kind']}\n\n{answer['message']}".replace('"""', "'''").replace("\\", "/")
-    (options.save / f"seed_{answer['seed']}.py").write_text(cases.document(generate(answer["seed"]), title))
+    title = f"Seed {answer['seed']} on {options.device}: {answer['kind']}\n\n{answer['message']}"
+    save(options.save / f"seed_{answer['seed']}.py", title, listing(generate(answer["seed"])))
 
 
 def _shrink(options: argparse.Namespace, report: object) -> None:
@@ -145,14 +140,10 @@ def main() -> int:
     if options.list:
         _show(options)
         return 0
-    if options.case:
-        from shrink import replay
-
-        return replay(options)
     if options.power:
         return _power(options)
     if options.seed is None and options.seeds is None:
-        print("expected --seed, --seeds or --case, got none", file=sys.stderr)
+        print("expected --seed or --seeds, got none", file=sys.stderr)
         return 2
     return _many(options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import MOST_LISTED, Assign, Assume, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
+from syntax import MOST_LISTED, Assign, Assume, Case, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -417,6 +417,11 @@ def source(kernel: Kernel, name: str = "k") -> str:
     lines += [f"    {line}" for promise in kernel.promises for line in statement(promise)]
     lines += [f"    {_grid(kernel)}", *(f"    {line}" for line in _indented(kernel.body))]
     return HEADER + "\n".join(lines) + "\n"
+
+
+def listing(case: Case) -> str:
+    """The source of a case's kernel, and its calls as comments."""
+    return "\n".join([source(case.kernel), *(f"# {call}" for call in case.calls)])
 
 
 def typed(type: Type) -> str:

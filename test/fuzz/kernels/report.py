@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import re
+from pathlib import Path
 from typing import Any
 
 from words import WORDS
@@ -24,6 +25,13 @@ def group(kind: str, message: str) -> str:
     text = re.sub(r"/\S+", "…", text)
     text = re.sub(r"\b[a-z]\d+\b|0x[0-9a-f]+|\d+", "#", text)
     return f"{kind}: {text[:150]}"
+
+
+def save(path: Path, title: str, text: str) -> None:
+    """Writes a failing kernel, with what is wrong as its docstring."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    title = title.replace('"""', "'''").replace("\\", "/")
+    path.write_text(f'"""{title}"""\n\n{text}\n')
 
 
 class Report:

@@ -12,8 +12,8 @@ import cases
 import workers
 from edits import Edit, call_edits, expression_edits, kernel_edits, statement_edits, tidy
 from generate import generate
-from render import source
-from report import Report, group
+from render import listing
+from report import Report, group, save
 from syntax import Case
 from wellformed import is_well_formed
 
@@ -97,22 +97,7 @@ def shrink_all(report: Report, options: argparse.Namespace) -> None:
     for name, answers in report.groups.items():
         answer = answers[0]
         case, last = shrink_one(generate(answer["seed"]), answer, options.device, options.target)
-        print(f"--- {name}: seed {answer['seed']} made small\n{last['message']}\n\n{source(case.kernel)}")
-        for call in case.calls:
-            print("#", call)
-        print(flush=True)
+        text = listing(case)
+        print(f"--- {name}: seed {answer['seed']} made small\n{last['message']}\n\n{text}", flush=True)
         if options.save:
-            options.save.mkdir(parents=True, exist_ok=True)
-            title = f"{name} (seed {answer['seed']} on {options.device}).".replace('"""', "'''").replace("\\", "/")
-            (options.save / f"small_{answer['seed']}.py").write_text(cases.document(case, title))
-
-
-def replay(options: argparse.Namespace) -> int:
-    """Runs a saved case."""
-    case = cases.load(options.case)
-    worker = workers.Worker(options.device, 1)
-    answer = workers.ask(worker, {"case": cases.write(case), "seed": 0}, options.limit)
-    worker.stop()
-    print(answer["kind"], answer["message"])
-    return 0 if answer["kind"] == "ok" else 1
-
+            save(options.save / f"small_{answer['seed']}.py", f"{name} (seed {answer['seed']} on {options.device}).", text)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 
 import floats
+import functions
 import numpy as np
 import pytest
 from floats import Floats
@@ -40,3 +41,8 @@ def test_bounds_hold_what_members_give(operation: Callable[..., Floats], numbers
             wrong = np.where(np.isnan(value), ~nan, below | above | (lo > hi))
             i = int(wrong.argmax())
             assert not wrong.any(), (a.lo[i], a.hi[i], b.lo[i], b.hi[i], np.repeat(x, count)[i], np.tile(y, count)[i], value[i], lo[i], hi[i])
+
+
+def test_the_sine_of_a_zero_of_unknown_sign_is_one() -> None:
+    low, high, _ = functions.sin(Floats.between(np.array([-0.0]), np.array([0.0]), np.array([False]))).bounds()
+    assert np.signbit(low[0]) and not np.signbit(high[0]) and low[0] == high[0] == 0
