@@ -2,12 +2,11 @@
 #
 #   name      its file in kernels/, less the ".mlir"
 #   units     what `ninja mlafix-units` compiles it for
-#   tests     what the conformance tests compile it for
+#   tests     what test/conformance compiles it for
 #   package   what travels compiled in the Python package
 #
 # An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
-# of a and b, the last of several varying fastest; "$name" stands for the text in "sets", or, as a whole binding, for the list
-# of bindings that is called so where the table is read (MLAFIX_BINDINGS_name).
+# of a and b, the last of several varying fastest; "$name" stands for the text in "sets".
 set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MLAFIX_LIBRARY})
 
@@ -37,15 +36,8 @@ function(mlafix_kernel_bindings out kernel field)
   while(NOT _missing AND _at LESS _count)
     string(JSON _text GET "${_json}" kernels ${_i} ${field} ${_at})
     math(EXPR _at "${_at} + 1")
-    if(_text MATCHES "^\\$([a-z_0-9]+)$")
-      if(NOT DEFINED MLAFIX_BINDINGS_${CMAKE_MATCH_1})
-        message(FATAL_ERROR "${kernel}: expected a list of bindings that is known where \"${field}\" is read, got ${_text}")
-      endif()
-      list(APPEND _bindings ${MLAFIX_BINDINGS_${CMAKE_MATCH_1}})
-    else()
-      _mlafix_expand(_expanded "${_text}" "${_json}")
-      list(APPEND _bindings ${_expanded})
-    endif()
+    _mlafix_expand(_expanded "${_text}" "${_json}")
+    list(APPEND _bindings ${_expanded})
   endwhile()
   set(${out} ${_bindings} PARENT_SCOPE)
   if(_missing)

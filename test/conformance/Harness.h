@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace conformance {
@@ -51,14 +52,18 @@ struct HeadShape {
   int64_t H, D;
 };
 
-/// A specialisation of the kernels that have HeadShapes.def.
+/// A specialisation of the kernels that are tested in full.
 struct HeadCase {
   HeadShape Shape;
   Float Type;
 };
 
-/// All of them.
+/// All of them: kernels/library.json compiles the kernels for these.
 const std::vector<HeadCase> &headCases();
+
+/// The name of a test of a case and of whether its lse lies as [n, H].
+std::string
+headCaseName(const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info);
 
 /// Flags of every launch here: the runtime asks the driver about pointers.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;

@@ -24,8 +24,6 @@ uint32_t nanBits(Float Type) {
     return 0x7e01;
   case Float::F32:
     return 0x7fc00001;
-  case Float::F8E4M3FN:
-    break;
   }
   return 0;
 }
@@ -127,8 +125,8 @@ void apply(RowKind Kind, Float Type, RowSides &Row) {
 void MergeRun::fillRow(int64_t T, int64_t H) {
   int64_t D = Setup.D;
   Float Type = Setup.Type;
-  RowKind Kind = Setup.Kind(T + Setup.FirstRow, H);
-  Random R(hash(Setup.Seed) ^ hash(((T + Setup.FirstRow) << 16) + H));
+  RowKind Kind = Setup.Kind(T, H);
+  Random R(hash(Setup.Seed) ^ hash(((T) << 16) + H));
   double Center = R.uniform(-20, 20);
   double P = Center + R.uniform(-5, 5), S = Center + R.uniform(-5, 5);
   double Far = Kind == RowKind::HugeLse ? std::copysign(1e5, Center) : 0;

@@ -63,16 +63,12 @@ struct MergeSetup {
   Float Type = Float::BF16;
   bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
   Style How = Style::Contiguous;
-  int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone:
-  bool CopiesPast = false; ///< bit for bit.
+  int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone.
   bool WantLse = true;     ///< False: the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
   /// The contents of row (t, h); all kinds in turn by default.
   std::function<RowKind(int64_t, int64_t)> Kind;
-  /// First row's number as the filling sees it: a run of rows [a, b) of a
-  /// larger one holds the same values as there.
-  int64_t FirstRow = 0;
 };
 
 class MergeRun {
@@ -103,8 +99,6 @@ private:
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
   /// The fault of a row; "" if there is none.
   std::string checkRow(int64_t T, int64_t H) const;
-  /// True if a row holds the suffix as it was filled; else says why not.
-  bool isCopy(int64_t T, int64_t H, std::string &Why) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
   void fillRow(int64_t T, int64_t H);
 

@@ -33,21 +33,13 @@ Format format(Float Type) {
     return {5, 10};
   case Float::F32:
     return {8, 23};
-  case Float::F8E4M3FN:
-    return {4, 3};
   }
   return {8, 23};
 }
 
 } // namespace
 
-/// e4m3fn has no infinities: the last exponent is one more binade, but for its
-/// last fraction, which is NaN.
-static constexpr uint32_t Fp8NaN = 0x7f, Fp8Largest = 0x7e;
-
-size_t conformance::byteWidth(Float Type) {
-  return Type == Float::F32 ? 4 : Type == Float::F8E4M3FN ? 1 : 2;
-}
+size_t conformance::byteWidth(Float Type) { return Type == Float::F32 ? 4 : 2; }
 
 const char *conformance::spelling(Float Type) {
   switch (Type) {
@@ -57,8 +49,6 @@ const char *conformance::spelling(Float Type) {
     return "f16";
   case Float::F32:
     return "f32";
-  case Float::F8E4M3FN:
-    return "f8e4m3fn";
   }
   return "?";
 }
@@ -75,9 +65,7 @@ double conformance::toDouble(Float Type, uint32_t Bits) {
   int Exponent = (Bits & F.exponentMask()) >> F.FractionBits;
   uint32_t Fraction = Bits & F.fractionMask();
   double Value;
-  if (Type == Float::F8E4M3FN && (Bits & Fp8NaN) == Fp8NaN)
-    Value = NAN;
-  else if (Exponent == (1 << F.ExponentBits) - 1 && Type != Float::F8E4M3FN)
+  if (Exponent == (1 << F.ExponentBits) - 1)
     Value = Fraction ? NAN : INFINITY;
   else if (Exponent == 0)
     Value = std::ldexp(double(Fraction), 1 - F.bias() - F.FractionBits);
@@ -95,8 +83,6 @@ uint32_t conformance::fromDouble(Float Type, double Value) {
     return Bits;
   }
   Format F = format(Type);
-  if (Type == Float::F8E4M3FN && std::isnan(Value))
-    return Fp8NaN;
   if (std::isnan(Value))
     return F.exponentMask() | (1u << (F.FractionBits - 1));
   uint32_t Sign = std::signbit(Value) ? F.signMask() : 0;
@@ -104,7 +90,7 @@ uint32_t conformance::fromDouble(Float Type, double Value) {
   if (Magnitude == 0)
     return Sign;
   if (std::isinf(Magnitude))
-    return Sign | (Type == Float::F8E4M3FN ? Fp8Largest : F.exponentMask());
+    return Sign | F.exponentMask();
   int Exponent;
   std::frexp(Magnitude, &Exponent);
   // Units of the last place of Magnitude's binade, or of the denormals.
@@ -114,17 +100,12 @@ uint32_t conformance::fromDouble(Float Type, double Value) {
   // Adding the count to the binade's first bits carries into the exponent.
   uint64_t Base = uint64_t(Unit + F.FractionBits + F.bias() - 1)
                   << F.FractionBits;
-  uint64_t Result = Base + uint64_t(Scaled);
-  if (Type == Float::F8E4M3FN)
-    Result = std::min<uint64_t>(Result, Fp8Largest);
-  else if (Result >= F.exponentMask())
-    Result = F.exponentMask();
+  uint64_t Result =
+      std::min<uint64_t>(Base + uint64_t(Scaled), F.exponentMask());
   return Sign | uint32_t(Result);
 }
 
 bool conformance::isNaN(Float Type, uint32_t Bits) {
-  if (Type == Float::F8E4M3FN)
-    return (Bits & Fp8NaN) == Fp8NaN;
   Format F = format(Type);
   return (Bits & F.exponentMask()) == F.exponentMask() &&
          (Bits & F.fractionMask());
@@ -138,33 +119,6 @@ uint64_t conformance::ulpDistance(Float Type, uint32_t A, uint32_t B) {
   };
   int64_t Distance = Ordered(A) - Ordered(B);
   return uint64_t(Distance < 0 ? -Distance : Distance);
-}
-
-uint32_t conformance::loadBits(Float Type, const void *Data, int64_t Index) {
-  if (byteWidth(Type) == 1)
-    return static_cast<const uint8_t *>(Data)[Index];
-  if (byteWidth(Type) == 2) {
-    uint16_t Bits;
-    std::memcpy(&Bits, static_cast<const char *>(Data) + 2 * Index, 2);
-    return Bits;
-  }
-  uint32_t Bits;
-  std::memcpy(&Bits, static_cast<const char *>(Data) + 4 * Index, 4);
-  return Bits;
-}
-
-void conformance::storeBits(Float Type, void *Data, int64_t Index,
-                            uint32_t Bits) {
-  if (byteWidth(Type) == 1) {
-    static_cast<uint8_t *>(Data)[Index] = uint8_t(Bits);
-    return;
-  }
-  if (byteWidth(Type) == 2) {
-    uint16_t Narrow = uint16_t(Bits);
-    std::memcpy(static_cast<char *>(Data) + 2 * Index, &Narrow, 2);
-    return;
-  }
-  std::memcpy(static_cast<char *>(Data) + 4 * Index, &Bits, 4);
 }
 
 uint64_t conformance::hash(uint64_t Value) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// bf16, f16, f32 and fp8 e4m3fn as the tests see them: raw bits, exact widening
-// to double, correctly rounded narrowing from double, distance in units in the
-// last place. Independent of the code under test on purpose.
+// bf16, f16 and f32 as the tests see them: raw bits, exact widening to double,
+// correctly rounded narrowing from double, distance in units in the last place.
+// Independent of the code under test on purpose.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,19 +20,18 @@
 namespace conformance {
 
 /// The element types a state is stored in.
-enum class Float { BF16, F16, F32, F8E4M3FN };
+enum class Float { BF16, F16, F32 };
 
 /// Bytes of one element.
 size_t byteWidth(Float Type);
 
-/// The spelling in units: "bf16", "f16", "f32", "f8e4m3fn".
+/// The spelling in units: "bf16", "f16", "f32".
 const char *spelling(Float Type);
 
 /// The exact value of an element's bits.
 double toDouble(Float Type, uint32_t Bits);
 
-/// Nearest element to \p Value, ties to even; overflow gives an infinity, or
-/// where there is none (fp8) the largest number.
+/// Nearest element to \p Value, ties to even; overflow gives an infinity.
 uint32_t fromDouble(Float Type, double Value);
 
 /// True if the bits are a NaN.
@@ -41,10 +40,6 @@ bool isNaN(Float Type, uint32_t Bits);
 /// How many representable values lie between two numbers that are not NaN; 0
 /// for equal bits and for +0 against -0.
 uint64_t ulpDistance(Float Type, uint32_t A, uint32_t B);
-
-/// Reads and writes element \p Index of a raw buffer.
-uint32_t loadBits(Float Type, const void *Data, int64_t Index);
-void storeBits(Float Type, void *Data, int64_t Index, uint32_t Bits);
 
 /// A reproducible stream of numbers: a counter hashed by SplitMix64, so that
 /// any element can be made without those before it.

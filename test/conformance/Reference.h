@@ -51,18 +51,8 @@ struct Side {
 /// Both infinities mean that the side holds nothing (N1, N2).
 bool isEmpty(float Lse);
 
-/// How the result of a merge is stored: its type, what the payload is
-/// multiplied by (1 / scale, in f32), the base of its lse.
-struct Storage {
-  Float Type = Float::F32;
-  float Factor = 1;
-  bool BaseTwo = false;
-};
-
-/// Merges any number of sides of D elements of \p Type: N1-N8.
-ExpectedRow mergeReference(Float Type, int64_t D, const std::vector<Side> &All,
-                           Storage As);
-/// Two of them, stored in their own type.
+/// Merges two sides of D elements of \p Type, in which the result is stored:
+/// N1-N8.
 ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 
 /// True if \p Bits is what was expected; on failure says why in \p Why.

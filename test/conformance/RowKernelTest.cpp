@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // RMSNorm and softmax (kernels/examples) against f64: loads, row reductions,
-// arithmetic and stores in general, at every kind of row length.
+// arithmetic and stores in general, in a pack, in registers and in loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,13 +46,6 @@ uint32_t input(Float Type, int64_t Row, int64_t I) {
 uint32_t weight(Float Type, int64_t I) {
   Random R(hash(I) + 7);
   return fromDouble(Type, R.uniform(0.5, 2));
-}
-
-std::vector<int64_t> rowDims() {
-  return {
-#define MLAFIX_ROW_DIM(D) D,
-#include "RowDims.def"
-  };
 }
 
 constexpr float Epsilon = 1e-5f, Scale = 0.7f;
@@ -152,7 +145,7 @@ TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
 INSTANTIATE_TEST_SUITE_P(
     All, RowKernel,
     testing::Combine(testing::Values("rmsnorm", "softmax"),
-                     testing::ValuesIn(rowDims()),
+                     testing::Values(int64_t(3), int64_t(576), int64_t(7168)),
                      testing::Values(Float::BF16, Float::F16, Float::F32)),
     [](const testing::TestParamInfo<Parameters> &Info) {
       return std::string(std::get<0>(Info.param)) + "_D" +

@@ -70,8 +70,6 @@ mlafix_dtype conformance::dtypeOf(Float Type) {
     return MLAFIX_F16;
   case Float::F32:
     return MLAFIX_F32;
-  case Float::F8E4M3FN:
-    return MLAFIX_F8E4M3FN;
   }
   return MLAFIX_F32;
 }
@@ -108,11 +106,6 @@ uint32_t TestTensor::get(std::initializer_list<int64_t> At) const {
 
 void TestTensor::set(std::initializer_list<int64_t> At, uint32_t Bits) {
   std::memcpy(Image.data() + firstElementByte() + indexOf(At) * Width, &Bits,
-              Width);
-}
-
-void TestTensor::setWide(std::initializer_list<int64_t> At, int64_t Value) {
-  std::memcpy(Image.data() + firstElementByte() + indexOf(At) * Width, &Value,
               Width);
 }
 

@@ -51,7 +51,6 @@ public:
   TestTensor(Device &On, mlafix_dtype Type, Layout Shape);
 
   const Layout &layout() const { return Shape; }
-  mlafix_dtype dtype() const { return Type; }
 
   /// Element's bits in the host image, by position in the logical tensor.
   uint32_t get(std::initializer_list<int64_t> At) const;
@@ -61,8 +60,6 @@ public:
   void setInt(std::initializer_list<int64_t> At, int32_t Value) {
     set(At, uint32_t(Value));
   }
-  /// An integer of the tensor's width, up to 64 bits.
-  void setWide(std::initializer_list<int64_t> At, int64_t Value);
 
   /// Host image to device. Every later comparison of guards is against this.
   void upload();

@@ -111,6 +111,22 @@ def test_in_place_merge_touches_only_what_the_mask_selects(mask_dtype: type | No
     pick(want_lse).check(got_lse[mask], "s")
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_large_rows_in_place_are_read_late(masked: bool, device: Device, rng: np.random.Generator) -> None:
+    """17 MB a tensor: a GPU reads the row that is replaced behind its lse."""
+    if device.name != "cuda":
+        pytest.skip("for a GPU")
+    states = make_states(rng, 2, 4200, 16, 128, BF16)
+    mask = rng.random(4200) < 0.5 if masked else np.ones(4200, bool)
+    v, s = device.put(states.v[0].copy()), device.put(states.s[0].copy())
+    ops.merge_state_in_place(v, s, device.put(states.v[1]), device.put(states.s[1]), device.put(mask) if masked else None)
+    want, want_lse = contract.merge(states.v, states.s, out_dtype=BF16)
+    got, got_lse = device.get(v), device.get(s)
+    assert same_bits(got[~mask], states.v[0][~mask]) and same_bits(got_lse[~mask], states.s[0][~mask])
+    contract.Expected(want.value[mask], want.magnitude[mask], want.exact[mask]).check(got[mask], "v")
+    contract.Expected(want_lse.value[mask], want_lse.magnitude[mask], want_lse.exact[mask]).check(got_lse[mask], "s")
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_softmax_statistics_merge_as_their_lse_does(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     n, heads, dim, scale = 12, 4, 64, 0.088
