@@ -545,22 +545,22 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
   return success();
 }
 
-/// The fields that the pass's option and `kernel` give, of which the latter are
-/// for GPUs alone. Takes them off the kernel.
+/// The fields that the pass's option and `kernel` give. Takes them off the
+/// kernel. Those of the kernel are for GPUs alone; a CPU checks them, too, so
+/// that a wrong one is an error wherever the kernel is compiled first.
 FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
   std::vector<std::string> texts(fields.begin(), fields.end());
   if (!texts.empty() && !isGPU(target))
     return kernel.emitError()
            << "expected a GPU to give fields of a plan for, got " << target;
   if (auto own =
-          dyn_cast_if_present<ArrayAttr>(kernel->removeAttr(kGivenPlanAttr));
-      own && isGPU(target))
+          dyn_cast_if_present<ArrayAttr>(kernel->removeAttr(kGivenPlanAttr)))
     for (auto text : own.getAsRange<StringAttr>())
       texts.push_back(text.str());
   llvm::Expected<GivenPlan> given = GivenPlan::parse(texts);
   if (!given)
     return kernel.emitError() << toString(given.takeError());
-  return *given;
+  return isGPU(target) ? *given : GivenPlan();
 }
 
 void PlanKernelPass::runOnOperation() {

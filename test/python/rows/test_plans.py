@@ -35,3 +35,11 @@ def test_a_plan_changes_the_code_of_gpus_and_no_result() -> None:
 def test_a_field_that_is_none_is_refused() -> None:
     with pytest.raises(mlafix.CompileError, match="expected a field of a plan as NAME=VALUE or VERSION.NAME=VALUE, with a name out of lanes, rows"):
         WRONG.ptx("sm_90", D=128)
+
+
+def test_a_cpu_refuses_it_too() -> None:
+    x = np.ones((7, 128), np.float32)
+    y = np.zeros_like(x)
+    with pytest.raises(mlafix.CompileError, match="expected a field of a plan as NAME=VALUE .* got 'dense.lanez=8'"):
+        WRONG(y, x)
+    assert not y.any()
