@@ -149,7 +149,7 @@ static std::string describeRaces(KernelOp kernel, const Answer &answer,
   else
     stream << (isMlir ? "mlafix.distinct %" + answer.table
                       : "distinct(" + answer.table + ")")
-           << " before the grid promises that its entries differ";
+           << " before the grid promises that its entries differ, if they do";
   stream << ", " << spellAllowed("races", isMlir)
          << " of the kernel that rows do not meet, or may";
   return text;

@@ -712,8 +712,11 @@ std::string mlafix::describe(const Variable &variable) {
     return "a value that a loop carries";
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
     return "an integer made of a float";
-  auto kernel = op->getParentOfType<KernelOp>();
-  StringRef word = isInMlir(kernel.getLoc()) ? "" : spellInPython(op);
-  return word.empty() ? ("the result of " + op->getName().getStringRef()).str()
+  if (isInMlir(op->getParentOfType<KernelOp>().getLoc()))
+    return ("the result of " + op->getName().getStringRef()).str();
+  if (isa<CastOpInterface>(op))
+    return "a converted integer";
+  StringRef word = spellInPython(op);
+  return word.empty() ? "a computed integer"
                       : ("the result of '" + word + "'").str();
 }

@@ -130,8 +130,8 @@ bool Impl::checkOpen(const SourceLocation &location, bool inGrid) {
   bool isIn = frames.back().kind != Frame::Top;
   if (isIn == inGrid)
     return true;
-  fail(location) << (inGrid ? "expected a grid around this, got the top of the "
-                              "kernel"
+  fail(location) << (inGrid ? "expected a grid around this, as 'for t in "
+                              "grid(\"n\"):', got the top of the kernel"
                             : "expected this before the grid, got it inside");
   return false;
 }

@@ -70,7 +70,7 @@ mlafix.kernel @scatter(%y: !vec {mlafix.dims = ["m"], mlafix.access = "update"},
     %v = mlafix.load %x[%t] : !vec -> f32
     %s = mlafix.load %slots[%t] : !ints -> i32
     %i = arith.index_cast %s : i32 to index
-    // expected-warning @below {{expected one row to write each element of 'y', got rows that may write the same one: it depends on what is read from slots; mlafix.distinct %slots before the grid promises that its entries differ, allow = ["races"] of the kernel that rows do not meet, or may}}
+    // expected-warning @below {{expected one row to write each element of 'y', got rows that may write the same one: it depends on what is read from slots; mlafix.distinct %slots before the grid promises that its entries differ, if they do, allow = ["races"] of the kernel that rows do not meet, or may}}
     mlafix.store %v, %y[%i] : f32, !vec
     mlafix.store %v, %z[%i] : f32, !vec
   }
