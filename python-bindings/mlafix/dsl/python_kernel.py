@@ -20,12 +20,13 @@ from .._files import keys, toolchain
 from .._forks import cached_property, whole
 from .._launcher import manifest
 from .._launcher.kernel import Kernel, TextlessVariants
+from .._reports.proofs import Report
 from ..errors import UnitError
 from .digest import chosen_names, digest_of_library, is_same_text
 from .options import Options
 from .outside import Outside
 from .pickled import by_name, is_reachable
-from .source import keep_text, reading
+from .source import Source, keep_text, reading
 
 _LIBRARY = "mlafix.kernels."
 
@@ -67,11 +68,25 @@ class PythonKernel(Kernel):
         with reading(self.function):
             return build(self.function, self.options)
 
+    def report(self, /, **bindings: object) -> Report:
+        found = super().report(**bindings)
+        found["warnings"] += [] if self._is_of_library else self._warnings_of_text
+        return found
+
+    report.__doc__ = Kernel.report.__doc__
+
+    @cached_property
+    def _warnings_of_text(self) -> list[dict[str, Any]]:
+        whole("mlafix.dsl.unused")
+        from .unused import warnings
+
+        return warnings(Source(self.function))
+
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.options)
         made._general, made.made_with = self, self.made_with
         # The function's text is read once for all of them.
-        made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside") if name in self.__dict__})
+        made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside", "_warnings_of_text") if name in self.__dict__})
         return made
 
     @cached_property

@@ -13,7 +13,7 @@ import pytest
 
 import mlafix
 from mlafix import cache
-from mlafix.dsl import In, InOut, Out, exp, f32, grid, load_state, log, merge, store_state, where
+from mlafix.dsl import In, InOut, Out, exp, f32, grid, load_state, log, merge, shape, store_state, where
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 INF = float("inf")
@@ -121,6 +121,29 @@ def test_filters_decide(tmp_path):
         add_lses.compile()
     with pytest.warns(mlafix.CompileWarning):
         add_lses.save(tmp_path / "unit.mlafix", "cpu")
+
+
+@mlafix.kernel
+def unused_and_overwritten(y: Out[f32, "n D"], z: Out[f32, "n"], x: In[f32, "n D"], more: In[f32, "n D"], sizes: In[f32, "r"], s: f32, _kept: f32):
+    for t in grid("n"):
+        y[t] = x[t]
+        i = 0
+        z[i + t] = f32(shape("r"))
+        i = i + 0
+        z[i + t] = 2.0
+        y[t] = y[t] + 1.0
+        y[t] = 2.0 * x[t]
+
+
+def test_the_text_is_warned_of():
+    found = unused_and_overwritten.report()["warnings"]
+    assert [w["message"] for w in found] == [
+        "expected every argument to be used, got 'more', which the kernel never reads or writes: leave it out",
+        "expected every argument to be used, got 's', which the kernel never reads or writes: leave it out",
+        f"expected a store that something reads, got one to y[t] that line {found[-1]['line'] + 1} overwrites: leave it out",
+    ]
+    assert [LINES[w["line"] - 1][w["column"] - 1 : w["end_column"] - 1] for w in found] == ['more: In[f32, "n D"]', "s: f32", "y[t]"]
+    assert LINES[found[-1]["line"]] == "        y[t] = 2.0 * x[t]"
 
 
 def test_a_warning_is_given_once_in_each_process(tmp_path):

@@ -1,0 +1,73 @@
+"""Warnings about a kernel's text: arguments that nothing uses, and stores that the next one overwrites."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from . import annotations, scope
+from .source import Source
+from .types import TensorType
+
+
+def warnings(source: Source) -> list[dict[str, Any]]:
+    """What to warn of, each {"message"} with its "file", "line", "column", "end_line" and "end_column"."""
+    found = [*_unused(source), *(one for body in _bodies(source.node) for one in _overwritten(source, body))]
+    fields = ("file", "line", "column", "end_line", "end_column")
+    return [{"message": message, **dict(zip(fields, source.place(node)))} for node, message in found]
+
+
+def _unused(source: Source) -> Iterator[tuple[ast.AST, str]]:
+    """Arguments that the body does not name, and that no dim in use needs. A leading _ says that it is meant."""
+    arguments = scope.arguments(source.node.args)
+    named = {node.id for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    texts = {node.value for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Constant)}
+    for argument in arguments:
+        if argument.arg in named or argument.arg.startswith("_"):
+            continue
+        others = {dim for other in arguments if other.arg in named for dim in _dims(source, other)}
+        if not texts & (_dims(source, argument) - others):
+            yield argument, f"expected every argument to be used, got '{argument.arg}', which the kernel never reads or writes: leave it out"
+
+
+def _dims(source: Source, argument: ast.arg) -> set[str]:
+    """The names of the dims that an argument declares."""
+    value = annotations.value_of(source, argument.annotation) if argument.annotation is not None else None
+    return {dim.name for dim in value.dims} if isinstance(value, TensorType) else set()
+
+
+def _bodies(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
+    for part in ast.walk(node):
+        for field in ("body", "orelse"):
+            body = getattr(part, field, None)
+            if isinstance(body, list):
+                yield body
+
+
+def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, str]]:
+    """Stores of `body` whose element is stored again before anything reads the tensor or changes an index."""
+    for at, statement in enumerate(body):
+        target = _stored(statement)
+        if target is None:
+            continue
+        place = ast.unparse(target)
+        indices = {node.id for node in ast.walk(target.slice) if isinstance(node, ast.Name)}
+        for later in body[at + 1 :]:
+            again = _stored(later)
+            if again is not None and ast.unparse(again) == place:
+                if not _names(later.value, target.value.id):  # type: ignore[attr-defined]
+                    yield target, f"expected a store that something reads, got one to {place} that line {source.place(later)[1]} overwrites: leave it out"
+                break
+            if _names(later, target.value.id) or indices & set(scope.assigned([later])):  # type: ignore[attr-defined]
+                break
+
+
+def _stored(statement: ast.stmt) -> ast.Subscript | None:
+    """The element or row of a named tensor that a statement stores to, if it does nothing else."""
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    return target if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) else None
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
