@@ -62,7 +62,7 @@ class Launcher:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Launcher:
-        return self  # nothing of it changes
+        return self  # a launcher is immutable
 
     @property
     def _signature_text(self) -> str:
@@ -289,7 +289,7 @@ class Launcher:
         held = self._held_numbers if held is None else held
         names = [name for name, _ in known]
         if len(args) > len(names):
-            raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')
+            raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}; the call is {self.name}({", ".join(names)})')
         given = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in names:
@@ -300,7 +300,7 @@ class Launcher:
         for name, is_optional in known:
             if name not in given:
                 if not is_optional:
-                    call = f"; the call is {self.name}({', '.join(names)}), outputs included" if args else ""
+                    call = f"; the call is {self.name}({', '.join(names)}), outputs included"
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none{call}')
                 given[name] = None
         for name, tensor in held:

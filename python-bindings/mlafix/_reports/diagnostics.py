@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,6 +12,9 @@ from ..errors import CompileError, CompileWarning
 
 # Lines of the files that kernels are in, as they were when Python read them.
 texts: dict[str, list[str]] = {}
+
+# How the compiler's verifiers begin a message.
+_OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 
 # The warnings that were given, as Python's filters keep them.
 _given: dict[object, object] = {}
@@ -38,12 +42,17 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
         messages: the fields of a Message each; the first error gives the exception its location.
         source: text of what the messages call `name`; other files are read from disk.
     """
-    parsed = [Message(*fields) for fields in messages]  # type: ignore[arg-type]
+    parsed = [_for_its_author(Message(*fields)) for fields in messages]  # type: ignore[arg-type]
     first = next((m for m in parsed if m.severity == "error"), Message("error", "the compiler gave no reason"))
     text = "\n".join(render(message, source, name) for message in parsed)
     error = CompileError(text or first.text, first.file, first.line, first.column)
     error._kind, error._subject = first.kind, first.subject
     return error
+
+
+def _for_its_author(message: Message) -> Message:
+    """A message without the name of the operation that says it, unless the kernel is written in operations."""
+    return message if message.file.endswith(".mlir") else message._replace(text=_OPERATION.sub("", message.text))
 
 
 def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:

@@ -30,7 +30,7 @@ class Arguments:
         found.update(zip(positional, node.args))
         for keyword in node.keywords:
             if keyword.arg not in known:
-                self.ctx.fail(keyword.value, f"expected {built_in.usage}, got an argument '{keyword.arg}'")
+                self.ctx.fail(keyword.value, f"expected {built_in.usage}, got an argument '{keyword.arg}'{hints.of_argument(built_in.name, str(keyword.arg))}")
             if keyword.arg in found:
                 self.ctx.fail(keyword.value, f"expected each argument once, got '{keyword.arg}' twice")
             found[str(keyword.arg)] = keyword.value
@@ -61,8 +61,8 @@ class Arguments:
             self.ctx.fail(node, f"expected a constant integer of {least} or more, got {describe(value)}")
         return value
 
-    def dim_name(self, node: ast.expr) -> str:
-        return self.expressions.memory.row_dim(self.expressions.eval(node), node)
+    def dim_name(self, node: ast.expr, usage: str) -> str:
+        return self.expressions.memory.row_dim(self.expressions.dim_or_size(node, usage), node)
 
     def state(self, node: ast.expr) -> Dyn:
         return self.as_state(self.expressions.eval(node), node)

@@ -69,16 +69,16 @@ class ArithmeticBuiltIns:
                 return yes if condition else no
             condition = self.ctx.lift(condition, node)  # both count for the type, as for any condition
         if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
-            self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}")
+            self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}{hints.of_compared(condition)}")
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)
 
     def call_splat(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "scalar dim")
         scalar = self.expressions.value(found["scalar"])
-        return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"]), self.ctx.at(node)))
+        return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"], 'splat(…, "{0}")'), self.ctx.at(node)))
 
     def call_iota(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"])
+        dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"], 'iota("{0}")')
         return self.ctx.wrap(self.ctx.builder.iota(dim, self.ctx.at(node)))
 
     def call_swap(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
@@ -142,14 +142,15 @@ class ArithmeticBuiltIns:
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"
-            self.ctx.fail(node, f"expected {usage}, got {got}")
+            hint = hints.of_argument(ast.unparse(node.func), str(other[0].arg)) if other else ""
+            self.ctx.fail(node, f"expected {usage}, got {got}{hint}")
         row = self.reduced_row(node.args[0], ast.unparse(node.func), dtypes, what)
         return row, self.along(node.keywords[0].value, what) if node.keywords else ""
 
     def reduced_row(self, node: ast.expr, function: str, dtypes: tuple[str, ...], what: str = "reduce") -> Dyn:
         row = self.expressions.eval(node)
         if not isinstance(row, Dyn) or row.type.kind != "row":
-            hint = hints.of_state() if isinstance(row, Dyn) and row.type.kind == "state" else ""
+            hint = hints.of_state() if isinstance(row, Dyn) and row.type.kind == "state" else hints.of_operand(row)
             self.ctx.fail(node, f"expected a row to {what}, got {describe(row)}{hint}")
         if row.type.dtype not in dtypes:
             hint = hints.of_reduced(row, function) if "bool" not in dtypes else f"; compare it, as in {function}(row > 0)"

@@ -16,7 +16,7 @@ from .promise_built_ins import PromiseBuiltIns
 from .source import python
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
-from .values import Tensor, describe, field_names, holds_arguments, is_record_type
+from .values import Dyn, Tensor, describe, field_names, holds_arguments, is_record_type
 
 _MAX_INLINE = 32
 
@@ -94,6 +94,9 @@ class Calls:
 
     def _what_to_call(self, node: ast.Call, function: Any) -> str:
         name = ast.unparse(node.func)
+        if isinstance(function, (Dyn, Tensor)):
+            row = hints.of_operand(function) or "; [ ] reads a tensor"
+            return f"expected a function before ( ), got {describe(function)}{row}"
         short = name.rpartition(".")[2]
         if function is python.range:
             return "expected range(…) as what a for loop runs over, got it in an expression"

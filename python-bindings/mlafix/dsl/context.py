@@ -37,7 +37,7 @@ class Context:
         self.tensors: list[Tensor] = []
         # Defaults of names that are bound when the kernel is compiled.
         self.defaults: dict[str, str] = {}
-        # Those of them that are bases.
+        # The bases among these names.
         self.bases: set[str] = set()
         # The depth of inline calls.
         self.depth = 0
@@ -137,7 +137,8 @@ class Context:
         """The builder's index for an integer."""
         value = self.lift(value, node, "index")
         if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
-            self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}")
+            hint = "; x[t, i] is one element: a loop over i takes several" if value.type.kind == "row" else "; i32(…) rounds towards zero"
+            self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}{hint}")
         return self.convert(value, "index", node).value
 
     @contextlib.contextmanager

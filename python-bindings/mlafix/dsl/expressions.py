@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 
-# The most iterations that are written out.
+# Limit of the iterations of a loop that is unrolled.
 MOST_UNROLLED = 64
 
 
@@ -95,13 +95,13 @@ class Expressions:
         try:
             value = self.ctx.source.lookup(node.id)
         except KeyError:
-            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims))
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, known=self.names()))
         return self.outside(value, node)
 
-    def size(self, node: ast.expr) -> Any:
-        """An extent of a grid; a text names a dim."""
+    def dim_or_size(self, node: ast.expr, usage: str) -> Any:
+        """An argument in which a text names a dim, as `usage` shows."""
         if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
-            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, '"{0}", as in grid("{0}")'))
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, f'"{{0}}", as in {usage}'))
         return self.eval(node)
 
     def known(self, name: str) -> Any:
@@ -120,9 +120,12 @@ class Expressions:
             return name in self.ctx.env or name in self.ctx.source.own
         return True
 
-    def undefined(self, node: ast.Name, hint: str) -> NoReturn:
-        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if name.isidentifier() and not isinstance(value, Gone)))
-        self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
+    def undefined(self, node: ast.expr, hint: str) -> NoReturn:
+        self.ctx.fail(node, f"expected a name that is defined, got '{ast.unparse(node)}'; here are {', '.join(self.names()) or 'none'}{hint}")
+
+    def names(self) -> list[str]:
+        """The names that have values here."""
+        return sorted(name for name, value in self.ctx.env.items() if name.isidentifier() and not isinstance(value, Gone))
 
     def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:
         """The current elements of a list."""
@@ -147,14 +150,16 @@ class Expressions:
             self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not{hint}")
         if isinstance(value, TensorType):
             self.ctx.fail(node, "expected a tensor as an argument, got its type")
-        hint = hints.of_operand(value) or hints.of_function(getattr(value, "__name__", ""), value)
+        hint = hints.of_operand(value) or hints.of_outside(value) or hints.of_function(getattr(value, "__name__", ""), value)
         self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}{hint}")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
+        if isinstance(node.value, ast.Name) and not self.is_defined(node.value.id):
+            self.undefined(node, hints.of_member(node.value.id, node.attr))
         value = self.eval(node.value)
         if isinstance(value, Tensor):
             if node.attr != "shape":
-                self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}")
+                self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}{hints.of_attribute(value, node.attr)}")
             if value.annotation.many:
                 count = "ranks" if value.annotation.peers else "len"
                 self.ctx.fail(node, f'expected shape("name") or {count}({value.name}), got .shape of {describe(value)}')
@@ -218,7 +223,7 @@ class Expressions:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             tensor = self.eval(node.value.value)
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
-                return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
+                return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank, of_shape=True), node)
         value = self.eval(node.value)
         if isinstance(value, (tuple, list)):  # a comprehension is a list
             return value[self.constant_index(node.slice, len(value))]
@@ -235,10 +240,10 @@ class Expressions:
             self.ctx.fail(node, f"expected one index, {usage}, got {ast.unparse(node)}")
         return Peer(tensor, self.index(tensor.annotation.dims[0], node.slice))
 
-    def constant_index(self, node: ast.expr, size: int) -> int:
+    def constant_index(self, node: ast.expr, size: int, of_shape: bool = False) -> int:
         number = self.eval(node)
         if not isinstance(number, int) or isinstance(number, bool) or not -size <= number < size:
-            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}{hints.of_index(number)}")
+            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}{hints.of_index(number, of_shape)}")
         return number % size
 
     def element(self, node: ast.expr) -> Element:
@@ -320,6 +325,8 @@ class Expressions:
 
     def index(self, dim: Dim, node: ast.expr) -> Any:
         value = self.eval(node)
+        if isinstance(value, float):
+            self.ctx.fail(node, f"expected an integer as an index, got {value!r}")
         if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
             size = f" and below {dim.size}" if dim.size else ""
             last = f"; the last is {dim.size - 1 if dim.size else f'shape({chr(34)}{dim.name}{chr(34)}) - 1'}" if value == -1 and (dim.size or dim.name) else ""
@@ -351,7 +358,7 @@ class Expressions:
         left = self.eval(node.left)
         for op, a_node, b_node in zip(node.ops, operands, operands[1:]):
             if type(op) not in COMPARE:
-                self.ctx.fail(node, f"expected == != < <= > or >=, got '{ast.unparse(node)}'")
+                self.ctx.fail(node, f"expected == != < <= > or >=, got '{ast.unparse(node)}'; any(row == x) says that a row has x")
             right = self.eval(b_node)
             one = self.operators.compare(node, op, a_node, left, b_node, right)
             result = one if result is True else self.operators.both(result, one, node)

@@ -11,7 +11,7 @@ from typing import Any
 from .._files.toolchain import compiler
 from .._reports import diagnostics
 from ..errors import CompileError
-from . import annotations, built_ins
+from . import annotations, built_ins, hints
 from .context import Context
 from .options import Options
 from .source import Source
@@ -82,14 +82,15 @@ class Frontend:
     def argument(self, node: ast.arg) -> None:
         usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], index, i64, i32, f32 or bool_, or a record of them'
         if node.annotation is None:
-            self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
+            hint = "; a kernel is a function of its own, outside of classes" if node.arg == "self" else ""
+            self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none{hint}")
         annotation = annotations.value_of(self.source, node.annotation)
         if is_argument(annotation):
             self.context.env[node.arg] = self.declare(node.arg, annotation, node)
         elif is_record(annotation) and annotations.holds_arguments(annotation):
             self.context.env[node.arg] = self.record(node.arg, annotation, node)
         else:
-            self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
+            self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}{hints.of_type(annotation)}")
 
     def record(self, name: str, record: Any, node: ast.arg) -> Any:
         """A record whose fields are the arguments that it declares. A record in it is one of constants, if it declares no tensor."""
@@ -219,9 +220,11 @@ class Frontend:
         self.builder.end_grid(self.source.location(node))
 
     def extent(self, node: ast.expr) -> Any:
-        value = self.body.expressions.size(node)
+        value = self.body.expressions.dim_or_size(node, 'grid("{0}")')
         if isinstance(value, str):
             return self.body.memory.named_dim(value, node).value
+        if isinstance(value, (tuple, list)):
+            self.source.fail(node, f"expected a dim's name, a size or a number as an extent, got {describe(value)}{hints.of_extent(value)}")
         return self.context.index(value, node)
 
     def dense(self, call: ast.Call) -> list[Any]:
@@ -243,6 +246,8 @@ class Frontend:
         cu_seqlens = self.body.expressions.eval(call.args[0])
         if not isinstance(cu_seqlens, Tensor):
             self.source.fail(call.args[0], f"expected a tensor for cu_seqlens, got {describe(cu_seqlens)}")
+        if cu_seqlens.rank != 1 or cu_seqlens.element != "i32":
+            self.source.fail(call.args[0], f'expected cu_seqlens to be declared In[i32, "s"], with one dim, got {cu_seqlens.annotation!r}')
         rows, *inner = [self.extent(argument) for argument in call.args[1:]]
         location = self.source.location(call)
         segment = self.builder.begin_ragged_forall(cu_seqlens.value, rows, inner, location)

@@ -45,7 +45,31 @@ _OTHER_NAMES = {
     "zeros_like": '0.0, which is broadcast along a row; an empty state is identity("D")',
     "ones": "1.0, which is broadcast along a row",
     "gather": "x[t, i] for each element that is read, or load(…, into=…)",
+    "clamp": "min(max(x, low), high)",
+    "clip": "min(max(x, low), high)",
+    "relu": "max(x, 0.0)",
+    "silu": "x / (1.0 + exp(-x))",
+    "gelu": "0.5 * x * (1.0 + erf(x * 0.70710678))",
+    "norm": "sqrt(sum(x * x))",
+    "var": "sum(d * d) / f32(shape(…)), of d = x - sum(x) / f32(shape(…))",
+    "std": "sqrt(sum(d * d) / f32(shape(…))), of d = x - sum(x) / f32(shape(…))",
+    "reduce": "sum(row), max(row), min(row), any(row) or all(row)",
+    "associative_scan": "cumsum(row), cummax(row) or cummin(row)",
+    "topk": "top_k(row, 8)",
+    "sort": "top_k(row, 8), which gives the largest elements in order",
+    "sorted": "top_k(row, 8), which gives the largest elements in order",
+    "cast": "f32(x), i32(x), i64(x) or index(x)",
+    "device_print": "print(…)",
+    "div_rn": "a / b",
+    "fdiv": "a / b",
+    "divmod": "a // b and a % b",
+    "static_assert": "assume(…) of arguments and sizes, which each call checks",
+    "device_assert": "assume(…) of arguments and sizes, which each call checks",
+    **types.OTHER_NAMES,
 }
+_ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
+_ONE_ROW = "; a kernel describes one row, which has one dim: pass a view of the tensor"
+_PARTS = '; a part of a row is stored where it belongs: y[t, 0] is the first half along a dim "(2 K)", y[t, :, 0] the even elements of "(K 2)"'
 # Words of Triton for things that kernels here do not express.
 _OF_LAUNCHES = {
     "tl": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
@@ -62,8 +86,23 @@ _OF_LAUNCHES = {
     "expand_dims": "; a kernel describes one row, which has one dim",
     "broadcast_to": "; a number beside a row is broadcast along it",
     "trans": "; a kernel describes one row, which has one dim",
+    **dict.fromkeys(("reshape", "view", "permute", "transpose", "flatten"), _ONE_ROW),
+    **dict.fromkeys(("cat", "concat", "concatenate", "join", "interleave", "stack", "split", "chunk"), _PARTS),
+    "flip": '; a row keeps the order of its elements: a loop reads them one by one, as x[t, shape("D") - 1 - i]',
+    "rand": "; random numbers are an argument, declared with In",
+    "randn": "; random numbers are an argument, declared with In",
+    "randint": "; random numbers are an argument, declared with In",
+    "float64": "; kernels compute in f32",
+    "f64": "; kernels compute in f32",
+    "double": "; kernels compute in f32",
+    "multiple_of": "; leave it out: upper-case dims are known when a kernel is compiled, and each call looks at its addresses",
+    "max_contiguous": "; rows are contiguous: calls check that",
+    "inline_asm_elementwise": "; mlafix.dsl has no assembly",
+    "histogram": _ATOMICS,
+    "jit": "; a kernel is marked @mlafix.kernel, and what it calls @mlafix.inline",
+    "autotune": "; nothing is tuned: the compiler chooses blocks, warps and the grid",
+    "heuristics": "; nothing is tuned: the compiler chooses blocks, warps and the grid",
 }
-_ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
 # Integer powers with these exponents are written as products.
 _MOST_POWER = 63
 _MOST_BITS = 256
@@ -84,13 +123,34 @@ def of_function(name: str, function: Any) -> str:
     return f"; write {_OTHER_NAMES[short]}" if short in _OTHER_NAMES else ""
 
 
-def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")') -> str:
-    """For a name that is not defined: a word of mlafix.dsl that is not imported, or a dim without its quotes."""
+def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")', known: Iterable[str] = ()) -> str:
+    """For a name that is not defined: a word of mlafix.dsl that is not imported, a dim without its quotes, or another spelling of a `known` name."""
     if name in dims:
         return f'; "{name}" is a dim: write {usage.format(name)}'
     if is_word(name):
         return f"; mlafix.dsl has it: from mlafix.dsl import {name}"
-    return of_function(name, None)
+    return of_function(name, None) or of_spelling(name, [*known, *_words()])
+
+
+def of_member(module: str, name: str) -> str:
+    """For `module.name`, if the module is not defined: Triton's `tl`, or one that the file does not import."""
+    return of_function(name, None) or of_undefined(module)
+
+
+def of_spelling(name: str, known: Iterable[str]) -> str:
+    """For a name that looks like one of those that are known."""
+    near = difflib.get_close_matches(name, list(known), 1) if len(name) > 2 else []
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def of_dim(name: Any, known: Iterable[str]) -> str:
+    """For a name that no dim has: one that differs in its case."""
+    near = [dim for dim in known if isinstance(name, str) and dim.lower() == name.lower()]
+    return f'; did you mean "{near[0]}"?' if near else ""
+
+
+def _words() -> list[str]:
+    return sorted(types.WORDS | functions.UNARY | {name for name in vars(built_ins) if is_built_in(name)})
 
 
 def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
@@ -104,8 +164,8 @@ def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
         if any(isinstance(dim, ast.Name) and dim.id == name for dim in dims):
             words = " ".join(ast.unparse(dim).strip("'") for dim in dims)
             return f'; dims are quoted: {ast.unparse(node.value)}[{ast.unparse(dtype)}, "{words}"]'
-    near = difflib.get_close_matches(name, sorted(types.WORDS), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    hint = of_function(name, None)
+    return hint or of_spelling(name, sorted(types.WORDS))
 
 
 def is_word(name: str) -> bool:
@@ -119,14 +179,35 @@ def is_built_in(name: str) -> bool:
 
 
 def of_attribute(value: Any, name: str) -> str:
-    """For an attribute of a value, such as a method of arrays."""
-    if isinstance(value, Dyn):
-        if name in _ROW_FUNCTIONS:
-            return f"; write {name}(…)"
-        if name in ("astype", "to", "float", "item"):
-            return "; f32(…), i32(…), i64(…) and index(…) convert, and stores narrow by themselves"
-        return of_function(name, None)
-    return ""
+    """For an attribute of a value or a tensor, such as a method of arrays."""
+    if isinstance(value, Tensor):
+        if name in [dim.name for dim in value.annotation.dims]:
+            return f'; write shape("{name}")'
+        return of_function(name, None) or "; a tensor is read by x[t] and written by x[t] = …"
+    if not isinstance(value, Dyn):
+        return ""
+    if name == "shape" and value.type.kind == "row":
+        return f'; write shape("{value.type.dim}")'
+    if name in _ROW_FUNCTIONS:
+        return f"; write {name}(…)"
+    if name in ("astype", "to", "float", "item"):
+        return "; f32(…), i32(…), i64(…) and index(…) convert, and stores narrow by themselves"
+    return of_function(name, None) or ("; values have no methods: functions of mlafix.dsl take them" if value.type.kind == "row" else "")
+
+
+def of_argument(built_in: str, name: str) -> str:
+    """For an argument that numpy or Triton has and `built_in` has not."""
+    if name in ("axis", "dim", "keepdims", "keep_dims"):
+        return f"; a row has one dim: {built_in}(row) takes all of it"
+    ours = {"mask": "where", "other": "otherwise", "condition": "where", "dtype": "f32(…) around the value"}.get(name)
+    return f"; mlafix calls it {ours}" if ours else ""
+
+
+def of_type(value: Any) -> str:
+    """For a class that stands where the type of an argument is expected."""
+    name = getattr(value, "__name__", "")
+    ours = {"float": "f32", "int": "i32, i64 or index", "bool": "bool_", "ndarray": 'In[f32, "n D"]', "Tensor": 'In[f32, "n D"]', "Array": 'In[f32, "n D"]'}
+    return f"; write {ours[name]} for {name}" if name in ours else ""
 
 
 def of_operator(node: ast.BinOp) -> str:
@@ -143,8 +224,10 @@ def of_power(node: ast.BinOp) -> str:
     left, right = (part.value if isinstance(part, ast.Constant) else None for part in (node.left, node.right))
     if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER and left.bit_length() * right <= _MOST_BITS:
         return f"; write 1 << {right}" if left == 2 else f"; write {left**right}"
-    if isinstance(node.right, ast.Constant) and node.right.value == 2:
+    if right == 2:
         return f"; write {base} * {base}"
+    if right == 0.5:
+        return f"; write sqrt({base})"
     return f"; write exp2({ast.unparse(node.right)} * log2({base})), or a product"
 
 
@@ -205,8 +288,10 @@ def of_text(node: ast.AST) -> str:
     return ""
 
 
-def of_statement(node: ast.stmt) -> str:
-    """For a statement that the language lacks."""
+def of_statement(node: ast.stmt, is_inline: bool) -> str:
+    """For a statement that the language lacks, in a kernel or in an inline function."""
+    if isinstance(node, ast.Return) and is_inline:
+        return "; an inline function returns once, at its end: where(c, a, b) or names that both branches of an 'if' assign choose the value"
     if isinstance(node, ast.Return) and node.value is not None:
         return "; a kernel returns nothing: store the result to an argument that is declared with Out"
     if isinstance(node, (ast.Continue, ast.Break, ast.Return)):
@@ -217,14 +302,65 @@ def of_statement(node: ast.stmt) -> str:
         return f"; assume({ast.unparse(node.test)}) is a promise"
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         return "; define it outside of the kernel, a function with @mlafix.inline"
-    return ""
+    return next((hint for kinds, hint in _STATEMENTS if isinstance(node, kinds)), "")
+
+
+_STATEMENTS = (
+    ((ast.Raise, ast.Try), "; a kernel has no exceptions: assume(…) of arguments and sizes is checked by each call"),
+    ((ast.Import, ast.ImportFrom), "; import it at the top of the file"),
+    ((ast.Global, ast.Nonlocal), "; leave it out: names from outside are constants in a kernel"),
+    ((ast.Delete,), "; leave it out: a value that nothing uses costs nothing"),
+    ((ast.With,), "; write its body alone"),
+    ((ast.Match,), "; write if, elif and else"),
+)
 
 
 def of_condition(value: Any) -> str:
     """For a condition that is not a bool, such as a row of bools."""
-    if isinstance(value, Dyn) and value.type.kind == "row":
+    if isinstance(value, Dyn) and value.type.kind == "row" and value.type.dtype == "bool":
         return "; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"
-    return "; compare it with something" if isinstance(value, Dyn) and value.type.kind == "scalar" else ""
+    return of_compared(value)
+
+
+def of_compared(value: Any) -> str:
+    """For a number or a row of numbers where bools are expected."""
+    return "; compare it, as in x > 0" if isinstance(value, Dyn) and value.type.kind in ("scalar", "row") else ""
+
+
+def of_negation(value: Any) -> str:
+    """For `~x`, and `not x` of what is no bool."""
+    if isinstance(value, Dyn) and value.type.dtype == "bool":
+        return "; write not …"
+    return "; write x ^ -1" if isinstance(value, Dyn) and value.type.dtype in ("i32", "i64", "index") else "; compare it with something, as in x == 0"
+
+
+def of_range(value: Any) -> str:
+    """For what a loop cannot run over."""
+    if isinstance(value, Tensor) and value.rank:
+        return f"; write for i in range({value.name}.shape[0]), and {value.name}[i]"
+    if isinstance(value, Dyn) and value.type.kind == "row":
+        return "; an operation on a row is one of each element; sum(row), max(row) and cumsum(row) combine them"
+    return ""
+
+
+def of_extent(value: Any) -> str:
+    """For an extent of a grid that is a tuple or a list, or several names in one text."""
+    names = value.split() if isinstance(value, str) else value
+    if isinstance(names, (tuple, list)) and len(names) > 1:
+        return f"; write grid({', '.join(chr(34) + name + chr(34) if isinstance(name, str) else '…' for name in names)})"
+    return ""
+
+
+def of_printed(value: Any) -> str:
+    """For a row or a tensor that is printed."""
+    if isinstance(value, Dyn) and value.type.kind == "row":
+        return "; print one element, x[t, 0], or sum(row); kernel.debug(…) follows rows, and another Out shows all of one"
+    return f"; print one element, as {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
+
+
+def of_outside(value: Any) -> str:
+    """For a value from outside that kernels cannot use."""
+    return "; take what the kernel needs from it outside, as scale = config['scale']" if isinstance(value, dict) else ""
 
 
 def of_bits(op: str) -> str:
@@ -242,9 +378,11 @@ def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
     return ""
 
 
-def of_index(value: Any) -> str:
-    """For an index into a list or a tuple that is no constant."""
-    return "; a value indexes tensors alone: pass the list as a tensor" if isinstance(value, Dyn) else ""
+def of_index(value: Any, of_shape: bool = False) -> str:
+    """For an index into a list, a tuple or a shape that is no constant."""
+    if not isinstance(value, Dyn):
+        return ""
+    return "; which dim it is must be known: x.shape[0] or shape(\"n\")" if of_shape else "; a value indexes tensors alone: pass the list as a tensor"
 
 
 def of_state(op: str = "") -> str:

@@ -33,7 +33,8 @@ class Memory:
                 if dim.name and dim.name == name:
                     return self.dim(tensor, position, node)
         names = ", ".join(f'"{option}"' for option in known if option)
-        self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hints.of_factor(name, self.ctx.tensors)}")
+        hint = hints.of_factor(name, self.ctx.tensors) or hints.of_extent(name) or hints.of_dim(name, known)
+        self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hint}")
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """The name, if rows may lie along the dim with this name."""
@@ -41,7 +42,7 @@ class Memory:
         last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors} - {""}
         if not isinstance(name, str) or name not in last:
             options = ", ".join(f'"{option}"' for option in sorted(last))
-            self.ctx.fail(node, f"expected the name of a dim that rows lie along ({options}), got {describe(name)}")
+            self.ctx.fail(node, f"expected the name of a dim that rows lie along ({options}), got {describe(name)}{hints.of_dim(name, last)}")
         return name
 
     def present(self, tensor: Tensor, node: ast.AST) -> Dyn | bool:
@@ -81,6 +82,8 @@ class Memory:
         if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
             converts = f"; {tensor.element}(…) converts" if {tensor.element, value.type.dtype} <= _NUMBERS else ""
+            if value.type.dtype == "bool" and tensor.element in _NUMBERS:
+                converts = f"; {tensor.element}(…) makes 1 of true and 0 of false"
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         dim = element.dim
         is_whole = dim is not None and not element.is_part and not element.end

@@ -40,7 +40,7 @@ class MemoryBuiltIns:
         if element.dim is None or element.is_part:
             self.ctx.fail(node, "expected a whole row to read into another one, got a part or an element")
         first, each = (self.arguments.count(found[name], least) if name in found else least for name, least in (("first", 0), ("each", 1)))
-        return self.memory.read_into(element, node, where, self.arguments.dim_name(found["into"]), first, each)
+        return self.memory.read_into(element, node, where, self.arguments.dim_name(found["into"], 'into="{0}"'), first, each)
 
     def call_store(self, node: ast.Call, built_in: BuiltIn) -> None:
         found = self.arguments.by_name(node, built_in, "element value", "where")
@@ -69,4 +69,4 @@ class MemoryBuiltIns:
 
     def call_shape(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         name = self.arguments.by_name(node, built_in, "name")["name"]
-        return self.memory.named_dim(self.expressions.eval(name), name)
+        return self.memory.named_dim(self.expressions.dim_or_size(name, 'shape("{0}")'), name)

@@ -125,6 +125,8 @@ class Operators:
             return result
         left, right = self.ctx.lift_pair(a, a_node, b, b_node)
         self.ctx.check_computes(name, node, left, right)
+        if name in ("shl", "shr") and left.type.dtype == "f32":
+            self.ctx.fail(node, f"expected integers for << and >>, got {describe(left)}; i32(…) converts, and x * 2.0 doubles a float")
         if name == "div" and left.type.dtype in ("i32", "i64", "index"):
             self.ctx.fail(node, f"expected floats for /, got {left.type.dtype}; // divides integers, f32(…) makes floats")
         if name in ("floordiv", "mod") and left.type.dtype == "f32":
@@ -150,12 +152,14 @@ class Operators:
         value = self.ctx.lift(value, operand)
         if isinstance(op, ast.USub):
             self.ctx.check_computes("neg", node, value)
+            if value.type.dtype == "bool":
+                self.ctx.fail(node, f"expected a number after -, got {describe(value)}; not … negates a bool, f32(…) makes 1 of true and 0 of false")
             return self.ctx.wrap(self.ctx.builder.unary("neg", value.value, self.ctx.at(node)))
         if isinstance(op, ast.Not):
             if value.type.dtype != "bool":
-                self.ctx.fail(node, f"expected a bool after not, got {describe(value)}; compare it with something")
+                self.ctx.fail(node, f"expected a bool after not, got {describe(value)}{hints.of_negation(None)}")
             return self.ctx.wrap(self.ctx.builder.unary("not", value.value, self.ctx.at(node)))
-        self.ctx.fail(node, f"expected - or not before a value, got '{ast.unparse(node)}'")
+        self.ctx.fail(node, f"expected - or not before a value, got '{ast.unparse(node)}'{hints.of_negation(value)}")
 
     def compare(self, node: ast.AST, op: ast.cmpop, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> Any:
         name, python = COMPARE[type(op)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from . import hints
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
@@ -56,4 +57,4 @@ class PromiseBuiltIns:
             return "{}"
         if isinstance(value, str) or as_number(value) is not None:
             return (value if isinstance(value, str) else describe(value)).replace("{}", "{ }")
-        self.ctx.fail(node, f"expected a scalar, a state, a number or a text to print, got {describe(value)}")
+        self.ctx.fail(node, f"expected a scalar, a state, a number or a text to print, got {describe(value)}{hints.of_printed(value)}")

@@ -84,7 +84,7 @@ class StateBuiltIns:
         found = self.arguments.by_name(node, built_in, "logit", "/dim base")
         logit = self.arguments.float_value(found["logit"], "the logit", ("scalar",))
         if "dim" in found:
-            return self.sink(logit, self.arguments.dim_name(found["dim"]), self.arguments.base(found), node)
+            return self.sink(logit, self.arguments.dim_name(found["dim"], 'sink(…, "{0}")'), self.arguments.base(found), node)
         return Sink(logit, self.arguments.base(found) if "base" in found else "")
 
     def sink(self, logit: Dyn, dim: str, base: str, node: ast.AST) -> Dyn:
@@ -94,7 +94,7 @@ class StateBuiltIns:
 
     def call_identity(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "dim", "base")
-        return self.ctx.wrap(self.ctx.builder.identity(self.arguments.dim_name(found["dim"]), self.arguments.base(found), self.ctx.at(node)))
+        return self.ctx.wrap(self.ctx.builder.identity(self.arguments.dim_name(found["dim"], 'identity("{0}")'), self.arguments.base(found), self.ctx.at(node)))
 
     def call_merge(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         if not node.args or node.keywords:

@@ -59,7 +59,7 @@ class Statements:
             method = getattr(self, f"run_{type(statement).__name__}", None)
             if method is None:
                 name = _NAMES.get(type(statement), type(statement).__name__.lower())
-                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hints.of_statement(statement)}")
+                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hints.of_statement(statement, self.ctx.depth > 0)}")
             is_level = isinstance(statement, (ast.If, ast.For))
             try:
                 with self.ctx.nested(statement) if is_level else contextlib.nullcontext():
@@ -82,7 +82,8 @@ class Statements:
     def run_Assign(self, node: ast.Assign) -> None:
         value = self.expressions.eval(node.value)
         if value is None and isinstance(node.value, ast.Call):
-            self.ctx.fail(node.value, "expected a value, got a call that gives none")
+            hint = "; an inline function ends with return …" if hasattr(self.expressions.eval(node.value.func), "__mlafix_inline__") else ""
+            self.ctx.fail(node.value, f"expected a value, got {ast.unparse(node.value.func)}(…), which gives none{hint}")
         for target in node.targets:
             self.assign(target, value, node.value)
 
@@ -91,8 +92,9 @@ class Statements:
 
     def run_AugAssign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
-            text = ast.unparse(node.target)
-            self.ctx.fail(node.target, f"expected a name before {ast.unparse(node).split(' ')[1]}, got '{text}'; write {text} = …")
+            text, written = ast.unparse(node.target), ast.unparse(ast.BinOp(node.target, node.op, node.value))
+            sign = ast.unparse(ast.AugAssign(ast.Name("a"), node.op, ast.Name("b"))).split(" ")[1]
+            self.ctx.fail(node.target, f"expected a name before {sign}, got '{text}'; write {text} = {written}, of a tensor declared InOut")
         old = self.expressions.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         if type(node.op) not in BINARY:
             self.ctx.fail(node, f"expected + - * / // % << >> & | or ^ before =, got '{ast.unparse(node)}'")
@@ -214,10 +216,10 @@ class Statements:
                 self.loop(node, node.iter)
                 return
             if function in (built_ins.grid, built_ins.segments):
-                self.ctx.fail(node.iter, "expected one grid, around everything else, got one inside another statement")
+                self.ctx.fail(node.iter, "expected one grid, around everything else, got one inside another statement; grid(\"n\", \"H\") has an index for each dim")
         values = self.expressions.eval(node.iter)
         if not isinstance(values, (tuple, list)):
-            self.ctx.fail(node.iter, f"expected range(…) or a tuple to loop over, got {describe(values)}")
+            self.ctx.fail(node.iter, f"expected range(…) or a tuple to loop over, got {describe(values)}{hints.of_range(values)}")
         for value in values:  # tuples are constants: unroll the loop
             self.assign(node.target, value, node.iter)
             self.run(node.body)
@@ -241,7 +243,8 @@ class Statements:
         if len(dtypes) > 1 or not set(dtypes) <= {"index", "i32", "i64"}:
             self.ctx.fail(call, f"expected bounds of one type (index, i32 or i64), got {' and '.join(dtypes)}")
         if not isinstance(parts[2], int) or isinstance(parts[2], bool) or parts[2] < 1:
-            self.ctx.fail(nodes[2], f"expected a constant step of at least 1, got {describe(parts[2])}")
+            hint = "; count up, and compute what counts down, as n - 1 - i" if isinstance(parts[2], int) else "; count by 1, and multiply, as i * step"
+            self.ctx.fail(nodes[2], f"expected a constant step of at least 1, got {describe(parts[2])}{hint}")
         dtype = next(iter(dtypes), "index")
         lower, upper, step = (self.ctx.lift(part, part_node, dtype) for part, part_node in zip(parts, nodes))
         return lower, upper, step

@@ -15,6 +15,9 @@ from ..errors import ArgumentError
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
 FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0", "f4e2m1")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
+# Names that numpy and torch have for them.
+OTHER_NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "int64": "i64",
+               "int32": "i32", "int8": "i8", "uint8": "u8"}
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # The dims of a tensor in one text: products in parentheses, and words.
@@ -286,7 +289,10 @@ class _Access:
             raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}{self._hint(key)}')
         dtype, dims = key
         if not isinstance(dtype, DType) and not (isinstance(dtype, ScalarType) and dtype.name in DTYPES):
-            hint = f"; {dtype} of mlafix.dsl, without quotes" if dtype in DTYPES else ""
+            name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", "") or str(dtype).rpartition(".")[2]
+            name = OTHER_NAMES.get(name, name)
+            quotes = ", without quotes" if isinstance(dtype, str) else ""
+            hint = f"; write {name}, of mlafix.dsl{quotes}" if name in DTYPES else ""
             raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}{hint}")
         return TensorType(self.access, dtype, _parse_dims(dims))
 

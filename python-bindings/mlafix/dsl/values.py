@@ -220,6 +220,8 @@ def describe(value: object) -> str:
         return f"a record of type {type(value).__name__}"
     if isinstance(value, Launcher):
         return f"the kernel '{value.name}'"
+    if isinstance(value, type):
+        return f"the class '{value.__name__}'"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function '{value.__name__}'"
     if getattr(value, "shape", None):

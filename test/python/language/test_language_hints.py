@@ -20,7 +20,7 @@ BODIES = [
     ("q[t] = q[t] + 1.5", "1.5", "expected an integer of type i32, got 1.5; f32(…) converts to floats"),
     ("q[t] = 2**31", "2 ** 31", "; write 1 << 31"),
     ("q[t] = 10 ** 6", "10 ** 6", "; write 1000000"),
-    ("y[t] = x[t] * 2 ** 0.5", "2 ** 0.5", "; write exp2(0.5 * log2(2)), or a product"),
+    ("y[t] = x[t] * 2 ** 0.5", "2 ** 0.5", "; write sqrt(2)"),
     ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 index for a row of 'x' or 2 for an element, got 3"),
     ("s = load_state(l[t], x[t])", "l[t]", "expected a row for the payload of a state, which comes before its lse, got an element of 'l'"),
     ("s = load_state(x[t], x[t])", "x[t]", "expected an element for the lse of a state, which comes after its payload, got a row of 'x'"),
@@ -66,7 +66,7 @@ BODIES = [
     ("y[t] = x[t, -1]", "-1", 'expected an index of at least 0, got -1; the last is shape("D") - 1'),
     ("y[t, 0] = five[t, -1]", "-1", "expected an index of at least 0 and below 5, got -1; the last is 4"),
     # words of Triton
-    ("i = tl.program_id(0)", "tl", "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)"),
+    ("i = tl.program_id(0)", "tl.program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("i = program_id(0)", "program_id", '; the grid gives the row its indices: for t in grid("n")'),
     ("v = zeros(4)", "zeros", '; write 0.0, which is broadcast along a row; an empty state is identity("D")'),
     ("for i in static_range(4):\n    pass", "static_range", "; write for i in range(…)"),
@@ -74,8 +74,36 @@ BODIES = [
     ("y[t] = sigmoid(x[t])", "sigmoid", "; write 1.0 / (1.0 + exp(-x))"),
     ("y[t] = softmax(x[t])", "softmax", "; write e = exp(x - max(x)), then e / sum(e)"),
     ("q[t] = cdiv(q[t], 2)", "cdiv", "; write (a + b - 1) // b"),
+    ("y[t] = tl.load(x)", "tl.load", "got 'tl.load'; here are d, five, h, l, q, t, w, x, y; mlafix.dsl has load"),
+    ("y[t] = clamp(x[t], 0, 1)", "clamp", "; write min(max(x, low), high)"),
+    ("y[t] = cat(x[t], x[t])", "cat", "; a part of a row is stored where it belongs"),
+    ("y[t] = load(x[t], mask=t < 2)", "t < 2", "got an argument 'mask'; mlafix calls it where"),
+    ("y[t, 0] = sum(x[t], axis=0)", "sum(x[t], axis=0)", "got an argument 'axis'; a row has one dim: sum(row) takes all of it"),
     ("q[t] = num_warps", "num_warps", "; the compiler chooses blocks, warps and the grid"),
+    # names that are nearly right
+    ("y[t] = exq(x[t])", "exq", "; did you mean exp?"),
+    ("y[t] = x[i]", "i", "here are d, five, h, l, q, t, w, x, y"),
+    ("q[t] = i32(shape('d'))", "'d'", """got 'd'; did you mean "D"?"""),
+    ("m = identity(D)", "D", """; "D" is a dim: write "D", as in identity("D")"""),
+    # tensors and values where others are expected
+    ("y[t, 0] = max(x)", "x", "expected a row to reduce, got the tensor 'x'; a row of it is x[t]"),
+    ("y[t] = x(t)", "x", "expected a function before ( ), got the tensor 'x'; a row of it is x[t]"),
+    ("q[t] = i32(x.D)", "x.D", 'got .D; write shape("D")'),
+    ("q[t] = i32(x[t].shape)", "x[t].shape", '; write shape("D")'),
+    ("q[t] = i32(x.shape[t])", "t", '; which dim it is must be known: x.shape[0] or shape("n")'),
+    ("y[t] = x[t, 0.5]", "0.5", "expected an integer as an index, got 0.5"),
+    ("y[t] = x[t, x[t]]", "x[t]", "; x[t, i] is one element: a loop over i takes several"),
+    ("y[t] = x[t] > 0.0", "x[t] > 0.0", "; f32(…) makes 1 of true and 0 of false"),
+    ("y[t] = where(x[t], 1.0, 0.0)", "x[t]", "; compare it, as in x > 0"),
+    ("y[t] = x[t] << 1", "x[t] << 1", "expected integers for << and >>, got a row of f32 along D"),
+    ("y[t] = ~x[t]", "~x[t]", "; compare it with something"),
+    ("y[t] = where(~(x[t] > 0.0), 1.0, 0.0)", "~(x[t] > 0.0)", "; write not …"),
+    ("print(x[t])", "x[t]", "; print one element, x[t, 0], or sum(row); kernel.debug(…) follows rows"),
     # statements
+    ("for r in x:\n    pass", "x", "; write for i in range(x.shape[0]), and x[i]"),
+    ("for i in range(8, 0, -1):\n    pass", "-1", "; count up, and compute what counts down"),
+    ("raise ValueError", "raise ValueError", "; a kernel has no exceptions"),
+    ("y[t] = twice(x[t], t)", "return v", "; an inline function returns once, at its end"),
     ("return x[t]", "return x[t]", "; a kernel returns nothing: store the result to an argument that is declared with Out"),
     ("while t < 3:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
     ("def f(): pass", "def f", "got 'def'; define it outside of the kernel, a function with @mlafix.inline"),
@@ -93,6 +121,12 @@ def error_of(folder: Path, text: str) -> mlafix.CompileError:
 def test_body(tmp_path: Path, body: str, place: str, message: str) -> None:
     error = error_of(tmp_path, f"""
 LIST, ARRAY = [1, 2], numpy.ones(4)
+
+@mlafix.inline
+def twice(v, t):
+    if t > 1:
+        return v
+    return v + v
 
 @kernel
 def scale(x: InOut[f32, "n"]):
