@@ -8,6 +8,7 @@ import contextlib
 import importlib.util
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,7 +62,7 @@ def find_kernel(text: str) -> Kernel:
 
 
 def _kernels_of(path: Path) -> dict[str, Kernel]:
-    """The kernels that a Python file defines; its neighbours can be imported, as if it were run."""
+    """The kernels that a Python file defines; its neighbours can be imported, as if it were run. What it prints goes to stderr."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -70,7 +71,8 @@ def _kernels_of(path: Path) -> dict[str, Kernel]:
         raise ArgumentError(f"expected a Python file, got {path}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    with contextlib.redirect_stdout(sys.stderr):
+        spec.loader.exec_module(module)
     return {name: value for name, value in vars(module).items() if isinstance(value, Kernel)}
 
 
@@ -169,7 +171,9 @@ def _dependencies(options: argparse.Namespace) -> str:
 
 def _info(_options: argparse.Namespace) -> int:
     for name, value in inventory.facts().items():
-        print(f"{name:9} {value}")
+        heading = f"{name:9} "
+        # Paths and versions stay on their line.
+        print(textwrap.fill(value, 100, initial_indent=heading, subsequent_indent=" " * len(heading)) if name == "library" else heading + value)
     return 0
 
 

@@ -270,7 +270,7 @@ def wrong(y: Out[f32, "n D"]):
 
 def test_check_names_what_is_wrong_with_each_kernel_of_a_file(tmp_path: Path, capsys: CaptureFixture[str]) -> None:
     path = tmp_path / "checked.py"
-    path.write_text(CHECKED)
+    path.write_text(CHECKED + 'print("not JSON")\n')
     assert main(["check", str(path), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     kernels = {one["kernel"]: one for one in said["kernels"]}
