@@ -116,11 +116,12 @@ def engines_table(results: Results) -> str:
             rows.append([str(n), time_text(run.case(name)), NOT_MEASURED if plain is None else f"{micros(plain)} us", *ratios])
     if not rows:
         return NOTHING
-    others = (("FlashInfer's merge of f16, 64 heads", "flashinfer", ("rows_first/f16",)), ("of 1 to 8 states", "flashinfer, C++", ("ragged/",)),
-              ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)), ("SGLang's fixup of zero-KV rows", "sglang", ("fixup_rows_first/",)))
-    texts = [f"{text}: {found}" for text, engine, prefixes in others if (found := range_text(run, engine, prefixes))]
+    others = (("FlashInfer's merge of two (f16, 64 heads)", "flashinfer", ("rows_first/f16",)), ("its merge of lists of 1 to 8", "flashinfer, C++", ("ragged/",)),
+              ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)),
+              ("SGLang's fixup of zero-KV rows, whose cost is the longest sequence times the batch,", "sglang", ("fixup_rows_first/",)))
+    texts = [f"{text} {found}" for text, engine, prefixes in others if (found := range_text(run, engine, prefixes))]
     head = ["tokens", "mlafix", "ordinary launch", *(engine_name(engine) for engine, _ in engines)]
-    return table(head, rows) + "\n\n" + "; ".join(texts) + "."
+    return table(head, rows) + "\n\nOthers, least to most: " + "; ".join(texts) + "."
 
 
 def engine_ranges(results: Results) -> str:
