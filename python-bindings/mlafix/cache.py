@@ -310,7 +310,7 @@ def prebuilt_folders() -> list[Path]:
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
-# GPUs of boards (Jetson), which run no machine code of another: CUDA C++ Programming Guide, "Binary Compatibility".
+# Jetson GPUs run no machine code of another GPU: CUDA C++ Programming Guide, "Binary Compatibility".
 _BOARDS = ("sm_87", "sm_88", "sm_110")
 
 
@@ -327,7 +327,7 @@ def _image_targets(target: str) -> list[str]:
 def _older_targets(target: str) -> list[str]:
     """Targets whose code, or PTX, a device of `target` runs too, best first."""
     if not target.startswith("sm_"):
-        cpus = [name for name in _runtime.TARGETS if name.startswith(target.partition("-v")[0])]  # of the architecture
+        cpus = [name for name in _runtime.TARGETS if name.startswith(target.partition("-v")[0])]
         return cpus[cpus.index(target) + 1 :] if target in cpus else []
     gpus = [name for name in _runtime.TARGETS if name.startswith("sm_")]
     return [name for name in reversed(gpus) if int(name[3:]) < int(target[3:])]

@@ -15,10 +15,10 @@ from .arrays import INTEGERS, DebugArray, make_array, number_of
 # Limit of the elements passed on for a tensor whose values decide accesses.
 _MOST_ELEMENTS = 1 << 20
 
-# So many elements of tensors are passed on whose rows are followed.
+# Limit of the elements passed on for a tensor whose rows are followed.
 _MOST_ROW_ELEMENTS = 1 << 18
 
-# How far off a value may be of what a reference has, by the dtype of its tensor, of the larger of 1 and its magnitude.
+# Tolerance against a reference by the dtype of the tensor, relative to max(1, |value|).
 _TOLERANCES = {"f32": 1e-4, "f16": 2.0**-9, "bf16": 2.0**-6, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 
 # The questions of docs/Proofs.md about reads of outputs.

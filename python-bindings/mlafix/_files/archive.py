@@ -36,7 +36,7 @@ _VERSION = 3
 _HEADER = 32
 # Bytes of a GPU instruction: a block begins with one, and LZMA models bytes by their position in it.
 _ALIGNMENT = 16
-# Records that are compressed together: a look-up takes 1 ms for more.
+# The number of records that are compressed together. With more of them a look-up takes 1 ms.
 _RECORD_BYTES = 1 << 16
 _LZMA2, _PRESET = 0x21, 9 | 1 << 31  # lzma.FILTER_LZMA2, lzma.PRESET_EXTREME: lzma is imported where an archive is read
 AND_LATER = "+"
@@ -133,7 +133,7 @@ class Archive:
             try:
                 number, begin, size = self._kernels[identity]
                 found = json.loads(self._records(number)[begin : begin + size])
-            except Exception as error:  # of lzma, too
+            except Exception as error:  # lzma raises it, too
                 _log.warning("%s: %s is not used: %s", self.path, identity, error)
         return found
 
@@ -160,7 +160,7 @@ def _archives_of(folder: Path) -> tuple[Archive, ...]:
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         try:
             found.append(Archive(path))
-        except Exception as error:  # of lzma, too
+        except Exception as error:  # lzma raises it, too
             _log.warning("%s: not used: %s", path, error)
     return tuple(found)
 

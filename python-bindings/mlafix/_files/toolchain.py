@@ -15,7 +15,7 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# Advice in an error if there is none. No index has the wheels, and nobody owns their names there.
+# Advice in the error if the compiler is not installed. No index has the wheels, and nobody owns their names there.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 

@@ -30,9 +30,9 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # True if code that leaves the optional arguments open suffices, that is unless they were bound.
+        # True if code for any choice of the optional arguments suffices, because none of them is bound.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
-        # The fallback of the call if nothing compiles and this code is missing.
+        # The code that the call runs if this code is missing and nothing compiles.
         self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:

@@ -136,7 +136,7 @@ class Check:
         """
         found = [(argument, i, dim[1:-1].split(), value.shape[i]) for argument, value in zip(arguments, values) if value is not None
                  for i, dim in enumerate(argument.get("dims", ())) if dim.startswith("(") and argument["kind"] == "tensor"]  # fmt: skip
-        for _ in range(len(found) + 1):  # each factor that is found may be what another product lacks
+        for _ in range(len(found) + 1):  # a factor that is found may complete another product
             for argument, i, factors, size in found:
                 if self._is_halved(argument, i):
                     size = size * 2

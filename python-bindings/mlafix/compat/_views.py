@@ -124,7 +124,7 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
         raise wrong(name, f"at least {len(dims) + 1} dims [p, {', '.join(dims)}]", len(shape))
     flat = viewed(array, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]))
     if flat is None:
-        raise wrong(name, f"rows [{', '.join(dims)}] that are evenly spaced", f"shape {tuple(shape)} that no view joins")
+        raise wrong(name, f"rows [{', '.join(dims)}] that are evenly spaced (as contiguous() makes them)", f"strides of shape {tuple(shape)} that no view joins")
     return flat
 
 
@@ -148,6 +148,6 @@ def counted(count: int, like: Any) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
-    if type(like) is not torch.Tensor:  # Made from the tensor, so that one that stands for another makes its like.
+    if type(like) is not torch.Tensor:  # Created from the tensor, so that tensor subclasses create their like.
         return like.new_ones((count,), dtype=torch.int32).cumsum(0, dtype=torch.int32) - 1
     return torch.arange(count, dtype=torch.int32, device=like.device)

@@ -369,7 +369,7 @@ def _flat(array: Any, name: str) -> Any:
         return array
     flat = viewed(array, (math.prod(shape),))
     if flat is None:
-        raise wrong(name, "a contiguous array", f"shape {list(shape)} with strides that no view joins")
+        raise wrong(name, "a contiguous array", f"strides of shape {list(shape)} that no view joins")
     return flat
 
 

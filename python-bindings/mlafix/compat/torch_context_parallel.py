@@ -72,7 +72,7 @@ class SDPAMerger:
     def results(self) -> tuple[Any, Any]:
         """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. ArgumentError before the first."""
         if self._out is None:
-            raise wrong("out", "a block by step() first", "none")
+            raise wrong("out", "step() to be called before results()", "no call")
         out, lse = (array.to(dtype) if is_torch(array) else array.astype(dtype) for array, dtype in zip((self._out, self._lse), self._dtypes))
         return out, lse[..., None] if self._has_last_dim else lse
 

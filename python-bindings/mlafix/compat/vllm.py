@@ -256,7 +256,7 @@ def _check_lse(lse: Any, name: str, heads: int, tokens: int) -> None:
 
 def _field(value: Any, name: str, field: str) -> Any:
     if not hasattr(value, field):
-        raise wrong(name, f"what has {field}", type(value).__qualname__)
+        raise wrong(name, f"an object with the field {field}", type(value).__qualname__)
     return getattr(value, field)
 
 
@@ -488,7 +488,8 @@ def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: 
     if seq_lens is None and query_start_loc is None:
         return
     if seq_lens is None or query_start_loc is None:
-        raise wrong("seq_lens", "an array exactly where query_start_loc is one", "one of both")
+        missing, given = ("seq_lens", "query_start_loc") if seq_lens is None else ("query_start_loc", "seq_lens")
+        raise wrong(missing, f"an array next to {given}", None)
     requests = rows_of(seq_lens, "seq_lens", ("R",))[0]
     if (bounds := rows_of(query_start_loc, "query_start_loc", ("R + 1",))[0]) != requests + 1:
         raise wrong("query_start_loc", f"{requests + 1} entries for {requests} requests", bounds)

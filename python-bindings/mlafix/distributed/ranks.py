@@ -181,7 +181,7 @@ def group_of(group: Any) -> dist.ProcessGroup | None:
 
 
 def _not_a_rank() -> ArgumentError:
-    return wrong("group", "a group that this process is a rank of", f"one without rank {dist.get_rank()} of the default group")
+    return wrong("group", f"a group with this process, rank {dist.get_rank()} of the default group", "one without it")
 
 
 def backend_for(group: dist.ProcessGroup, device_type: str) -> str:

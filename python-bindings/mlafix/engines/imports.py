@@ -38,7 +38,7 @@ class Finder:
                     logging.getLogger("mlafix").exception("mlafix: %s is left as it is", name)
 
         loader: Any = spec.loader
-        with contextlib.suppress(AttributeError):  # of a loader that takes none
+        with contextlib.suppress(AttributeError):  # a loader without arguments
             loader.exec_module = exec_module
         return spec
 

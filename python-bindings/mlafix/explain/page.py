@@ -309,7 +309,7 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
 # -- Proofs and arguments --------------------------------------------------------------------------------------------
 
 
-# The questions that are asked of each argument, and what is so where the answer is "proved" (docs/Proofs.md).
+# The questions about each argument, and the meaning of "proved" for each (docs/Proofs.md).
 _QUESTIONS = {
     "coverage": "every element is written, by some row",
     "one writer": "no two rows write one element, unless all of them write the same value",

@@ -99,7 +99,7 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
 
 def _contiguous_words(scales: Any, owner: str) -> Any:
     """Words whose rows can be seen as bytes: a view of another size needs a last dim that is contiguous."""
-    if scales.shape[1] == 1:  # Of any stride, and a dim that is added is contiguous.
+    if scales.shape[1] == 1:  # Any stride is legal; the added dim is contiguous.
         return scales[:, 0, None]
     step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
     if step != 1:
@@ -153,7 +153,7 @@ def _groups(shape: tuple[int, ...], rows: Rows) -> int:
 
 
 def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Groups:
-    # As many words hold the scales of several numbers of groups: engines have groups of 128 elements.
+    # The same number of words holds the scales of several numbers of groups; engines have groups of 128 elements.
     *lead, heads, dim = rows
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)

@@ -213,14 +213,14 @@ class Operator:
         self.positional = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self.passed = tuple((one.name, _PASSED[one.annotation]) for one in parameters)
         ends = list(itertools.accumulate(len(passed.types) for _, passed in self.passed))
-        # By argument: its name, how to assemble it, and the operator's arguments that it consists of.
+        # For each argument its name, how to assemble it, and the operator's arguments that it consists of.
         self.parts = tuple((name, passed.whole, end - len(passed.types), end) for (name, passed), end in zip(self.passed, ends))
         # All parameters of the overloads, as type and name.
         written = {*writes, *outputs}
         self.arguments = tuple((kind.replace("Tensor", WRITTEN) if name in written and not ending else kind, name + ending)
                                for name, passed in self.passed for kind, ending in passed.types)  # fmt: skip
         self.choices = tuple(i for i, (kind, _) in enumerate(self.arguments) if kind == f"{WRITTEN}?")
-        # By the name of the overload, that of its arrays; set by `_torch_ops`.
+        # Names of each overload's arrays by the overload's name; set by `_torch_ops`.
         self.overloads: dict[str, Any] = {}
 
     def chosen(self) -> dict[str, tuple[int, ...]]:

@@ -61,9 +61,9 @@ def launch_in(out_format: OutFormat | None, kernel: str, rows: tuple[Any, ...], 
 
     `name` is what the input `like` is called. The arguments, `rows` and what else there is are those of `_scaled.launch_formatted`.
     """
-    check_dtype(like, name)  # The kernel would be compiled for any.
+    check_dtype(like, name)  # Without this check, the kernel would be compiled for any dtype.
     whole("mlafix.ops._scaled")
-    from . import _scaled  # and with it the language
+    from . import _scaled  # imports the language, too
 
     _scaled.launch_formatted(kernel, out_format, tuple(rows), out, arguments, like, stream, bases, **more)
 

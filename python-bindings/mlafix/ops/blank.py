@@ -50,7 +50,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads `kv_lens`, and writes H (D E + 4) bytes a token of a sequence without keys, with E bytes an element of T.
+        Reads `kv_lens`, and writes H (D E + 4) bytes for each token of a sequence without keys, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -117,7 +117,7 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
     try:
         array = numpy.asarray(values)
     except ValueError:  # numpy's words for a ragged list
-        raise wrong(name, "integers, as many in each list", repr(values)) from None
+        raise wrong(name, "integers, in lists of one length", repr(values)) from None
     except TypeError:  # torch's for a tensor without strides
         raise wrong(name, "integers on the host", type(values).__qualname__) from None
     if array.size == 0:
@@ -158,7 +158,7 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the offsets, and writes 4 H bytes a token of a request without context.
+        Reads the offsets, and writes 4 H bytes for each token of a request without context.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -187,7 +187,7 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the offsets, and writes H (D E + 4) bytes a token of a request without context, with E bytes an element of T.
+        Reads the offsets, and writes H (D E + 4) bytes for each token of a request without context, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -219,7 +219,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Writes H (D E + 4) bytes a token of padding, with E bytes an element of T.
+        Writes H (D E + 4) bytes for each token of padding, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -253,7 +253,7 @@ def blank_rows_without_indices(out: Array, indices: Array, lse: Array | None = N
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the indices, and writes H (D E + 4) bytes a token without keys, with E bytes an element of T.
+        Reads the indices, and writes H (D E + 4) bytes for each token without keys, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

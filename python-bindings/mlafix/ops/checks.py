@@ -151,7 +151,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads H (D E + 4) bytes a token, with E bytes an element of T.
+        Reads H (D E + 4) bytes for each token, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

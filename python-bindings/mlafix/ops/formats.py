@@ -7,7 +7,7 @@ The lse is never scaled. Rows of empty states are zeros, with the least scale of
 them, in f32. With `quantize_from="output"` it rounds them first to the dtype that the result has without a format: the bits are those of
 a merge into that dtype and an engine's quantiser after it.
 
-Calls in a format compile when they are first made, except `merge_attn_states` with `Fp8`, whose kernel is in the package.
+The first call with a format compiles its kernel; that of `merge_attn_states` with `Fp8` is in the package.
 `mlafix.warmup` of such a call with arrays of one token compiles it ahead.
 
 The examples begin with:

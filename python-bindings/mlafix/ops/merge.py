@@ -107,7 +107,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
 
     Cost:
-        Reads 2 n H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T; with a format, what it writes. Tokens at
+        Reads 2 n H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T; with a format, what it writes. Tokens at
         or past `context_rows` read the suffix alone. In place, out being the suffix, they read their lse and write nothing.
 
     Raises:
@@ -139,7 +139,7 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     """`merge_attn_states`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     copies = bool(copy_past_context) and context_rows is not None
-    if context_rows is None:  # A wrong number of dims is seen with all the others.
+    if context_rows is None:  # The launch reports a wrong number of dims.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     key = bases.key(layout, sides=True)
@@ -179,7 +179,7 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        For each token that the mask selects, reads 2 H (D E + 4) bytes and writes H (D E + 4), with E bytes an element of T.
+        For each token that the mask selects, reads 2 H (D E + 4) bytes and writes H (D E + 4), with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -221,7 +221,7 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
         `(out, out_stats)`: the arrays given, or new ones.
 
     Cost:
-        Reads 2 n H (D E + 8) bytes and writes n H (D E + 8), with E bytes an element of T.
+        Reads 2 n H (D E + 8) bytes and writes n H (D E + 8), with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -248,7 +248,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
                 out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True, lse_layout: LseLayout = "nh",
                 base: Bases = "e", out_format: OutFormat | None = None, rope: Rope | None = None,
                 stream: Stream = None) -> tuple[Any, Any]:
-    """In one launch what the fixup of rows without keys (`mlafix.ops.blank`) and a merge are in two, or with a quantisation in three.
+    """The fixup of rows without keys (`mlafix.ops.blank`) and a merge in one launch, on request with a quantisation.
 
     Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. If kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
     and its lse hold, and the row is the suffix (N4, N5). Otherwise the merge is that of `merge_attn_states`. The mask is a
@@ -335,7 +335,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
 
     Cost:
-        Reads and writes n H (D E + 4) bytes each, with E bytes an element of T.
+        Reads and writes n H (D E + 4) bytes each, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -89,7 +89,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        Reads n K H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T. A chain of K - 1 merges of two reads
+        Reads n K H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T. A chain of K - 1 merges of two reads
         2 (K - 1) rows and writes K - 1 for each.
 
     Raises:
@@ -154,7 +154,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        Reads nnz H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T.
+        Reads nnz H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -206,7 +206,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        With K states, reads K n H (D E + 4) bytes and writes n H (D E + 4), with E bytes an element of T.
+        With K states, reads K n H (D E + 4) bytes and writes n H (D E + 4), with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -319,7 +319,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         `(out, out_lse)`: the arrays given, or new ones.
 
     Cost:
-        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes an element of `partial` and F of `out`. With
+        Reads S B L H (D E + 4) bytes and writes B L H (D F + 4), with E bytes per element of `partial` and F of `out`. With
         `seq_lens` only the splits that a row has are read; `partial_sum` is 4 bytes more a row of a split,
         and `beside` a row more.
 
@@ -360,7 +360,8 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     lses = transposed((out_lse, partial_lse, beside_lse, partial_sum), layout, "nh")
     counts = _counts(shape[1], seq_lens, split_len, tile_len, cu_seqlens)
     if (beside is None) != (beside_lse is None):
-        raise wrong("beside_lse", "an array exactly where beside is one", "one of both")
+        missing, given = ("beside_lse", "beside") if beside_lse is None else ("beside", "beside_lse")
+        raise wrong(missing, f"an array next to {given}", None)
     is_plain = out_format is sinks is rope is None
     of_all = {"count": "s", "bound": bound_count(shape[0]), "dtype": out_dtype if out_format is not None else None, "rope": rope}
     if partial_sum is not None or seq_lens is not None or beside is not None:
@@ -389,7 +390,7 @@ def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | Non
         return 0, 0, 0
     check_integers(seq_lens, "seq_lens")
     if (split_len is None) == (tile_len is None):
-        raise wrong("split_len", "a number, or one for tile_len, beside seq_lens", "both" if split_len is not None else "neither")
+        raise wrong("split_len", "a number for one of split_len and tile_len, since there are seq_lens", "both" if split_len is not None else "neither")
     for name, given in (("split_len", split_len), ("tile_len", tile_len)):
         if given is not None:
             check_integer(name, given)

@@ -64,7 +64,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads H (D E + 4) bytes a part that a group names and writes H (D F + 4) a group, with E bytes an element of `parts` and F
+        Reads H (D E + 4) bytes for each part that a group names and writes H (D F + 4) for each group, with E bytes per element of `parts` and F
         of `out`.
 
     Raises:

@@ -86,7 +86,7 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
                   stream: Stream = None) -> Any:
-    """As `mark_prefilling`, into a new array.
+    """Does what `mark_prefilling` does, and returns a new array.
 
     Args:
         computed: `[m]` i32 or i64: tokens whose KV is there.

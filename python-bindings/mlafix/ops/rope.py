@@ -66,7 +66,7 @@ class Rope:
 
     def place(self, rows: Tuple[Any, ...]) -> Turned:
         """The kernel's arguments for rows `[…, H, D]`. Raises ArgumentError."""
-        dim = int(rows[-1])  # A kernel is made for it: of tensors without memory, too, it is no symbol.
+        dim = int(rows[-1])  # A kernel is compiled for this size, so it is a number even for tensors without memory.
         check_integers(self.positions, "Rope.positions")
         check_dtype(self.table, "Rope.table")
         halves = self._halves()
@@ -100,7 +100,7 @@ class Rope:
             raise wrong("Rope.table", "shape [m, 2, R / 2] or [m, R]", list(shape))
         halves = viewed(self.table, (shape[0], 2, shape[1] // 2))
         if halves is None:
-            raise wrong("Rope.table", "rows that are contiguous", f"shape {list(shape)} that no view divides")
+            raise wrong("Rope.table", "rows that are contiguous (as contiguous() makes them)", f"strides of shape {list(shape)} that no view divides")
         return halves
 
     def _wrong(self, field: str, expected: str, got: Any) -> ArgumentError:

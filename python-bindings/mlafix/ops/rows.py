@@ -48,7 +48,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         `out`.
 
     Cost:
-        Reads E bytes and writes 1 an element, with E bytes an element of T.
+        Reads E bytes and writes 1 for each element, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -70,7 +70,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Quantises rows to a format with a scale for each group of elements, which is written: `mlafix.ops.formats` has the formulas.
 
-    The bits are those of a merge with one state into this format.
+    The result has the same bits as a merge of one state into this format.
 
     Args:
         x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head or are of whole heads, as in a merge; rows of heads
@@ -84,7 +84,7 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
         `out`.
 
     Cost:
-        Reads E bytes an element of T, and writes the elements and the scales of the format.
+        Reads E bytes per element, the size of one in T, and writes the elements and the scales of the format.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -125,7 +125,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, residual: Array |
         `out`.
 
     Cost:
-        Reads and writes n D E bytes each, with E bytes an element of T, and as many again with a residual.
+        Reads and writes n D E bytes each, with E bytes per element of T, and as many again with a residual.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -163,7 +163,7 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         `out`.
 
     Cost:
-        Reads and writes n D E bytes each, with E bytes an element of T.
+        Reads and writes n D E bytes each, with E bytes per element of T.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -207,7 +207,7 @@ def mix_depth(prefix: Array, bank: Array, score_weight: Array, *, out_weight: Ar
         `out`.
 
     Cost:
-        Reads n (K + 1) D E bytes and writes n D E, with E bytes an element of T, and as many again with a `snapshot`.
+        Reads n (K + 1) D E bytes and writes n D E, with E bytes per element of T, and as many again with a `snapshot`.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -273,7 +273,7 @@ def _with_heads(array: Any, name: str, heads: int) -> Any:
         return array[:, None]
     view = viewed(array, (array.shape[0], heads, array.shape[1] // heads))
     if view is None:
-        raise wrong(name, "rows that are contiguous", f"shape {tuple(array.shape)} that no view divides")
+        raise wrong(name, "rows that are contiguous (as contiguous() makes them)", f"strides of shape {tuple(array.shape)} that no view divides")
     return view
 
 

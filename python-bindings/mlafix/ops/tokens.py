@@ -291,7 +291,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         raise wrong("table", f"shape [m, 2, {dim // 2}] or [m, {dim}]", shape)
     halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
     if halves is None:
-        raise wrong("table", "rows that are contiguous", f"shape {shape} that no view divides")
+        raise wrong("table", "rows that are contiguous (as contiguous() makes them)", f"strides of shape {shape} that no view divides")
     launch(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
@@ -300,7 +300,7 @@ CHUNKS = (256, 64, 16, 8, 4, 1)
 
 _RowsKey = tuple[str, tuple[int, ...], str, str]
 _Chunked = Callable[[int], tuple[str, tuple[Any, ...]]]
-# Calls for whose rows there is no kernel, where nothing compiles.
+# Calls without a kernel for their rows, where nothing compiles.
 _in_chunks_alone: set[_RowsKey] = set()
 
 
@@ -338,7 +338,7 @@ def _record_rows(name: str, arguments: tuple[Any, ...], chunked: _Chunked, strea
     """Says what `_launch_rows` needs where nothing compiles: the one kernel or the other."""
     found: list[Needed] = []
     with recording(found.append):
-        with contextlib.suppress(UnitError):  # where its signature is not known either
+        with contextlib.suppress(UnitError):  # its signature is not known either
             launch(library.kernel(name), arguments, stream)
         _launch_chunks(_rows_key(name, arguments, stream), chunked, stream)
     if found:  # else a size of the call is a symbol
@@ -482,4 +482,4 @@ def _check_rows(array: Any, name: str) -> None:
 
 
 def _uneven(name: str, shape: Any) -> ArgumentError:
-    return wrong(name, "rows whose elements are evenly spaced", f"shape {tuple(shape)} that no view joins")
+    return wrong(name, "rows whose elements are evenly spaced (as contiguous() makes them)", f"strides of shape {tuple(shape)} that no view joins")

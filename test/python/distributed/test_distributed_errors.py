@@ -112,14 +112,14 @@ def test_a_constructors_argument_wrong_on_one_rank_is_an_error_on_all(pool: Rank
 
 def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
     for result in pool.run("construct", [({**GOOD, "max_tokens": 10**13},)] * 3):
-        assert str(result) == 'argument "max_tokens": expected tokens whose workspace can be allocated, got 10000000000000', result
+        assert str(result) == 'argument "max_tokens": expected fewer tokens, so that their workspace fits into memory, got 10000000000000', result
 
 
 def test_groups_that_are_none(pool: RankPool) -> None:
     with pytest.raises(mlafix.ArgumentError, match='"group": expected a default group, which torch.distributed.init_process_group makes, got None'):
         Reducer(max_tokens=1, heads=1, head_dim=1)
     for rank, errors in enumerate(pool.same("not_in_group", 3)):
-        assert errors == [f'ArgumentError: argument "group": expected a group that this process is a rank of, got one without rank {rank} of the default group',
+        assert errors == [f'ArgumentError: argument "group": expected a group with this process, rank {rank} of the default group, got one without it',
                           'ArgumentError: argument "group": expected a process group, or an object with world_size and rank_in_group, got str']
 
 

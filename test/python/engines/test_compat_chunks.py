@@ -75,7 +75,7 @@ def test_vllm_folds_the_lse_alone_where_the_output_is_written(device: Device, rn
     assert same_bits(device.get(rows), out) and same_bits(np.ascontiguousarray(device.get(total)[:, 1:5]), lse)
     with pytest.raises(ArgumentError, match='"output_written": expected False for a chunk that continues a request, got True'):
         vllm.accumulate_mla_context_chunk(chunk(1, 5, continues=2), rows[1:5], device.put(lse), rows, total, output_written=True)
-    with pytest.raises(ArgumentError, match='"chunked_context": expected what has empty_token_slices, got NoneType'):
+    with pytest.raises(ArgumentError, match='"chunked_context": expected an object with the field empty_token_slices, got NoneType'):
         vllm.neutralize_empty_context_partials(None, rows, total)
 
 
@@ -187,7 +187,7 @@ def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, 
 def test_torchs_merger_names_its_arguments(device: Device) -> None:
     rows, sums = device.put(np.ones((1, 2, 4, 8), F32)), device.put(np.ones((1, 2, 4), F32))
     merger = SDPAMerger(False, 2)
-    for call, text in ((lambda: SDPAMerger(True, 3), '"seq_dim": expected 1 or 2, got 3'), (merger.results, '"out": expected a block'),
+    for call, text in ((lambda: SDPAMerger(True, 3), '"seq_dim": expected 1 or 2, got 3'), (merger.results, r'"out": expected step\(\) to be called before results\(\), got no call'),
                        (lambda: merger.step(rows, sums, True), '"partial": expected False for the first block, got True'),
                        (lambda: merger.step(rows, sums[:, :1], False), r'"lse": expected shape \[1, 2, 4\], got \[1, 1, 4\]'),
                        (lambda: merger.step(rows[0], sums, False), '"out": expected 4 dims')):  # fmt: skip

@@ -126,7 +126,7 @@ def test_flashinfer_verify_of_a_draft_beside_an_empty_prefix(normalised: bool, d
     np.testing.assert_allclose(device.get(out)[:, 0], device.get(want), rtol=0, atol=4e-6)
     np.testing.assert_allclose(device.get(lse)[:, 0], device.get(total), rtol=4e-7, atol=4e-6)
     assert same_bits(device.get(out)[1], draft[1].astype(np.float32)) and same_bits(device.get(lse)[1], draft_lse[1])
-    with pytest.raises(mlafix.ArgumentError, match='argument "beside_lse": expected an array exactly where beside is one, got one of both'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "beside_lse": expected an array next to beside, got None'):
         ops.combine_split_kv(*arrays[:2], beside=device.put(draft))
 
 
@@ -251,8 +251,8 @@ def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device
 
 
 @pytest.mark.parametrize(("how", "message"), [
-    (dict(seq_lens=[1], split_len=None), 'argument "split_len": expected a number, or one for tile_len, beside seq_lens, got neither'),
-    (dict(seq_lens=[1], split_len=1, tile_len=1), 'argument "split_len": expected a number, or one for tile_len, beside seq_lens, got both'),
+    (dict(seq_lens=[1], split_len=None), 'argument "split_len": expected a number for one of split_len and tile_len, since there are seq_lens, got neither'),
+    (dict(seq_lens=[1], split_len=1, tile_len=1), 'argument "split_len": expected a number for one of split_len and tile_len, since there are seq_lens, got both'),
     (dict(seq_lens=[1], split_len=0), 'argument "split_len": expected 1 or more, got 0'),
     (dict(seq_lens=None, tile_len=4), 'argument "tile_len": expected None without seq_lens, got 4'),
     (dict(seq_lens=[], split_len=4), 'argument "seq_lens": expected at least 1 entries, got 0'),
@@ -287,5 +287,5 @@ def test_an_lse_beside_alone_is_refused_when_calls_are_warm(device: Device, rng:
     rows, lses = device.put(rng.normal(0, 1, (2, 1, 1, H, D)).astype(np.float32)), device.put(np.zeros((2, 1, 1, H), np.float32))
     for _ in range(3):
         ops.combine_split_kv(rows, lses)
-    with pytest.raises(mlafix.ArgumentError, match='argument "beside_lse": expected an array exactly where beside is one, got one of both'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "beside": expected an array next to beside_lse, got None'):
         ops.combine_split_kv(rows, lses, beside_lse=lses[0])
