@@ -188,19 +188,16 @@ Answer Prover::coverRows(unsigned argument,
     if (!one.isOverBudget())
       places = projectCases(one, dims);
     if (!places)
-      return makeUnknown(Question::Coverage, argument, store,
-                         "too many cases to look at");
+      return makeUnknown(Question::Coverage, argument, store, kTooManyCases);
     written.unionInPlace(*places);
   }
   std::optional<PresburgerSet> missed;
-  if (!elements.isOverBudget() &&
-      written.getNumDisjuncts() <= Budget::disjuncts)
+  if (!elements.isOverBudget())
     missed = subtract(elements.getSet(), written, work);
   std::optional<bool> none =
       missed ? isEmpty(*missed, work) : std::optional<bool>();
   if (!none)
-    return makeUnknown(Question::Coverage, argument, nullptr,
-                       "too many cases to look at");
+    return makeUnknown(Question::Coverage, argument, nullptr, kTooManyCases);
   if (*none)
     return {Question::Coverage, argument};
   return conclude(Question::Coverage, argument,
@@ -217,14 +214,17 @@ static bool hasOtherLoops(const RowModel &model, const RowAccess &store,
 }
 
 /// The points of `cases` at which none of `stores` executes; their first
-/// columns are `element`. Returns nullopt if there are too many cases. Loops of
-/// a store that are not in `loops` may be in any iteration.
+/// columns are `element`, that of `access`. Returns nullopt if there are too
+/// many cases. Loops of a store that are not around `access` may be in any
+/// iteration.
 std::optional<PresburgerSet>
 Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
-                       ArrayRef<Var> loops,
+                       const RowAccess &access,
                        ArrayRef<const RowAccess *> stores) {
   SmallVector<const RowAccess *> usable;
   for (const RowAccess *store : stores) {
+    if (haveOtherConstants(*store, access))
+      continue;
     bool isUncertain = model.isUncertain(store->condition) ||
                        llvm::any_of(store->indices, [&](const Linear &index) {
                          return model.isUncertain(index);
@@ -232,7 +232,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
     // The unknowns of other iterations are unrelated to those of this
     // iteration.
     addLaunch(cases, *store);
-    if (hasOtherLoops(model, *store, loops)) {
+    if (hasOtherLoops(model, *store, access.loops)) {
       bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
         return model[var].isUncertain;
       });
@@ -269,7 +269,7 @@ Prover::subtractStores(LinearSystem &cases, ArrayRef<Form> element,
       return std::nullopt;
     written.unionInPlace(*places);
   }
-  if (cases.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
+  if (cases.isOverBudget())
     return std::nullopt;
   return subtract(cases.getSet(), written, work);
 }
@@ -291,12 +291,11 @@ Answer Prover::coverCases(unsigned argument,
     placeElement(cases, *store, element);
     cases.restrict(dropUncertain(model, store->condition));
     std::optional<PresburgerSet> missed =
-        subtractStores(cases, element, store->loops, reliable);
+        subtractStores(cases, element, *store, reliable);
     std::optional<bool> none =
         missed ? isEmpty(*missed, work) : std::optional<bool>();
     if (!none)
-      return makeUnknown(Question::Coverage, argument, store,
-                         "too many cases to look at");
+      return makeUnknown(Question::Coverage, argument, store, kTooManyCases);
     if (!*none)
       return conclude(Question::Coverage, argument, store, cases,
                       cases.findPoint(*missed));

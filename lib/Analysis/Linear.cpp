@@ -60,16 +60,73 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
   return result;
 }
 
+namespace {
+/// How a constraint relates to an earlier one of the same form.
+enum class Entailment { None, Implied, Implies, Contradicts };
+} // namespace
+
+/// Compares x >= -a, or x == -a, with the same of `other`, whose x may have the
+/// other sign.
+static Entailment compareConstraints(const Constraint &constraint,
+                                     const Constraint &other) {
+  const Linear &x = constraint.linear, &y = other.linear;
+  bool isEqual = x.terms == y.terms;
+  bool isOpposite =
+      !isEqual && x.terms.size() == y.terms.size() &&
+      llvm::all_of(llvm::zip(x.terms, y.terms), [](const auto &pair) {
+        const auto &[p, q] = pair;
+        return p.first == q.first &&
+               uint64_t(p.second) + uint64_t(q.second) == 0;
+      });
+  // The room that `other` leaves to `constraint`: x's value there, at least.
+  int64_t room;
+  if ((!isEqual && !isOpposite) ||
+      (isEqual ? __builtin_sub_overflow(x.constant, y.constant, &room)
+               : __builtin_add_overflow(x.constant, y.constant, &room)))
+    return Entailment::None;
+  if (other.isEquality) // x has the value `room`
+    return room == 0 || (room > 0 && !constraint.isEquality)
+               ? Entailment::Implied
+               : Entailment::Contradicts;
+  bool isOutside = isEqual ? room > 0 : room < 0;
+  if (constraint.isEquality)
+    return isOutside ? Entailment::Contradicts : Entailment::Implies;
+  if (isEqual)
+    return room >= 0 ? Entailment::Implied : Entailment::Implies;
+  return isOutside ? Entailment::Contradicts : Entailment::None;
+}
+
+/// Adds a constraint, unless others of the same form imply it. Drops those that
+/// it implies. Returns false if it contradicts one.
+static bool addTo(Conjunct &conjunct, const Constraint &constraint) {
+  for (const Constraint &other : conjunct) {
+    Entailment relation = compareConstraints(constraint, other);
+    if (relation == Entailment::Implied || relation == Entailment::Contradicts)
+      return relation == Entailment::Implied;
+  }
+  llvm::erase_if(conjunct, [&](const Constraint &other) {
+    return compareConstraints(constraint, other) == Entailment::Implies;
+  });
+  conjunct.push_back(constraint);
+  return true;
+}
+
 std::optional<Condition> mlafix::both(const Condition &a, const Condition &b) {
-  if (a.disjuncts.size() * b.disjuncts.size() > kMaxDisjuncts)
+  if (a.disjuncts.size() * b.disjuncts.size() > 4 * kMaxDisjuncts)
     return std::nullopt;
   Condition result;
   for (const Conjunct &x : a.disjuncts)
     for (const Conjunct &y : b.disjuncts) {
-      if (x.size() + y.size() > kMaxConstraints)
+      Conjunct &product = result.disjuncts.emplace_back(x);
+      if (!llvm::all_of(y, [&](const Constraint &constraint) {
+            return addTo(product, constraint);
+          }))
+        result.disjuncts.pop_back();
+      else if (product.size() > kMaxConstraints)
         return std::nullopt;
-      llvm::append_range(result.disjuncts.emplace_back(x), y);
     }
+  if (result.disjuncts.size() > kMaxDisjuncts)
+    return std::nullopt;
   return result;
 }
 

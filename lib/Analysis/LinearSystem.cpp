@@ -366,48 +366,6 @@ static bool isSoonSolved(const IntegerPolyhedron &set) {
                   [&](unsigned i) { return set.getEquality(i); });
 }
 
-/// Two inequalities may restrict a division's remainder to less than [0,
-/// divisor - 1]. MLIR 22's subtraction takes them for the division itself and
-/// loses the stricter bound. Adds the true definition, and renames the local in
-/// one inequality. Returns false if there is no such pair.
-static bool separateRemainder(IntegerRelation &set) {
-  unsigned constant = set.getNumVars(),
-           numInequalities = set.getNumInequalities();
-  auto areOpposite = [&](unsigned i, unsigned j) {
-    return llvm::all_of(llvm::seq(constant), [&](unsigned k) {
-      return set.atIneq(i, k) == -set.atIneq(j, k);
-    });
-  };
-  auto getQuotient = [&](unsigned i) {
-    unsigned largest = set.getVarKindOffset(VarKind::Local);
-    for (unsigned k : llvm::seq(largest, constant))
-      if (abs(set.atIneq(i, k)) > abs(set.atIneq(i, largest)))
-        largest = k;
-    return largest;
-  };
-  for (unsigned i : llvm::seq(numInequalities))
-    for (unsigned j : llvm::seq(numInequalities)) {
-      if (!areOpposite(i, j))
-        continue;
-      unsigned quotient = getQuotient(i);
-      DynamicAPInt divisor = set.atIneq(i, quotient),
-                   most = set.atIneq(i, constant) + set.atIneq(j, constant);
-      if (divisor - 1 <= most || most < 0)
-        continue;
-      auto definition = llvm::to_vector(set.getInequality(i));
-      definition.back() += divisor - 1 - most;
-      set.addInequality(definition);
-      unsigned name = set.appendVar(VarKind::Local);
-      std::swap(set.atIneq(i, quotient), set.atIneq(i, name));
-      SmallVector<DynamicAPInt> isSame(set.getNumCols());
-      isSame[quotient] = 1;
-      isSame[name] = -1;
-      set.addEquality(isSame);
-      return true;
-    }
-  return false;
-}
-
 std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
   PresburgerSet set =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
@@ -417,28 +375,7 @@ std::optional<PresburgerSet> LinearSystem::project(unsigned numDims) const {
       return std::nullopt;
     set.unionInPlace(solved);
   }
-  PresburgerSet result =
-      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
-  PresburgerRelation solved = set.computeReprWithOnlyDivLocals();
-  for (IntegerRelation disjunct : solved.getAllDisjuncts()) {
-    while (disjunct.getNumLocalVars() && separateRemainder(disjunct)) {
-    }
-    result.unionInPlace(disjunct);
-  }
-  return result;
-}
-
-std::optional<PresburgerSet>
-mlafix::subtract(PresburgerSet set, const PresburgerSet &other, Work &work) {
-  for (const IntegerRelation &disjunct : other.getAllDisjuncts()) {
-    int64_t size = disjunct.getNumConstraints() * disjunct.getNumVars();
-    if (!work.spend(size * set.getNumDisjuncts()))
-      return std::nullopt;
-    set = set.subtract(PresburgerSet(PresburgerRelation(disjunct)));
-    if (set.getNumDisjuncts() > Budget::pieces)
-      return std::nullopt;
-  }
-  return set;
+  return PresburgerSet(set.computeReprWithOnlyDivLocals());
 }
 
 /// Converts the numbers; nullopt if one overflows 64 bits.
@@ -455,9 +392,8 @@ toPoint(ArrayRef<DynamicAPInt> numbers) {
   return point;
 }
 
-/// Converts the constraints; nullopt if a number overflows.
-static std::optional<std::vector<SparseRow>>
-getRows(const IntegerRelation &set) {
+std::optional<std::vector<SparseRow>>
+mlafix::getSparseRows(const IntegerRelation &set) {
   std::vector<SparseRow> rows;
   auto add = [&](ArrayRef<DynamicAPInt> numbers, bool isEquality) {
     std::optional<LinearSystem::Point> row = toPoint(numbers);
@@ -483,7 +419,7 @@ getRows(const IntegerRelation &set) {
 std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
   bool isKnown = true;
   for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
-    auto rows = getRows(disjunct);
+    auto rows = getSparseRows(disjunct);
     std::optional<bool> found =
         rows ? hasPoint(*rows, work) : std::optional<bool>();
     if (found == true)
@@ -498,7 +434,7 @@ std::optional<bool> mlafix::isEmpty(const PresburgerSet &set, Work &work) {
 static std::optional<LinearSystem::Point> samplePoint(IntegerRelation set,
                                                       Work &work) {
   // The search takes long if there is no point, so ask that first.
-  auto rows = getRows(set);
+  auto rows = getSparseRows(set);
   if (!rows || hasPoint(*rows, work) != true)
     return std::nullopt;
   if (set.getNumVars() > Budget::sampled)

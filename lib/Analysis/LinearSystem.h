@@ -43,7 +43,7 @@ struct Budget {
   // grows with it).
   static constexpr unsigned locals = 2;
   static constexpr int64_t factor = 64;
-  static constexpr unsigned pieces = 64; // of a set difference, at each step
+  static constexpr unsigned pieces = 32; // of a set difference
   // Columns of a set in which MLIR's Presburger library looks for a point; its
   // time is exponential in them.
   static constexpr unsigned sampled = 13;
@@ -129,10 +129,15 @@ private:
   bool isTooLarge = false;
 };
 
-/// `set` minus `other`, whose locals must be quotients. Returns nullopt if
-/// there are too many pieces.
+/// The constraints of the set; locals are the columns after its dims. Returns
+/// nullopt if a number overflows 64 bits.
+std::optional<std::vector<SparseRow>>
+getSparseRows(const mlir::presburger::IntegerRelation &set);
+/// `set` minus `other`, or a part that is not empty if there are more than
+/// `Budget::pieces` pieces. Disjuncts of `other` with locals that are no
+/// quotients are not subtracted. Returns nullopt if the budget runs out.
 std::optional<mlir::presburger::PresburgerSet>
-subtract(mlir::presburger::PresburgerSet set,
+subtract(const mlir::presburger::PresburgerSet &set,
          const mlir::presburger::PresburgerSet &other, Work &work);
 /// True if the set has no point. Returns nullopt if the budget runs out.
 std::optional<bool> isEmpty(const mlir::presburger::PresburgerSet &set,

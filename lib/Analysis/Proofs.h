@@ -44,6 +44,10 @@ enum class Verdict {
   Refuted,
 };
 
+/// The reason of an answer that ran out of its budget.
+inline constexpr llvm::StringLiteral kTooManyCases =
+    "too many cases to look at";
+
 llvm::StringRef spelling(Question question);
 llvm::StringRef spelling(Verdict verdict);
 

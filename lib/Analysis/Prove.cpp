@@ -49,6 +49,10 @@ static void refuseCoverage(KernelOp kernel, const Answer &answer,
   if (answer.verdict == Verdict::Refuted)
     diag << "no store to " << answer.element << ": for example "
          << answer.reason << "; store there, too, ";
+  else if (answer.reason == kTooManyCases)
+    diag << "stores that the compiler cannot follow: " << answer.reason
+         << "; compute the value in the branches and store it once behind "
+            "them, ";
   else
     diag << "stores that may leave one out: " << answer.reason
          << "; store in every case, ";

@@ -110,8 +110,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
       continue;
     }
     if (!none)
-      return makeUnknown(Question::Bounds, argument, &access,
-                         "too many cases to look at");
+      return makeUnknown(Question::Bounds, argument, &access, kTooManyCases);
     if (model.isUncertain(index))
       return makeUnknown(Question::Bounds, argument, &access, "");
     return conclude(Question::Bounds, argument, &access, outside,
@@ -154,6 +153,13 @@ Answer Prover::proveBounds(unsigned argument) {
 //===----------------------------------------------------------------------===//
 // Two rows
 //===----------------------------------------------------------------------===//
+
+bool mlafix::haveOtherConstants(const RowAccess &a, const RowAccess &b) {
+  return llvm::any_of(llvm::zip(a.indices, b.indices), [](const auto &pair) {
+    const auto &[x, y] = pair;
+    return x.isConstant() && y.isConstant() && x.constant != y.constant;
+  });
+}
 
 /// True if every row index occurs at the same position in both, so that
 /// distinct rows access distinct elements.
@@ -275,7 +281,7 @@ Answer Prover::concludePair(Question question, unsigned argument,
 Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
                     const RowAccess &b) {
   Answer answer = {question, argument};
-  if (haveDistinctElements(a, b))
+  if (haveDistinctElements(a, b) || haveOtherConstants(a, b))
     return answer;
   // A segment's predicate belongs to no row and meets all rows.
   if (isOfSegment(b)) {
@@ -307,7 +313,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
         continue;
       }
       if (!none)
-        return makeUnknown(question, argument, &b, "too many cases to look at");
+        return makeUnknown(question, argument, &b, kTooManyCases);
       restrictInside(pair, a);
       if (pair.isEmpty() == true)
         continue;
@@ -371,12 +377,11 @@ Answer Prover::proveWrittenFirst(unsigned argument) {
     assumeAccess(cases, *load, 0);
     placeElement(cases, *load, element);
     std::optional<PresburgerSet> missed =
-        subtractStores(cases, element, load->loops, pointersTo(joined));
+        subtractStores(cases, element, *load, pointersTo(joined));
     std::optional<bool> none =
         missed ? mlafix::isEmpty(*missed, work) : std::optional<bool>();
     if (!none)
-      return makeUnknown(Question::WrittenFirst, argument, load,
-                         "too many cases to look at");
+      return makeUnknown(Question::WrittenFirst, argument, load, kTooManyCases);
     if (!*none)
       return conclude(Question::WrittenFirst, argument, load, cases,
                       cases.findPoint(*missed));

@@ -21,6 +21,9 @@ namespace mlafix {
 LinearSystem makeElements(RowModel &model, Work &work, KernelOp kernel,
                           unsigned argument, llvm::SmallVector<Form> &element);
 
+/// True if an index is another constant in `a` than in `b`.
+bool haveOtherConstants(const RowAccess &a, const RowAccess &b);
+
 class Prover {
 public:
   explicit Prover(KernelOp kernel, bool followsWraps = false);
@@ -58,7 +61,7 @@ private:
 
   std::optional<mlir::presburger::PresburgerSet>
   subtractStores(LinearSystem &cases, llvm::ArrayRef<Form> element,
-                 llvm::ArrayRef<Var> loops,
+                 const RowAccess &access,
                  llvm::ArrayRef<const RowAccess *> stores);
 
   // Pairs of rows

@@ -577,8 +577,16 @@ static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   return true;
 }
 
+/// True if `parent` contains the op, and between them are branches only.
+static bool isInBranchesOf(Operation *op, Operation *parent) {
+  Operation *own = op->getParentOp();
+  while (own != parent && isa<scf::IfOp>(own))
+    own = own->getParentOp();
+  return own == parent;
+}
+
 /// An unknown in the range of the element type. Loads of the same unchanging
-/// element share it.
+/// element share it with one that executes before them.
 Linear RowModel::buildLoad(LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || isRowTile(load.getType()))
@@ -594,7 +602,7 @@ Linear RowModel::buildLoad(LoadOp load) {
           llvm::equal(other.getIndices(), load.getIndices()) &&
           other.getGroup() == load.getGroup() &&
           other.getMember() == load.getMember() &&
-          load->getParentOp() == other->getParentOp())
+          isInBranchesOf(load, other->getParentOp()))
         return known->second;
     }
   Interval range =

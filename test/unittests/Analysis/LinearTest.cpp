@@ -47,4 +47,58 @@ TEST(Condition, never_and_always) {
   EXPECT_EQ(both(Condition::always(), x)->disjuncts.size(), 1u);
 }
 
+/// Values from -4 to 4 of one variable at which the condition holds.
+std::vector<bool> listValues(const Condition &condition) {
+  std::vector<bool> values;
+  for (int64_t x = -4; x <= 4; ++x) {
+    auto holds = [&](const Constraint &one) {
+      int64_t value = one.linear.constant;
+      for (auto [var, coefficient] : one.linear.terms)
+        value += coefficient * x;
+      return one.isEquality ? value == 0 : value >= 0;
+    };
+    values.push_back(
+        llvm::any_of(condition.disjuncts, [&](const Conjunct &conjunct) {
+          return llvm::all_of(conjunct, holds);
+        }));
+  }
+  return values;
+}
+
+TEST(Condition, constraints_of_one_form_are_merged) {
+  std::vector<Condition> all;
+  for (int64_t sign : {1, -1})
+    for (int64_t constant = -2; constant <= 2; ++constant)
+      for (bool isEquality : {false, true}) {
+        Linear linear = Linear::of(Var(0), sign);
+        linear.constant = constant;
+        all.push_back(Condition::of(linear, isEquality));
+      }
+  for (const Condition &x : all)
+    for (const Condition &y : all)
+      for (const Condition &z : all) {
+        Condition product = *both(*both(x, y), z);
+        std::vector<bool> expected = listValues(x);
+        for (const Condition *other : {&y, &z}) {
+          std::vector<bool> values = listValues(*other);
+          for (size_t i = 0; i < values.size(); ++i)
+            expected[i] = expected[i] && values[i];
+        }
+        ASSERT_EQ(listValues(product), expected);
+        for (const Conjunct &conjunct : product.disjuncts)
+          ASSERT_LE(conjunct.size(), 2u);
+      }
+}
+
+TEST(Condition, numbers_that_differ_from_many_are_few_cases) {
+  Condition all = Condition::always();
+  for (int64_t i = 0; i < 100; ++i) {
+    Linear above = Linear::of(Var(0)), below = Linear::of(Var(0), -1);
+    above.constant = -i - 1;
+    below.constant = i - 1;
+    all = *both(all, *either(Condition::of(above), Condition::of(below)));
+  }
+  EXPECT_EQ(all.disjuncts.size(), 2u);
+}
+
 } // namespace

@@ -1,0 +1,318 @@
+//===- SetDifference.cpp - a set minus many -------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Subtracting n sets one after the other may leave 2^n pieces. But the sets of
+// unrolled stores differ in the value of a linear form: an index, or the
+// remainder of a sum of indices. So the difference is taken for each value
+// alone, minus the sets that have this value. Each set is subtracted once then.
+//
+// MLIR 22 has a subtraction, too. It loses bounds: its Gaussian elimination
+// scales an inequality only from the pivot's column on.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/LinearSystem.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+using namespace mlir;
+using namespace mlir::presburger;
+using namespace mlafix;
+
+namespace {
+/// A linear form of the dims, or its remainder by `modulus` unless that is 0.
+struct Key {
+  std::vector<std::pair<unsigned, int64_t>> terms; ///< the first is positive
+  int64_t modulus = 0;
+
+  bool operator<(const Key &other) const {
+    return std::tie(terms, modulus) < std::tie(other.terms, other.modulus);
+  }
+};
+
+/// Constraints of the dims and of further columns, which exist.
+struct Piece {
+  std::vector<SparseRow> rows;
+  unsigned numColumns;
+};
+
+/// A set to subtract. Its further columns are quotients.
+struct Subtrahend {
+  Piece piece;
+  std::vector<SparseRow> definitions; ///< of the quotients
+  std::map<Key, int64_t> values;      ///< the keys whose value it fixes
+};
+using Subtrahends = std::vector<const Subtrahend *>;
+
+class Difference {
+public:
+  Difference(unsigned numDims, Work &work) : numDims(numDims), work(work) {}
+
+  /// Adds `piece` minus `others` to the result. Returns false if the budget
+  /// runs out.
+  bool add(const Piece &piece, const Subtrahends &others);
+  PresburgerSet getResult() const;
+
+private:
+  bool split(Piece piece, const Key &key, const Subtrahends &others);
+  bool subtract(const Piece &piece, llvm::ArrayRef<const Subtrahend *> others);
+  bool hasNoPoint(const Piece &piece) {
+    return hasPoint(piece.rows, work) == false;
+  }
+
+  unsigned numDims;
+  Work &work;
+  std::vector<Piece> left;
+};
+} // namespace
+
+/// The number congruent to `number` in (-modulus / 2, modulus / 2].
+static int64_t reduce(int64_t number, int64_t modulus) {
+  int64_t rest = llvm::mod(number, modulus);
+  return rest > modulus / 2 ? rest - modulus : rest;
+}
+
+/// The key and the value that the equality fixes. Returns nullopt if it fixes
+/// none.
+static std::optional<std::pair<Key, int64_t>> readKey(const SparseRow &row,
+                                                      unsigned numDims) {
+  constexpr int64_t kMost = int64_t(1) << 62;
+  Key key;
+  for (auto [column, coefficient] : row.terms) {
+    if (std::abs(coefficient) > kMost)
+      return std::nullopt;
+    if (column >= numDims)
+      key.modulus = std::gcd(key.modulus, coefficient);
+  }
+  if (!row.isEquality || key.modulus == 1 || std::abs(row.constant) > kMost)
+    return std::nullopt;
+  int64_t divisor = key.modulus, sign = 0;
+  auto get = [&](int64_t number) {
+    return key.modulus ? reduce(number, key.modulus) : number;
+  };
+  for (auto [column, coefficient] : row.terms) {
+    int64_t own = column < numDims ? get(coefficient) : 0;
+    if (!sign)
+      sign = own < 0 ? -1 : own > 0;
+    own = own ? get(own * sign) : 0;
+    divisor = std::gcd(divisor, own);
+    if (own)
+      key.terms.push_back({column, own});
+  }
+  if (key.terms.empty() || row.constant % divisor)
+    return std::nullopt;
+  for (auto &[column, coefficient] : key.terms)
+    coefficient /= divisor;
+  key.modulus /= divisor;
+  int64_t value = -sign * (row.constant / divisor);
+  return std::pair(key, key.modulus ? llvm::mod(value, key.modulus) : value);
+}
+
+/// Adds a row. Of inequalities of one form, the strictest is kept.
+static void addRow(std::vector<SparseRow> &rows, const SparseRow &row) {
+  for (SparseRow &other : rows)
+    if (other.terms == row.terms && other.isEquality == row.isEquality &&
+        (!row.isEquality || other.constant == row.constant)) {
+      other.constant = std::min(other.constant, row.constant);
+      return;
+    }
+  rows.push_back(row);
+}
+
+/// Adds the rows of 0 <= dividend - divisor * column < divisor.
+static void addDivision(std::vector<SparseRow> &rows, const SparseRow &dividend,
+                        unsigned column, int64_t divisor) {
+  SparseRow above = dividend, below;
+  above.terms.push_back({column, -divisor});
+  for (auto [other, coefficient] : above.terms)
+    below.terms.push_back({other, -coefficient});
+  below.constant = divisor - 1 - above.constant;
+  rows.push_back(std::move(above));
+  rows.push_back(std::move(below));
+}
+
+/// Returns nullopt if a number overflows 64 bits, or if a local is no quotient.
+static std::optional<Subtrahend> readSubtrahend(const IntegerRelation &set) {
+  std::optional<std::vector<SparseRow>> rows = getSparseRows(set);
+  DivisionRepr quotients = set.getLocalReprs();
+  if (!rows || !quotients.hasAllReprs())
+    return std::nullopt;
+  Subtrahend result = {{std::move(*rows), set.getNumVars()}, {}, {}};
+  for (unsigned i = 0; i < quotients.getNumDivs(); ++i) {
+    IntegerRelation dividend(set.getSpace());
+    dividend.addInequality(quotients.getDividend(i));
+    std::optional<std::vector<SparseRow>> row = getSparseRows(dividend);
+    if (!row || quotients.getDenom(i) > std::numeric_limits<int>::max())
+      return std::nullopt;
+    addDivision(result.definitions, row->front(), set.getNumDimVars() + i,
+                int64_t(quotients.getDenom(i)));
+  }
+  for (const SparseRow &row : result.piece.rows)
+    if (auto found = readKey(row, set.getNumDimVars()))
+      result.values.insert(std::move(*found));
+  return result;
+}
+
+/// The key that most sets have. Returns nullopt if no key has two values.
+static std::optional<Key> chooseKey(const Subtrahends &sets) {
+  std::map<Key, std::pair<size_t, std::set<int64_t>>> uses;
+  for (const Subtrahend *set : sets)
+    for (const auto &[key, value] : set->values) {
+      auto &[count, values] = uses[key];
+      ++count;
+      values.insert(value);
+    }
+  size_t most = 0;
+  std::optional<Key> best;
+  for (const auto &[key, use] : uses)
+    if (use.second.size() > 1 && use.first > most) {
+      most = use.first;
+      best = key;
+    }
+  return best;
+}
+
+/// The row of sign * form + constant >= 0.
+static SparseRow makeBound(const SparseRow &form, int64_t sign,
+                           int64_t constant) {
+  SparseRow row;
+  for (auto [column, coefficient] : form.terms)
+    row.terms.push_back({column, sign * coefficient});
+  row.constant = sign * form.constant + constant;
+  return row;
+}
+
+/// Takes the values of the key one by one, and what lies between them.
+bool Difference::split(Piece piece, const Key &key, const Subtrahends &others) {
+  std::map<int64_t, Subtrahends> slices;
+  Subtrahends anywhere;
+  for (const Subtrahend *one : others) {
+    auto it = one->values.find(key);
+    (it == one->values.end() ? anywhere : slices[it->second]).push_back(one);
+  }
+  SparseRow form;
+  form.terms.assign(key.terms.begin(), key.terms.end());
+  if (key.modulus) {
+    addDivision(piece.rows, form, piece.numColumns, key.modulus);
+    form.terms.push_back({piece.numColumns++, -key.modulus});
+  }
+  auto addBetween = [&](std::optional<int64_t> least,
+                        std::optional<int64_t> most, const Subtrahends &sets) {
+    Piece part = piece;
+    if (least)
+      part.rows.push_back(makeBound(form, 1, -*least));
+    if (most)
+      part.rows.push_back(makeBound(form, -1, *most));
+    return hasNoPoint(part) || add(part, sets);
+  };
+  std::optional<int64_t> next;
+  for (auto &[value, own] : slices) {
+    if (next != value && !addBetween(next, value - 1, anywhere))
+      return false;
+    llvm::append_range(own, anywhere);
+    if (!addBetween(value, value, own))
+      return false;
+    next = value + 1;
+  }
+  return addBetween(next, std::nullopt, anywhere);
+}
+
+bool Difference::add(const Piece &piece, const Subtrahends &others) {
+  if (!work.spend(others.size() + 1))
+    return false;
+  std::optional<Key> key = chooseKey(others);
+  return key ? split(piece, *key, others) : subtract(piece, others);
+}
+
+/// Subtracts the sets one after the other, depth first: an element in none of
+/// them is soon found.
+bool Difference::subtract(const Piece &piece,
+                          llvm::ArrayRef<const Subtrahend *> others) {
+  if (left.size() >= Budget::pieces)
+    return true; // enough for an answer
+  if (others.empty()) {
+    left.push_back(piece);
+    return true;
+  }
+  if (!work.spend(piece.rows.size()))
+    return false;
+  const Subtrahend &other = *others.front();
+  Piece inside = piece;
+  inside.numColumns += other.piece.numColumns - numDims;
+  auto rename = [&](SparseRow row) {
+    for (auto &[column, coefficient] : row.terms)
+      if (column >= numDims)
+        column += piece.numColumns - numDims;
+    return row;
+  };
+  for (const SparseRow &row : other.definitions)
+    addRow(inside.rows, rename(row));
+  Piece common = inside;
+  for (const SparseRow &row : other.piece.rows)
+    addRow(common.rows, rename(row));
+  if (hasNoPoint(common))
+    return subtract(piece, others.drop_front());
+  // Outside of the set, one of its constraints is the first that fails.
+  for (const SparseRow &given : other.piece.rows) {
+    SparseRow row = rename(given);
+    for (int64_t sign : {-1, 1}) {
+      if (sign > 0 && !row.isEquality)
+        continue;
+      Piece outside = inside;
+      addRow(outside.rows, makeBound(row, sign, -1));
+      if (!hasNoPoint(outside) && !subtract(outside, others.drop_front()))
+        return false;
+    }
+    addRow(inside.rows, row);
+  }
+  return true;
+}
+
+PresburgerSet Difference::getResult() const {
+  PresburgerSet result =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
+  for (const Piece &piece : left) {
+    IntegerPolyhedron set(
+        PresburgerSpace::getSetSpace(numDims, 0, piece.numColumns - numDims));
+    for (const SparseRow &row : piece.rows) {
+      SmallVector<int64_t> dense(piece.numColumns + 1);
+      for (auto [column, coefficient] : row.terms)
+        dense[column] += coefficient;
+      dense.back() = row.constant;
+      if (row.isEquality)
+        set.addEquality(dense);
+      else
+        set.addInequality(dense);
+    }
+    result.unionInPlace(set);
+  }
+  return result;
+}
+
+std::optional<PresburgerSet> mlafix::subtract(const PresburgerSet &set,
+                                              const PresburgerSet &other,
+                                              Work &work) {
+  std::vector<Subtrahend> read;
+  for (const IntegerRelation &disjunct : other.getAllDisjuncts())
+    if (std::optional<Subtrahend> one = readSubtrahend(disjunct))
+      read.push_back(std::move(*one));
+  Subtrahends others;
+  for (const Subtrahend &one : read)
+    others.push_back(&one);
+  Difference difference(set.getSpace().getNumDimVars(), work);
+  for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
+    std::optional<std::vector<SparseRow>> rows = getSparseRows(disjunct);
+    if (!rows || !difference.add({*rows, disjunct.getNumVars()}, others))
+      return std::nullopt;
+  }
+  return difference.getResult();
+}
