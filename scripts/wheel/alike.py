@@ -9,7 +9,7 @@ import numpy as np
 # Milliseconds that LZMA takes for 1 MiB that it has decompressed, and for 1 MiB of it that no earlier unit of the block has:
 # docs/Experiments.md, "Blocks of an archive".
 _MS_PER_MIB, _MS_PER_NEW_MIB = 1.6, 11.0
-# Units are compared by windows of 8 bytes; of these one in so many is looked at, chosen by its contents.
+# Units are compared by windows of 8 bytes. One window in this many is looked at; its contents decide.
 _SAMPLED = 8
 
 

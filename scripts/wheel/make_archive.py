@@ -34,7 +34,7 @@ from mlafix._files import archive, keys, toolchain
 
 _HEADER, _ALIGNMENT = 64, 64
 _FNV_BASIS, _FNV_PRIME, _U64 = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
-# Dims of the grid alone, which the launch has; others are parts of rows.
+# Dims of the grid alone, whose sizes the launch gives; other dims are parts of rows.
 _OPEN = ("H",)
 # Kernels whose ranks store into each other's memory.
 _GPUS_ALONE = "push_"
@@ -71,11 +71,11 @@ def wanted(dims: Sequence[int], dtypes: Sequence[str]) -> list[Wanted]:
     return sorted(found.values(), key=lambda one: (one.variants.kernel, one.bindings))
 
 
-# One GPU of each generation in servers, whose machine code all GPUs of its major version run; those that have fp8. PTX is for all GPUs.
+# Server GPUs, one of each generation: all GPUs of its major version run its machine code. Then those with fp8. PTX is for all GPUs.
 _CUBINS = ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120")
 _WITH_FP8 = _CUBINS[2:]
 _PTX = "sm_75"
-# Every CPU of its architecture runs such code.
+# Code that every CPU of an architecture runs.
 _BASELINES = ("x86-64", "aarch64")
 
 

@@ -93,7 +93,7 @@ def merge(payloads: np.ndarray, lses: np.ndarray, *, base: float = np.e, out_dty
     value, lse = np.where(faulty[..., None], np.nan, value), np.where(faulty, np.nan, lse)  # N6
     copied = single | none | faulty
     if scale is not None:
-        # The reciprocal is an f32, the product another; a tie in fp8 may have been rounded to by then.
+        # The reciprocal and the product are each rounded to f32, so the product may be a tie of fp8 by then.
         inverse = np.float64(np.float32(1) / np.float32(scale))
         value, magnitude = value * inverse, magnitude * abs(inverse)
     if scale is not None or out_dtype == E4M3:

@@ -33,7 +33,7 @@ def search(model: Searched) -> int:
     seen = {start}
     stack = [start]
     was_collecting = gc.isenabled()
-    gc.disable()  # a third of the time would go into looks at states, none of which is garbage
+    gc.disable()  # collecting garbage would take a third of the time, and there is none
     try:
         _follow(model, seen, stack)
     finally:

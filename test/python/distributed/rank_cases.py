@@ -14,7 +14,7 @@ from states import lay_out, make_states
 
 from mlafix.distributed._cut import Cut
 
-# Lses of states that weigh nothing beside an ordinary one are below.
+# States with an lse below this weigh nothing beside an ordinary one.
 FAINTEST = -300.0
 
 
@@ -144,7 +144,7 @@ def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options:
     then. `options`: of the reducers, beside those of the form."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
-    # Requests in all rounds are as many, so that tensors have the same sizes.
+    # Every round has the same number of requests, so that tensors have the same sizes.
     rounds: list[list[Case]] = []
     while len(rounds) < 10:
         cases = [make_case(rng, form, ranks, tokens, "requests") for _, tokens in calls]

@@ -122,7 +122,7 @@ def gather_mistaken(group: Any, made: dict[str, Any], called: dict[str, Any]) ->
             arrays = {"gathered_kv": torch.zeros(2 * size, 8, dtype=torch.bfloat16), "local_kv": torch.zeros(2, 8, dtype=torch.bfloat16)}
             if requires_grad:
                 arrays[requires_grad].requires_grad_()
-            if called.get("device"):  # of a fake tensor, which needs no such device
+            if called.get("device"):  # a fake tensor needs no such device
                 of_rows.device = torch.device("cuda:0")
                 with FakeTensorMode():
                     arrays["local_kv"] = torch.zeros(2, 8, dtype=torch.bfloat16, device=called["device"])

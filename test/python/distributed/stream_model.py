@@ -15,7 +15,7 @@ from typing import NamedTuple
 from interleavings import replaced
 
 PLAIN, PULL, PUSH = "plain", "pull", "push"
-# A block that came has told the others, or read.
+# A block that has come has told the others, or has read.
 ABSENT, BEGUN, CAME, ENDED = range(4)
 
 

@@ -36,7 +36,7 @@ SIGNATURES = [
                                    "comm_backend='a2a')"),
     (flashinfer, "decode_cp_a2a_lse_reduce_create_workspace", "(max_tokens, local_heads, cp_size, head_dim, dtype, group)"),
     (flashinfer, "decode_cp_a2a_lse_reduce_workspace_size", "(max_tokens, local_heads, cp_size, head_dim, dtype)"),
-    # That of pull request 4929, with what issue 4575 has besides.
+    # The example of pull request 4929, and what issue 4575 adds to it.
     (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2', enable_pdl=None, *, "
                                              "is_lse_base_on_e=None)"),
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),

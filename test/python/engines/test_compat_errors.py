@@ -29,7 +29,7 @@ CHUNKS = SimpleNamespace(empty_token_slices=[slice(0, 2), slice(4, N)])
 CHUNK = SimpleNamespace(token_slice=slice(0, N), is_continuation=True, continuation_token_end=2)
 MERGED = {"v_a": ROWS, "s_a": LSE, "v_b": ROWS, "s_b": LSE}
 
-# The arguments of a call of each function that fits: (shape, dtype) of ones, an array, or what else is passed.
+# The arguments of a right call of each function: (shape, dtype) of an array of ones, an array, or another value.
 CALLS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
     (vllm.merge_attn_states, {"output": ROWS, "prefix_output": ROWS, "prefix_lse": LSE_HN, "suffix_output": ROWS, "suffix_lse": LSE_HN,
                               "output_lse": LSE_HN}),

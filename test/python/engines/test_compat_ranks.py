@@ -120,7 +120,7 @@ def test_sglang_corrected_outputs_sum_to_the_merge(base: str, dtype: np.dtype, n
 def test_sglang_packs_and_combines_what_ranks_send(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
     """Packs rows and their lse, interleaved in one buffer, and combines them again: sglang#34614. A combine that stored
     by the strides of such an lse wrote beside its result; empty rows were NaN."""
-    states = make_states(rng, 3, 5, 6, 16, dtype)  # as rows of 3 ranks, and of 3 heads for each of 2
+    states = make_states(rng, 3, 5, 6, 16, dtype)  # read as rows of 3 ranks, and as 3 heads for each of 2 ranks
     tail = 4 // dtype.itemsize
     room = poison((2, 7, 3, 16 + tail), dtype)  # a CUDA graph's buffer, for more tokens than come
     packed = device.put(room)

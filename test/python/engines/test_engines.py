@@ -281,7 +281,7 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
     imports.when_imported(f"{OPS}.common", fails)
     try:
-        assert importlib.util.find_spec(f"{OPS}.common") is not None  # which imports nothing, and takes nothing from the import
+        assert importlib.util.find_spec(f"{OPS}.common") is not None  # find_spec imports nothing, and takes nothing from a later import
         backend = importlib.import_module("vllm.backend")
         assert backend.unpack_seq_triton.__wrapped__.__code__.co_filename.endswith("common.py")
         assert f"mlafix: replaced vllm.unpack_seq_triton at {OPS}.common:unpack_seq_triton" in capsys.readouterr().err
@@ -382,7 +382,7 @@ def dispatcher(monkeypatch: pytest.MonkeyPatch, real: bool) -> None:
     module(monkeypatch, "vllm.triton_utils.dispatcher", register_kernels=register_kernels)
 
 
-@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")  # of which vLLM's asks for its kernel
+@pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")  # vLLM's function asks torch for it
 @pytest.mark.parametrize("real", [False, True], ids=["like vLLM's", "vLLM's"])
 def test_a_kernel_is_replaced_by_the_registry(real: bool, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
     own = Kernel()
@@ -512,7 +512,7 @@ def test_hooks_reach_modules_that_imported_a_function(real: bool, monkeypatch: p
 
     registry = hooks(monkeypatch, real)
     name = "sglang.srt.layers.attention.merge_state"
-    for parent in ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.attention"):  # which pkgutil.resolve_name imports
+    for parent in ("sglang", "sglang.srt", "sglang.srt.layers", "sglang.srt.layers.attention"):  # pkgutil.resolve_name imports them
         vars(module(monkeypatch, parent)).update(__path__=[])
     place = module(monkeypatch, name, merge_state=merge_state)
     for parent, child in (("sglang", "srt"), ("sglang.srt", "layers"), ("sglang.srt.layers", "attention"), ("sglang.srt.layers.attention", "merge_state")):

@@ -49,7 +49,7 @@ def run_program(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -
                 runpy.run_path(str(file), run_name="__main__")
             except SystemExit as end:
                 if not isinstance(end.code, int):
-                    raise  # with a sentence
+                    raise  # the error has a sentence
                 return end.code
             return 0
 

@@ -119,7 +119,7 @@ def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size
     got = device.get(table).astype(np.float64)
     angle = np.arange(positions)[:, None] * 10000.0 ** (-np.arange(size) / size)
     error = np.maximum(np.abs(got[:, 0] - np.cos(angle)), np.abs(got[:, 1] - np.sin(angle)))
-    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # that of the function, and of its argument (N10)
+    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # the error of the function plus that of its argument (N10)
 
 
 @pytest.mark.parametrize("spelled", ["halves", "pairs"])
@@ -131,7 +131,7 @@ def test_heads_are_turned_in_place(
     x = rng.standard_normal((7, 3, 2, size)).astype(dtype)
     table = rng.standard_normal((20, 2, size)).astype(of_table)
     positions = rng.integers(0, 20, 7)
-    positions[3] = 20  # beyond the table
+    positions[3] = 20  # the table ends before it
     laid_out = np.ascontiguousarray(x if spelled == "halves" else x.swapaxes(2, 3)).reshape(7, 3, -1)
     turned = device.put(laid_out.copy())
     kernel = cookbook["rope"].apply_rope if spelled == "halves" else cookbook["rope"].apply_rope_pairs

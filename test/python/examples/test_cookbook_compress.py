@@ -67,7 +67,7 @@ class Run:
         for i, count in enumerate(closed):
             self.rows[i] += list(device.get(out)[rows[i] : rows[i] + count])
             self.done[i] += counts[i]
-        assert np.isnan(device.get(out)[-1]).all()  # of no sequence
+        assert np.isnan(device.get(out)[-1]).all()  # this row belongs to no sequence
 
 
 def tokens(rng: np.random.Generator, lengths: list[int], dtype: np.dtype) -> tuple[list[np.ndarray], list[np.ndarray], np.ndarray]:
@@ -108,7 +108,7 @@ def test_a_step_in_place_leaves_other_slots(compress: ModuleType, device: Device
     device.synchronize()
     got = device.get(held)
     assert (got[[0, 2]] == 7).all()
-    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()  # of the first step; the second one closed the block
+    assert (got[1, 1] == 2).all() and (got[1, 2] == 6).all()  # written by the first step; the second one closed the block
     np.testing.assert_allclose(device.get(out)[0], 10 / 3, rtol=1e-6)
 
 

@@ -147,7 +147,7 @@ def test_a_merge_through_a_table_leaves_out_what_is_not_there(
     parts, lses = rng.normal(0, 1, (m, size)).astype(np.float32), rng.normal(0, 2, m).astype(np.float32)
     idx = hostile(rng, k, m, dtype)
     far = [ends.max - 2, ends.max, k - 2, k + 5, k + 6, 5, 9, 12, 3, 4, 4, 20, 35, 50, -3, 2, -9, ends.min, ends.min + 3]
-    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):  # of the second one the last row has no end
+    for n, starts in ((len(far) - 1, far), (4, [0, 5, 9, 7])):  # the last row of the second one has no end
         indptr = np.array(starts, np.int32)
         out, out_lse = device.poisoned((n, size), np.float32), device.poisoned((n,), np.float32)
         gather_merge(out, out_lse, put(parts), put(lses), put(idx), put(indptr))
@@ -188,7 +188,7 @@ def test_a_scatter_drops_what_has_no_slot(
     pages, n = 4, 60
     slots = hostile(rng, n, 16 * pages, dtype)
     right = (slots >= 0) & (slots < 16 * pages)
-    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # each one once
+    slots[right] = rng.choice(16 * pages, right.sum(), replace=False)  # each place once
     x, l = rng.normal(0, 1, (n, size)).astype(np.float32), rng.normal(0, 1, n).astype(np.float32)
     before, lse_before = np.full((pages, 16, size), 3.0, np.float32), np.full(40, 5.0, np.float32)
     for given in (True, False):

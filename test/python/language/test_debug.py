@@ -260,7 +260,7 @@ def test_watched_by_the_environment():
 
 def test_a_source_that_is_run_from_a_shell(tmp_path):
     """mlafix-run --debug follows the rows of a source, and prints what they print."""
-    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # of the build folder that the package lies in
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # in the package's build folder
     if not tool.exists():
         pytest.skip(f"needs mlafix-run, and {tool} is not there")
     source = tmp_path / "noted.mlir"

@@ -59,7 +59,7 @@ def test_names_that_are_bound(bound):
 def test_a_factor_of_a_product_that_is_bound():
     x = np.ones((2, 8), np.float32)
     assert most_of_sums.specialize(G=2).debug(np.zeros(2, np.float32), x).faults == ()
-    with pytest.raises(mlafix.CompileError, match="expected a size for dim"):  # as the call
+    with pytest.raises(mlafix.CompileError, match="expected a size for dim"):  # the call raises the same
         most_of_sums.debug(np.zeros(2, np.float32), x)
 
 

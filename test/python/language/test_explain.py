@@ -59,7 +59,7 @@ def test_accesses_and_what_a_warp_touches(facts: explain.Facts) -> None:
     row = coalescing(sizes, accesses["out[i, j, :]", True], version)
     assert row is not None and (row.bytes, row.sectors, row.share) == (512, 16, 1.0)  # two rows of 256 bytes
     lse = coalescing(sizes, accesses["prefix_lse[j, i]", False], version)
-    assert lse is not None and (lse.bytes, lse.sectors) == (8, 2)  # of two heads, 4096 elements apart
+    assert lse is not None and (lse.bytes, lse.sectors) == (8, 2)  # two heads, 4096 elements apart
 
 
 RAGGED = """

@@ -104,7 +104,7 @@ from mlafix.dsl import *
 T, U = DType("T"), DType("U")
 """
 RELATIVE = 4e-6  # N10
-LEAST = 2.0**-149  # of all f32
+LEAST = 2.0**-149  # the least f32 above 0
 BASES = {"e": np.e, "2": 2.0}
 
 
@@ -270,7 +270,7 @@ def test_a_light_state_beside_an_empty_payload_keeps_its_digits(device: Device, 
     want = weight[:, None] / (1 + weight[:, None]) * parts.astype(np.float64).sum(axis=0)
     out, _ = run(device, made[base].two, [want.shape, want.shape[:1]], parts, lses)
     assert np.abs(out / want - 1).max() <= RELATIVE
-    # Among others that hold nothing, in a loop that a GPU does in chunks, what rounding takes from the exponent is lost.
+    # The state is merged among empty ones, in a loop that a GPU runs in chunks; rounding of the exponent is lost there.
     more = np.concatenate([parts, np.zeros_like(parts), np.zeros_like(parts)])
     rest = np.stack([lses.min(axis=0) - k for k in (90, 100, 110, 120)]).astype(np.float32)
     out, _ = run(device, made[base].many, [want.shape, want.shape[:1]], more, np.concatenate([lses, rest]))

@@ -91,7 +91,7 @@ class Mangler(ast.NodeTransformer):
 def kernels_of(file: Path) -> list[tuple[ast.FunctionDef, str]]:
     """The kernels of a module of the library, each with the rest of the module as its header."""
     tree = ast.parse(file.read_text())
-    body = tree.body[2:]  # less docstring and __future__
+    body = tree.body[2:]  # without docstring and __future__
     kernels = [node for node in body if isinstance(node, ast.FunctionDef) and [ast.unparse(one) for one in node.decorator_list] == ["kernel"]]
     rest = "\n".join(ast.unparse(node) for node in body if node not in kernels)
     return [(kernel, "from __future__ import annotations\n" + HEADER + rest + "\n") for kernel in kernels]

@@ -23,7 +23,7 @@ from drawn_rows import ROWS  # noqa: E402
 
 DRAWERS: dict[str, Callable[[Draw, str], None]] = {**MERGES, **ROWS}
 PLACES = ["numpy", *(["torch"] if torch is not None else [])]
-CALLS = 4  # of each function in each place
+CALLS = 4  # calls of each function on each device
 
 
 BY_OTHER_TESTS = {

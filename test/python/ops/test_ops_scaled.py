@@ -19,7 +19,7 @@ from mlafix.kernels import merge  # noqa: E402
 from mlafix.kernels.scaling import Scaling  # noqa: E402
 
 N, H, D = 7, 6, 256
-SHORT = 64  # of rows whose length plays no part: compiling takes a third of the time
+SHORT = 64  # length of rows where it plays no part: compiling takes a third of the time
 NONE = -np.inf
 
 
@@ -45,7 +45,7 @@ def two(rng: np.random.Generator, dtype: np.dtype, dim: int = D) -> tuple[Callab
     (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, dim), (H, N)) for _ in range(2))
     a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
     a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
-    a[4, 2, 5] = np.nan  # which counts
+    a[4, 2, 5] = np.nan  # this one counts
     return (lambda a, s, b, t, **given: ops.merge_attn_states(a, s, b, t, context_rows=6, **given)), [a, a_lse, b, b_lse]
 
 
@@ -356,7 +356,7 @@ def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, wo
     kernel = merge.merge_two_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
-    packs, groups = 2, min(dim // 128, 2)  # of a lane
+    packs, groups = 2, min(dim // 128, 2)  # packs and groups of a lane
     assert ptx.count("ld.global.v4.b32") == 2 * packs and ptx.count("bar.warp.sync") == 0
     # One more, of the merge itself.
     divisors = 0 if words else groups

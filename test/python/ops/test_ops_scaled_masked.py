@@ -85,7 +85,7 @@ def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: 
         q, lse = device.poisoned((batch.rows, HEADS, DIM), E4M3), device.poisoned((batch.rows, HEADS), F32)
         assert ops.fixup_merge(*given, out=q, out_lse=lse, out_format=ops.Fp8(scale), base=base) == (q, lse)  # type: ignore[arg-type]
         device.synchronize()
-        assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # which are only read
+        assert all(same_bits(device.get(x), y) for x, y in zip(given, batch.states))  # inputs are only read
         prefix, prefix_lse, suffix, suffix_lse = batch.on(device)[:4]
         fixed, fixed_lse = device.put(batch.states[0].copy()), device.put(batch.states[1].copy())
         ops.fixup_zero_kv_rows(fixed, fixed_lse, *given[4:], lse_layout="nh")

@@ -361,10 +361,10 @@ def test_which_kernels_have_them(kernels: ModuleType) -> None:
     for target, steps in (("sm_90", STEPS), ("x86-64", [1024])):
         assert bounds_of(kernels.stepped, target) == steps
         assert bounds_of(kernels.reduced, target) == ([128] if target == "sm_90" else [])  # up to 300
-        assert bounds_of(kernels.cumulate, target, I="i32") == []  # of one row
+        assert bounds_of(kernels.cumulate, target, I="i32") == []  # a slice of one row
         assert bounds_of(kernels.stepped, target, v=4096) == []
         assert bounds_of(kernels.sliced, target) == steps[-2:]  # a slice ends at 200
-        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # of another row
+        assert bounds_of(kernels.beside_a_slice, target, D=4096) == steps  # a slice of another row
         assert bounds_of(kernels.read_late, target, D=16) == steps[-1:]  # zeros up to 1000
         assert bounds_of(kernels.beside, target, D=1024) == steps[-1:]  # the other rows are as long
         assert bounds_of(kernels.beside, target, D=4096) == []

@@ -21,7 +21,7 @@ warnings.simplefilter("ignore")
 from mlafix import library, ops
 x = np.ones((4000, 64), np.float32)
 
-class Producer:  # whose methods let other threads run
+class Producer:  # its methods let other threads run
     def __init__(self, array):
         self.array = array
     def __dlpack_device__(self):

@@ -154,7 +154,7 @@ def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder
     while not disk._open_locks:
         time.sleep(0.001)
     (waiting,) = disk._open_locks
-    copy = os.dup(waiting)  # as a child has it that was forked meanwhile, by whomever
+    copy = os.dup(waiting)  # what a child has that any other thread forks meanwhile
     os.unlink("x.lock", dir_fd=folder)
     os.close(first)
     waiter.join()
