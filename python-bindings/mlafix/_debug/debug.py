@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._files import toolchain
+from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
@@ -171,8 +172,8 @@ def _is_doubtful(proofs: Sequence[dict[str, Any]]) -> bool:
 
 
 def _place(described: dict[str, Any]) -> dict[str, Any]:
-    names = ("file", "line", "column", "message")
-    return {name: described[name] for name in names if name in described}
+    place = {name: described[name] for name in ("file", "line", "column") if name in described}
+    return {**place, "message": diagnostics.in_python(described.get("message", ""), place.get("file", ""))}
 
 
 # -- Following the rows ----------------------------------------------------------------------------------------------

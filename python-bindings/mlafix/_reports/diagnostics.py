@@ -13,8 +13,10 @@ from ..errors import CompileError, CompileWarning
 # Lines of the files that kernels are in, as they were when Python read them.
 texts: dict[str, list[str]] = {}
 
-# How the compiler's verifiers begin a message.
+# How the compiler's verifiers begin a message, and what it calls the operators of Python.
 _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
+_SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
 
 # The warnings that were given, as Python's filters keep them.
 _given: dict[object, object] = {}
@@ -51,8 +53,14 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
 
 
 def _for_its_author(message: Message) -> Message:
-    """A message without the name of the operation that says it, unless the kernel is written in operations."""
-    return message if message.file.endswith(".mlir") else message._replace(text=_OPERATION.sub("", message.text))
+    return message._replace(text=in_python(message.text, message.file))
+
+
+def in_python(text: str, file: str) -> str:
+    """A message without the name of the operation that says it, and with Python's operators, unless the kernel is written in operations."""
+    if file.endswith(".mlir"):
+        return text
+    return _SIGN.sub(lambda found: _SIGNS[found[1] or found[2]], _OPERATION.sub("", text))
 
 
 def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:

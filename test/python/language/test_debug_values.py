@@ -91,7 +91,7 @@ def test_a_nan_is_a_fault_at_the_operation_that_made_it() -> None:
     report = by_hand.debug(np.empty_like(x), x, none, x, none)
     (fault,) = report.faults
     assert (fault.question, fault.argument, fault.element, fault.row) == ("NaN", "out", (1, 0), (1,))
-    assert fault.message.startswith("out[1, 0]: row [1] stores NaN, made of -inf and -inf by subf in line ")
+    assert fault.message.startswith("out[1, 0]: row [1] stores NaN, made of -inf and -inf by - in line ")
     line = LINES[fault.line - 1]
     assert "p, q = exp(la[t] - m)" in line
     assert not by_hand.debug(np.empty_like(x), x, np.zeros(2, F32), x, none).faults

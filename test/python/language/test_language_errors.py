@@ -49,7 +49,7 @@ BODIES = [
     ("y[t] = halved(x[t])", "numpy", "expected a name that has a value here, got 'numpy', which is assigned elsewhere in 'halved'"),
     # types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
-    ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32; f32(…) converts"),
+    ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for '+', got a row of f32 along D and i32; f32(…) converts"),
     ("y[t] = x[t] * t", "x[t] * t", "got a row of f32 along D and index"),
     ("y[t] = x[t] * (k > 0)", "x[t] * (k > 0)", "got a row of f32 along D and bool; f32(…) makes 1 of true and 0 of false"),
     ("lse[t] = f32((t < 3) + t)", "(t < 3) + t", "got bool and index; index(…) makes 1 of true and 0 of false"),
@@ -65,7 +65,7 @@ BODIES = [
     ("lse[t] = f32(k + 0.5)", "0.5", "expected an integer of type i32, got 0.5"),
     ("lse[t] = f32(k + 99999999999999999999)", "99999999999999999999", "at most 64 bits"),
     ("lse[t] = f32(k + 3000000000)", "3000000000", "in the range of i32, -2147483648 to 2147483647, got 3000000000; i64(…) is one of 64 bits, and i32(i64(…)) its low bits"),
-    ("lse[t] = f32(u[t] + 1)", "u[t] + 1", "expected i32, i64, index or f32 for 'add', got u8; i32(…) and f32(…) convert bytes"),
+    ("lse[t] = f32(u[t] + 1)", "u[t] + 1", "expected i32, i64, index or f32 for '+', got u8; i32(…) and f32(…) convert bytes"),
     ("lse[t] = -b", "-b", "expected a number after -, got bool; not … negates a bool"),
     ("lse[t] = f if f else 0.0", "f", "expected a bool for the condition, got f32"),
     ("lse[t] = f if f > 0 and k else 0.0", "k", "expected bools for and/or, got i32"),
