@@ -41,6 +41,8 @@ class Context:
         self.bases: set[str] = set()
         # The depth of inline calls.
         self.depth = 0
+        # The indices of the grid by their names, each with the dim that it runs along ("" if its extent is no dim); None before the grid.
+        self.indices: dict[str, tuple[Dyn, str]] | None = None
         # The number of branches and loops around the current statement, callers' included.
         self.levels = 0
         # Conditions under which the current expression is evaluated, as (value, True if it must be false).
@@ -50,7 +52,7 @@ class Context:
         """The context for an inline call: the same kernel with other names."""
         inner = Context(self.builder, source, env)
         inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
-        inner.depth, inner.levels = self.depth + 1, self.levels
+        inner.depth, inner.levels, inner.indices = self.depth + 1, self.levels, self.indices
         return inner
 
     def at(self, node: ast.AST) -> Any:

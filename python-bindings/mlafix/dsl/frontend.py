@@ -213,8 +213,12 @@ class Frontend:
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         if len(names) != len(indices) or not all(isinstance(name, ast.Name) for name in names):
             self.source.fail(node.target, f"expected {counted(len(indices), 'name')} for the indices, got {ast.unparse(node.target)}")
-        for name, index in zip(names, indices):
-            self.body.assign(name, self.context.wrap(index), name)
+        extents = [extent.value if isinstance(extent, ast.Constant) else "" for extent in call.args] if built_in is built_ins.grid else []
+        self.context.indices = {}
+        for name, index, extent in zip(names, indices, [*extents, *[""] * len(indices)]):
+            value = self.context.wrap(index)
+            self.body.assign(name, value, name)
+            self.context.indices[name.id] = value, str(extent)
         self.read_numbers(node)
         self.body.run(node.body)
         self.builder.end_grid(self.source.location(node))

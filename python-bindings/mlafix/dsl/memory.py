@@ -68,10 +68,25 @@ class Memory:
         place = element.tensor.value, element.indices
         return ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, element.tensor.element, ctx.at(node), element.begin, element.end))
 
+    def check_order(self, tensor: Tensor, node: ast.AST) -> None:
+        """Fails for ``y[t, h]`` of an output `"n H D"` in ``for h, t in grid("n", "H")``, stored by each row: it covers only n = H."""
+        indices = self.ctx.indices
+        if tensor.annotation.access != "write" or not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not indices:
+            return
+        names = [part.id if isinstance(part, ast.Name) else "" for part in node.slice.elts]
+        along = [indices[name][1] if name in indices and self.ctx.env.get(name) is indices[name][0] else "" for name in names]
+        dims = [dim.name for dim in tensor.annotation.dims[: len(along)]]
+        if along != dims and sorted(along) == sorted(dims) and all(along) and len(set(along)) == len(along):
+            right = ", ".join(names[along.index(dim)] for dim in dims)
+            grid = " and ".join(f'{name} along "{dim}"' for name, dim in zip(names, along))
+            self.ctx.fail(node, f"expected {tensor.name}[{right}], by the dims of '{tensor.name}', got {ast.unparse(node)}; the grid has {grid}")
+
     def write(self, element: Element, value: Any, value_node: ast.AST, node: ast.AST, where: Dyn | bool | None = None) -> None:
         tensor, ctx = element.tensor, self.ctx
         if tensor.annotation.access == "read":
             ctx.fail(node, f"expected a tensor declared with Out or InOut to store to, got '{tensor.name}', which is In")
+        if where is None and not ctx.guards and not ctx.levels:
+            self.check_order(tensor, node)
         if isinstance(as_number(value), float) and tensor.element in _INTEGERS and "f32" not in tensor.stores:
             stored = tensor.annotation.dtype.name
             ctx.fail(value_node, f"expected {tensor.element} to store to '{tensor.name}' ({stored}), got {value!r}; {tensor.element}(…) converts")

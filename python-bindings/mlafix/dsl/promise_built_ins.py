@@ -29,6 +29,8 @@ class PromiseBuiltIns:
         self.ctx.builder.assume(condition.value, ast.unparse(argument), self.ctx.at(node))
 
     def call_distinct(self, node: ast.Call, built_in: BuiltIn) -> None:
+        if self.ctx.indices is not None:
+            self.ctx.fail(node, "expected distinct(…) before the grid, got it inside: move it above 'for … in grid(…)'")
         argument = self.arguments.by_name(node, built_in, "table")["table"]
         table = self.expressions.eval(argument)
         if not isinstance(table, Tensor):

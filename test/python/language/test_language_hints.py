@@ -169,6 +169,19 @@ def k(y: Out[f32, "n D"], x: In[f32, "n D"]):
     assert (y == 7).all()
 
 
+def test_indices_of_the_grid_in_another_order(tmp_path: Path) -> None:
+    text = """
+@kernel
+def k(y: Out[f32, "n H D"], x: In[f32, "n H D"]):
+    for h, t in grid("n", "H"):
+        y[{0}] = x[{0}]
+"""
+    error = error_of(tmp_path, text.format("t, h"))
+    assert underlined(error.message) == "y[t, h]"
+    assert """expected y[h, t], by the dims of 'y', got y[t, h]; the grid has t along "H" and h along "n\"""" in error.message
+    assert load(tmp_path, text.format("h, t")).k.source
+
+
 def test_a_factor_of_a_product_as_an_extent(tmp_path: Path) -> None:
     error = error_of(tmp_path, """
 @kernel

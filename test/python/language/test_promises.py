@@ -202,7 +202,7 @@ REFUSED = [
     ('def k(y: Out[f32, "n"], x: In[f32, "n"]):\n    distinct(x)\n    for t in grid("n"):\n        y[t] = x[t]', "distinct(x)",
      "expected a table of integers, got 'f32'"),
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        distinct(c)\n        y[t] = 0.0', "distinct(c)",
-     "expected this before the grid, got it inside"),
+     "expected distinct(…) before the grid, got it inside: move it above 'for … in grid(…)'"),
     ('def k(y: Out[f32, "n"].fill(0.0), x: In[f32, "m"]):\n    for t in grid("m"):\n        y[t] = 0.0', "y[t]",
      "expected the grid to have one row for each stored row of 'y', to fill the others, got this store at other indices"),
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        if c[t] > 0:\n            y[t] = 0.0', "y[t]",
