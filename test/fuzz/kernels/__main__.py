@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -25,7 +26,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="one seed")
     parser.add_argument("--seeds", type=_range, help="FIRST:LAST, the last one left out")
-    parser.add_argument("--cover", action="store_true", help="of the seeds those alone that have a word which no seed before has")
+    parser.add_argument("--cover", action="store_true", help="a few of the seeds whose kernels together have every word")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0; with --power also interpreter")
     parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
@@ -101,14 +102,19 @@ def _power(options: argparse.Namespace) -> int:
 
 
 def _cover(seeds: Sequence[int]) -> list[int]:
-    """Few and small ones of the seeds, whose kernels together have each word that one of them has."""
+    """Few and small ones of the first seeds whose kernels together have every word of the language."""
     from generate import generate
-    from words import words
+    from words import WORDS, words
 
-    cases = {seed: generate(seed) for seed in seeds}
-    found = {seed: words(case) for seed, case in cases.items()}
+    cases, found, missing = {}, {}, set(WORDS)
+    for seed in itertools.takewhile(lambda _: missing, seeds):
+        cases[seed] = generate(seed)
+        found[seed] = words(cases[seed])
+        missing -= found[seed]
+    if missing:
+        sys.exit(f"expected seeds whose kernels have every word, got none with {', '.join(sorted(missing))}")
     size = {seed: 60 + sum(1 for _ in case.kernel.nodes()) for seed, case in cases.items()}  # 60: what any kernel takes
-    missing = set().union(*found.values())
+    missing = set(WORDS)
     kept: list[int] = []
     while missing:
         kept.append(max(cases, key=lambda seed: len(found[seed] & missing) / size[seed]))

@@ -100,7 +100,7 @@ def _interpret_all(power: Power, jobs: int, late: Any) -> None:
             wanting = [kind for kind in power.kinds if power.given[kind] < power.each]
             if not wanting or late():
                 return
-            for answers in pool.starmap(_interpret, [(seed, wanting) for seed in range(first, first + size)], 1):
+            for answers in pool.starmap(interpret, [(seed, wanting) for seed in range(first, first + size)], 1):
                 for answer in answers:
                     power.given[answer["plant"]] += 1
                     if power.given[answer["plant"]] <= power.each:
@@ -108,7 +108,7 @@ def _interpret_all(power: Power, jobs: int, late: Any) -> None:
                         power.add(answer)
 
 
-def _interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
+def interpret(seed: int, kinds: list[str]) -> list[dict[str, Any]]:
     """The answers for those of the kinds that a seed's kernel has."""
     from meaning import is_told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import pytest
 from generate import generate
@@ -30,8 +31,8 @@ def reads_what_it_writes(case: Case) -> bool:
 
 def test_rows_of_a_small_case_keep_apart() -> None:
     """An index that became a constant made every row read, or write, one row's element."""
-    cases = [case for case in map(generate, range(400)) if reads_what_it_writes(case)][:4]
-    assert len(cases) == 4
+    cases = list(itertools.islice(filter(reads_what_it_writes, map(generate, range(400))), 2))
+    assert len(cases) == 2
     for case in cases:
         small = Shrinker(reads_what_it_writes, seconds=60).shrink(case)
         assert reads_what_it_writes(small) and not may_race(small)
@@ -103,11 +104,11 @@ def test_names_have_values_and_numbers_alone_are_not_computed_with(body: list[ob
 
 def test_every_drawn_case_is_well_formed_and_so_is_every_smaller_one() -> None:
     tried: list[Case] = []
-    for seed in range(300):
+    for seed in range(60):
         case = generate(seed)
         assert is_well_formed(case), seed
-        if seed % 30 == 0:
-            Shrinker(lambda smaller: bool(tried.append(smaller)), seconds=5).shrink(case)
+        if seed % 20 == 0:
+            Shrinker(lambda smaller: bool(tried.append(smaller)), seconds=3).shrink(case)
     assert len(tried) > 100 and all(map(is_well_formed, tried))
 
 
