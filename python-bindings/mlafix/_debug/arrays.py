@@ -99,6 +99,13 @@ class DebugArray:
         return mask.cpu().numpy() if self.is_torch else mask
 
 
+def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """numpy's `as_strided`, also of ml_dtypes.float8_e5m2, of which numpy has no such view: over integers of its size."""
+    import numpy
+
+    return numpy.lib.stride_tricks.as_strided(array.view(f"u{array.itemsize}"), shape, strides).view(array.dtype)
+
+
 class _Tiles(DebugArray):
     """A tensor in tiles of 128 x 4 or 8 x 4 (docs/Dialect.md): of its memory, rows times their pitch, each element has one place."""
 
@@ -111,17 +118,13 @@ class _Tiles(DebugArray):
         count = self._pitch * self.sizes[0] if math.prod(self.sizes) else 0
         if self.is_torch:
             return self.value.as_strided((count,), (1,))
-        import numpy
-
-        return numpy.lib.stride_tricks.as_strided(self.value, (count,), (self.value.itemsize,))
+        return _strided(self.value, (count,), (self.value.itemsize,))
 
     def _over(self, memory: Any) -> DebugArray:
         """A tensor of the same kind over `memory`."""
         if self.is_torch:
             return self._like(memory.as_strided(self.value.shape, self.value.stride()))
-        import numpy
-
-        return self._like(numpy.lib.stride_tricks.as_strided(memory, self.value.shape, self.value.strides))
+        return self._like(_strided(memory, self.value.shape, self.value.strides))
 
     def _in_order(self, memory: Any) -> Any:
         """Reorders a numpy array from memory order to index order."""

@@ -40,7 +40,9 @@ def laid_out(flat, shape, strides):
 '''
 _NUMPY = {
     "empty": "numpy.zeros(size, flat.dtype)",
-    "view": "numpy.lib.stride_tricks.as_strided(memory, shape, [step * flat.itemsize for step in strides])",
+    "view": (  # of integers: numpy has no such views of ml_dtypes.float8_e5m2
+        'numpy.lib.stride_tricks.as_strided(memory.view(f"u{flat.itemsize}"), shape, [step * flat.itemsize for step in strides]).view(flat.dtype)'
+    ),
 }
 _TORCH = {"empty": "torch.zeros(size, dtype=flat.dtype, device=flat.device)", "view": "memory.as_strided(shape, strides)"}
 _VALUES = 'values = numpy.load(HERE / "{stem}.npz")\n'

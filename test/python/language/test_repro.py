@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numerics import BF16
+from numerics import BF16, E5M2
 from sources import load
 
 import mlafix
@@ -58,11 +58,13 @@ def printed(script: Path, code: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_values_strides_lists_and_what_is_omitted(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str) -> None:
+@pytest.mark.parametrize(("kind", "dtype"), [("numpy", BF16), ("numpy", E5M2), ("torch", BF16)])
+def test_values_strides_lists_and_what_is_omitted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], kind: str, dtype: np.dtype
+) -> None:
     monkeypatch.setenv("MLAFIX_PRINT_REPRO", "values")
     rng = np.random.default_rng(5)
-    x, y, more = rng.normal(size=(5, 24)).astype(BF16), np.empty((5, 8), BF16), rng.normal(size=(5, 8)).astype(np.float32)
+    x, y, more = rng.normal(size=(5, 24)).astype(dtype), np.empty((5, 8), dtype), rng.normal(size=(5, 8)).astype(np.float32)
     make: Any = lambda array: array  # noqa: E731
     if kind == "torch":
         torch = pytest.importorskip("torch")
@@ -72,8 +74,8 @@ def test_values_strides_lists_and_what_is_omitted(folder: Path, monkeypatch: pyt
     kernel(make(y), make(x)[:, 8:16], 1.5, [make(more)] * 2)  # the same launch: no second script
     script = script_of(folder, capfd)
     assert "(24, 1)" in script.read_text() and script.read_text().count('values["array_') == 3
-    view = ".view(torch.int16).tolist()" if kind == "torch" else ".view('int16').tolist()"
-    assert printed(script, f"print(array_0{view})\n") == f"{y.view(np.int16).tolist()}\n"
+    view = ".view(torch.uint8).tolist()" if kind == "torch" else ".view('uint8').tolist()"
+    assert printed(script, f"print(array_0{view})\n") == f"{y.view(np.uint8).tolist()}\n"
 
 
 def test_without_values(folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import Device
-from numerics import BF16, E4M3, E8M0, F32
+from numerics import BF16, E4M3, E5M2, E8M0, F32
 from sources import load
 from packing import codes_of, in_tiles, packed, rows_of
 
@@ -253,8 +253,9 @@ def test_an_index_in_a_tile_is_followed(tmp_path: Path, device: Device) -> None:
     assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "x", (9,), (170,))
 
 
-def test_a_watched_launch_leaves_tiles_and_pairs_as_they_are(tmp_path: Path, device: Device) -> None:
-    scales, q = device.put(np.full((128, 8), 0x5A, np.uint8).view(E8M0)), device.put(np.full((128, 80), 0x5A, np.uint8))
+@pytest.mark.parametrize("dtype", [E4M3, E5M2, E8M0], ids=str)
+def test_a_watched_launch_leaves_tiles_and_pairs_as_they_are(tmp_path: Path, device: Device, dtype: np.dtype) -> None:
+    scales, q = device.put(np.full((128, 8), 0x5A, np.uint8).view(dtype)), device.put(np.full((128, 80), 0x5A, np.uint8))
     kernel = load(tmp_path, HEADER_OF_S + DEBUGGED).some
     assert kernel.debug(scales[:, :5], q, device.put(np.ones((128, 160), F32))).faults == ()
     assert (device.get(scales).view(np.uint8) == 0x5A).all() and (device.get(q) == 0x5A).all()
