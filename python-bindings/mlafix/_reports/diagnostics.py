@@ -18,8 +18,8 @@ _OPERATION = re.compile(r"^'[a-z]+\.[a-z_.]+' op ")
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "neg": "-"}
 _SIGN = re.compile(rf"(?<=for ')({'|'.join(_SIGNS)})(?=')|(?<=by )(add|sub|mul|div)f\b")
 
-# The warnings that were given, as Python's filters keep them.
-_given: dict[object, object] = {}
+# The warnings that were given, as (text, file, line). Python's own registries are emptied by every change of a filter.
+_given: set[tuple[str, str, int]] = set()
 
 
 class Message(NamedTuple):
@@ -72,7 +72,24 @@ def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
     """
     for message in messages:
         text = "\n".join([message.text, *_underlined(message, source, name)])
-        warnings.warn_explicit(text, CompileWarning, message.file or name, message.line, registry=_given)
+        given = text, message.file or name, message.line
+        if given not in _given or not _is_told_once(*given):
+            _given.add(given)
+            warnings.warn_explicit(text, CompileWarning, *given[1:])
+
+
+def _is_told_once(text: str, file: str, line: int) -> bool:
+    """True if the filter of Python's that fits a warning shows it once, and not each time, never or as an error."""
+    module = file.removesuffix(".py")
+    for action, pattern, category, modules, number in warnings.filters:
+        if _fits(pattern, text) and _fits(modules, module) and number in (0, line) and issubclass(CompileWarning, category):
+            return action in ("default", "module", "once")
+    return True
+
+
+def _fits(pattern: re.Pattern[str] | str | None, text: str) -> bool:
+    """True if a part of a filter fits: Python's first filters have texts for patterns."""
+    return pattern is None or (text == pattern if isinstance(pattern, str) else pattern.match(text) is not None)
 
 
 def render(message: Message, source: str = "", name: str = "") -> str:
