@@ -253,7 +253,7 @@ def of_value(value: Any, index: ast.expr) -> str:
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if isinstance(index, (ast.Slice, ast.Tuple)):
-        return f"; of a tensor x, {_halves('x[t, ')}: load parts, and work on each"
+        return f"; take the part of the tensor, as x[t, {ast.unparse(index)}], and compute on it"
     number = ast.unparse(index)
     return f'; element {number} of a row that is computed is sum(where(iota("{value.type.dim}") == {number}, row, 0)), of a tensor x[t, {number}]'
 
