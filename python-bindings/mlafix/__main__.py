@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import importlib.util
 import json
 import sys
@@ -48,9 +49,11 @@ def find_kernel(text: str) -> Kernel:
         file, name = text, ""
     path = Path(file)
     if not path.is_file():
-        raise ArgumentError(
-            f'expected FILE.py:KERNEL, FILE.mlir or a kernel of the library ({", ".join(library.names())}), got "{text}"'
-        )
+        if path.suffix in (".py", ".mlir"):
+            raise ArgumentError(f'expected a file that exists, got "{file}"')
+        near = difflib.get_close_matches(text, library.names(), 1)
+        hint = f"did you mean {near[0]}?" if near else "python -m mlafix info lists the library"
+        raise ArgumentError(f'expected FILE.py:KERNEL, FILE.mlir or a kernel of the library, got "{text}"; {hint}')
     if path.suffix != ".py":
         return Kernel.load(path, name)
     kernels = _kernels_of(path)
