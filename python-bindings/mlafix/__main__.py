@@ -52,7 +52,7 @@ def find_kernel(text: str) -> Kernel:
         if path.suffix in (".py", ".mlir"):
             raise ArgumentError(f'expected a file that exists, got "{file}"')
         near = difflib.get_close_matches(text, library.names(), 1)
-        hint = f"did you mean {near[0]}?" if near else "python -m mlafix info lists the library"
+        hint = f"did you mean {near[0]}?" if near else "python -m mlafix info lists them"
         raise ArgumentError(f'expected FILE.py:KERNEL, FILE.mlir or a kernel of the library, got "{text}"; {hint}')
     if path.suffix != ".py":
         return Kernel.load(path, name)

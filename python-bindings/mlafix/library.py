@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import json
@@ -49,7 +50,9 @@ def _python_kernel(name: str) -> Kernel:
         try:
             found: Kernel = _in_python().find(name)
         except KeyError:
-            raise ArgumentError(f'argument "name": expected one of {", ".join(names())}, got "{name}"') from None
+            near = difflib.get_close_matches(name, names(), 1)
+            hint = f"did you mean {near[0]}?" if near else "mlafix.library.names() lists them"
+            raise ArgumentError(f'argument "name": expected a kernel of the library, got "{name}"; {hint}') from None
     return found
 
 

@@ -110,7 +110,7 @@ def test_faults_of_a_launch(file: Path, capsys: CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["compile", "no_such_kernel", "--target", "cpu", "-o", "x"], 'got "no_such_kernel"; python -m mlafix info lists the library'),
+        (["compile", "no_such_kernel", "--target", "cpu", "-o", "x"], 'got "no_such_kernel"; python -m mlafix info lists them'),
         (["compile", "merge_attn_state", "--target", "cpu", "-o", "x"], 'got "merge_attn_state"; did you mean merge_attn_states?'),
         (["check", "no_such_file.py"], 'expected a file that exists, got "no_such_file.py"'),
         (["compile", "merge_attn_states", "--target", "cpu"], "expected a file for the unit"),
