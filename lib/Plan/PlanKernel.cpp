@@ -15,6 +15,7 @@
 #include "lib/Plan/Passes.h"
 #include "lib/Plan/PlanGrid.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
+#include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Layout/RowInvariantScalars.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
@@ -325,6 +326,19 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
     cloneCodeVersion(kernel, "fast", plan, guards);
 }
 
+/// The most elements that a CPU works on at once, fewer if many rows are read
+/// into longer ones: each element is a branch then, and LLVM takes a time that
+/// grows with the square of their number.
+static int64_t getWidestPackOfCPU(KernelOp kernel,
+                                  const MachineModel &machine) {
+  constexpr int64_t kMostElements = 512, kLeastPack = 4;
+  int64_t pack = machine.packFloats, count = 0;
+  kernel.walk([&](LoadIntoOp load) { count += !readsPacks(load, pack); });
+  while (count * pack > kMostElements && pack > kLeastPack)
+    pack /= 2;
+  return pack;
+}
+
 /// Plans the versions for a CPU: one for calls out of place, which computes the
 /// scalars of several rows at once, preceded by one for calls that exceed the
 /// caches. The latter uses streaming stores, which need packs of streamedBytes
@@ -332,7 +346,7 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
 static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, machine.packFloats);
+  int64_t pack = choosePack(shape, getWidestPackOfCPU(kernel, machine));
   auto planOf = [&](int64_t rows) {
     return PlanAttr::get(LayoutAttr::get(context, 1, countPacks(shape, pack),
                                          pack, rows, /*groups=*/1));
@@ -382,8 +396,8 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
   FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
-  int64_t widest =
-      isGPU(target) ? getWidestPack(machine, *shape) : machine.packFloats;
+  int64_t widest = isGPU(target) ? getWidestPack(machine, *shape)
+                                 : getWidestPackOfCPU(kernel, machine);
   for (int64_t most :
        getSmallerBounds(kernel, machine, *shape, widest, isGPU(target))) {
     KernelOp shorter = cloneForBound(kernel, *shape, most);
