@@ -286,23 +286,14 @@ std::optional<RowValues::Row> RowValues::computeElements(Operation *op) {
 
 /// The payload of the merge of states: the mean by their weights.
 std::optional<RowValues::Row> RowValues::mergePayloads(MergeOp merge) {
-  SmallVector<std::optional<int64_t>> lses;
-  double largest = -INFINITY;
-  for (Value state : merge.getStates()) {
-    lses.push_back(getNumber(state));
-    if (!lses.back() || !get(state))
-      return std::nullopt;
-    largest = std::max<double>(largest, floatOf(*lses.back()));
-  }
-  bool isE =
-      merge.getType().getBase().getBase().value_or(LogBase::E) == LogBase::E;
+  std::optional<MergeWeights> states =
+      weighStates(merge, [&](Value value) { return getNumber(value); });
+  if (!states ||
+      !llvm::all_of(merge.getStates(), [&](Value state) { return get(state); }))
+    return std::nullopt;
   double total = 0;
   SmallVector<double> sums(get(merge.getStates().front())->size(), 0.0);
-  for (auto [state, lse] : llvm::zip(merge.getStates(), lses)) {
-    double distance = floatOf(*lse) - largest;
-    double weight = std::isinf(largest) && largest < 0 ? 0
-                    : isE                              ? std::exp(distance)
-                                                       : std::exp2(distance);
+  for (auto [state, weight] : llvm::zip(merge.getStates(), states->weights)) {
     if (weight == 0)
       continue;
     total += weight;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 using namespace mlafix;
@@ -26,25 +27,36 @@ static bool isBaseE(StateType type, Operation *op) {
                      [](StringRef) { return StringRef(); }) != "2";
 }
 
-static std::optional<int64_t> computeMerge(MergeOp merge, GetNumber get) {
+std::optional<MergeWeights> mlafix::weighStates(MergeOp merge, GetNumber get) {
+  MergeWeights result;
+  result.isBaseE = isBaseE(merge.getType(), merge);
   SmallVector<double> lses;
-  double largest = -INFINITY;
   for (Value state : merge.getStates()) {
     std::optional<int64_t> bits = get(state);
     if (!bits)
       return std::nullopt;
     lses.push_back(floatOf(*bits));
-    if (std::isnan(lses.back()))
-      return *bits;
-    largest = std::max(largest, lses.back());
+    result.largest = std::max(result.largest, lses.back()); // not NaN
   }
-  if (std::isinf(largest))
+  for (double lse : lses) {
+    double distance = lse - result.largest;
+    result.weights.push_back(std::isinf(result.largest) && !std::isnan(lse) ? 0
+                             : result.isBaseE ? std::exp(distance)
+                                              : std::exp2(distance));
+  }
+  return result;
+}
+
+static std::optional<int64_t> computeMerge(MergeOp merge, GetNumber get) {
+  std::optional<MergeWeights> states = weighStates(merge, get);
+  if (!states)
+    return std::nullopt;
+  double sum =
+      std::accumulate(states->weights.begin(), states->weights.end(), 0.0);
+  if (sum == 0)
     return kEmptyLse;
-  bool isE = isBaseE(merge.getType(), merge);
-  double sum = 0;
-  for (double lse : lses)
-    sum += isE ? std::exp(lse - largest) : std::exp2(lse - largest);
-  return bitsOf(largest + (isE ? std::log(sum) : std::log2(sum)));
+  return bitsOf(states->largest +
+                (states->isBaseE ? std::log(sum) : std::log2(sum)));
 }
 
 std::optional<int64_t> mlafix::computeLse(Operation *op, GetNumber get) {

@@ -11,8 +11,10 @@
 #include "dialect/Mlafix.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/bit.h"
 
+#include <limits>
 #include <optional>
 
 namespace mlafix {
@@ -30,6 +32,19 @@ inline float floatOf(int64_t bits) {
 inline int64_t bitsOf(double value) {
   return llvm::bit_cast<uint32_t>(static_cast<float>(value));
 }
+
+/// The weights of a merge's states, in f64.
+struct MergeWeights {
+  /// The largest lse; -inf or +inf if all states are empty.
+  double largest = -std::numeric_limits<double>::infinity();
+  /// base^(lse - largest) of each state. Zero if all are empty; NaN if its lse
+  /// is NaN.
+  llvm::SmallVector<double> weights;
+  bool isBaseE;
+};
+
+/// Returns nullopt if an lse is unknown.
+std::optional<MergeWeights> weighStates(MergeOp merge, GetNumber get);
 
 /// The lse, as f32 bits, of the state that `op` yields. The identity and every
 /// empty state have -inf (N1, N2). Merges are computed in f64 and rounded;
