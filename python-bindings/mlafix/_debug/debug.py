@@ -235,7 +235,7 @@ def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray])
 def _expected(
     against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, DebugArray]:
-    """What a function makes of copies of the outputs, or returns for them, by their names."""
+    """The outputs by name that the reference function writes into copies, or returns."""
     written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
     given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
     result = against(*given)
@@ -259,7 +259,7 @@ def _different(
     expected: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Where what the compiled kernel stores is not what the reference has: of rows that are not followed."""
+    """Differences between what the compiled kernel stores and the reference, where rows are not followed."""
     passed = {name: arrays[name].copy() for name in expected}
     passed |= {arg["name"]: arrays[arg["name"]].copy() for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and
                arg["name"] not in expected}  # fmt: skip

@@ -92,7 +92,7 @@ def cached_folders() -> list[tuple[Path, int, int]]:
 
 
 def clear_cache(*, only_old: bool) -> int:
-    """Removes the cache's folders, or those of other compilers than this one; the bytes that are free then.
+    """Removes the cache's folders, or those of other compilers than this one. Returns the bytes that are free then.
 
     A folder that holds anything else is left alone. What another process adds meanwhile may stay.
     """
@@ -120,7 +120,7 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _size(path: Path) -> int:
-    """In bytes; 0 of a file that another process has removed since it was listed."""
+    """The size of a file in bytes; 0 if another process has removed it since it was listed."""
     try:
         return path.stat().st_size
     except FileNotFoundError:

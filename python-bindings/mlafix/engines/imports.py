@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Finder:
-    """Finds modules that are waited for as the finders behind it do, and has their loader call what waits."""
+    """Finds awaited modules by the finders behind it, and has their loaders call the functions that wait."""
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Callable[[], object]]] = {}

@@ -54,7 +54,7 @@ def fitting(seam: Seam, engine: str) -> tuple[Function, Function]:
 
 
 def maker(seam: Seam, choice: Choice, replaced: Replaced) -> Make:
-    """What makes the stand-in at this seam. Over ranks nothing falls back or is compared: one rank alone cannot decide that."""
+    """Returns the function that makes the stand-in at this seam. Over ranks nothing falls back or is compared: one rank alone cannot decide that."""
     tally = replaced.tally(seam.function)
     if seam.only_by_name:
         return lambda own, mine: stand_in(own, mine, tally, refusals=())

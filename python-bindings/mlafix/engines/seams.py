@@ -39,7 +39,7 @@ class Seam(NamedTuple):
 
     @property
     def module(self) -> str:
-        """The module whose import brings it: of an operator, that which loads vLLM's operators."""
+        """The module whose import defines the function; for an operator, the module that loads vLLM's operators."""
         return "vllm._custom_ops" if self.kind == "operator" else self.place.partition(":")[0]
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a drop-in can stand in for a function, by their signatures and by the engine's version."""
+"""Decides whether a drop-in can stand in for a function, by their signatures and by the engine's version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def release_of(version: str) -> tuple[int, ...]:
 
 
 def outside(since: str, last: str, version: str) -> str:
-    """Why a version is none of those from `since` to `last` ("": the newest); "" if it is one, or is unknown."""
+    """The reason why a version is not among those from `since` to `last` ("": the newest); "" if it is, or is unknown."""
     if version and release_of(version) < release_of(since):
         return f"{version} is older than {since}"
     if version and last and release_of(version) > release_of(last):
@@ -24,13 +24,13 @@ def outside(since: str, last: str, version: str) -> str:
 
 
 def unknown(own: inspect.Signature, known: tuple[str, ...]) -> str:
-    """Why what takes these parameters cannot stand in for `own`; "" if it can."""
+    """The reason why a function with these parameters cannot stand in for `own`; "" if it can."""
     strange = [name for name in own.parameters if name not in known]
     return f"parameters that mlafix does not know: {', '.join(strange)}" if strange else ""
 
 
 def misfit(own: inspect.Signature, mine: inspect.Signature) -> str:
-    """Why `mine` cannot stand in for `own`, as far as signatures say it; "" if it can.
+    """The reason in the signatures why `mine` cannot stand in for `own`; "" if there is none.
 
     Every parameter of `own` must be one of `mine`, with the same default, and the positional ones in the same order.
     """

@@ -33,7 +33,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(text: str) -> Choice | None:
-    """The choice that words with commas between them make: "1", "compare", "count", names. None: nothing is replaced."""
+    """Parses words with commas between them: "1", "compare", "count", names. Returns None if nothing is replaced."""
     words = {word.strip() for word in text.split(",")} - {""}
     if not words or words & {"0", "off", "false", "no"}:
         return None

@@ -23,7 +23,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(text: str) -> Choice | None:
-    """The choice that words with commas between them make: "1", seams, "every=100", "poison", "repair". None: nothing is watched.
+    """Parses words with commas between them: "1", seams, "every=100", "poison", "repair". Returns None if nothing is watched.
 
     Raises:
         ArgumentError: a word is none of these.

@@ -56,7 +56,7 @@ class Records:
         self._outgrown: list[_Record] = []  # captured graphs still write into these
 
     def arrays(self, kind: Kind, rows: int, columns: int) -> dict[str, Any]:
-        """The arrays of a check of so many places: views of the records."""
+        """The arrays of a check of this many places: views of the records."""
         key = (kind, columns)
         record = self._records.get(key)
         if record is None or record.shape[0] < rows:
@@ -67,7 +67,7 @@ class Records:
         return {**found, "values": record.values[:rows]} if record.values is not None else found
 
     def begin(self, step: int, live: int) -> None:
-        """Says which step the checks are in that run from here on, those of graphs that are replayed included."""
+        """Sets the step of all following checks, including those of replayed graphs."""
         self.step.fill_(step)
         self.live.fill_(live)
 

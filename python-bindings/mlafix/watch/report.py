@@ -1,4 +1,4 @@
-"""What is said of an offence: one line, a record for logs, and the page of `python -m mlafix watch`."""
+"""Reports of an offence: one line, a record for logs, and the page of `python -m mlafix watch`."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class Watch:
-    """Checks of attention states behind seams, of which the first offence is reported.
+    """Checks attention states behind seams, and reports the first offence.
 
     Args:
         choice: which seams, every how many steps, and whether to poison and to repair.
@@ -165,7 +165,7 @@ class Watch:
                            block_table=block_table, **common)  # fmt: skip
 
     def poison(self, *outputs: Any) -> None:
-        """Fills outputs with NaN before what writes them runs, if that is chosen."""
+        """Fills outputs with NaN before a kernel writes them, if that is chosen."""
         if self.choice.poison and any(self.wants(seam, output) for seam in self.choice.seams for output in outputs[:1]):
             for output in outputs:
                 if output is not None:
@@ -234,7 +234,7 @@ capturing_on_host = False
 
 
 def _on_host(values: Any) -> Any:
-    """A copy on the host, of which nothing waits: what it holds is read after a record is."""
+    """A copy on the host. Nothing waits for it: it is read after a record has arrived."""
     if values is None or not hasattr(values, "device"):
         return values
     import torch
@@ -262,7 +262,7 @@ def _each(out: Any) -> Any:
 
 
 def _alike(tensors: Sequence[Any]) -> list[Any]:
-    """The tensors with equal strides: copies of those that differ from the first."""
+    """The tensors with equal strides: those that differ from the first are copied."""
     first = tensors[0]
     if all(each.stride() == first.stride() for each in tensors):
         return list(tensors)
@@ -270,7 +270,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
 
 
 def fill_nan(tensor: Any) -> None:
-    """Fills a tensor of floats with NaN; of fp8 with the bits of it."""
+    """Fills a tensor of floats with NaN, one of fp8 with the bits of NaN."""
     import torch
 
     if tensor.dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
