@@ -35,7 +35,7 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
 
 
 def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = None) -> Any:
-    """As `empty`, with the shape of `like`, the argument `name`, whose number of dims must match `dims`."""
+    """Like `empty`, with the shape of `like`, the argument `name`, whose number of dims must match `dims`."""
     shape = rows_of(like, name, dims)
     if dtype is None and hasattr(like, "dtype"):
         check_dtype(like, name)
@@ -181,7 +181,7 @@ def as_moved(array: Any) -> Any:
 
 
 def as_bits(array: Any) -> Any:
-    """As `as_moved`, with the one dtype used for all elements of that size."""
+    """Like `as_moved`, with the one dtype used for all elements of that size."""
     dtype = getattr(array, "dtype", None)
     kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
     if kind is None or spelling_of(dtype) == kind or getattr(array, "requires_grad", False):

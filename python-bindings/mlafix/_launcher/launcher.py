@@ -261,7 +261,7 @@ class Launcher:
 
     @without_frames
     def explain_call(self, /, *args: object, **kwargs: object) -> CallExplanation:
-        """Why a call with these arguments runs the code that it runs. Nothing is launched.
+        """Explain why a call with these arguments runs the code that it runs. Nothing is launched.
 
         ``print(kernel.explain_call(out, x))`` lists the code versions in the order in which they are asked, and what refused each:
         ``expected stride 2048 in dim 0 of "x", got 4096``. It also prints the grid, the bytes, and the time in which the GPU's

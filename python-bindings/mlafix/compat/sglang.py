@@ -169,7 +169,7 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
 @of_ranks
 def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None,
                          is_lse_base_on_e: bool = False) -> Any:
-    """As `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, and with the heads first in the result.
+    """Like `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, and with the heads first in the result.
 
     Rows travel in their own dtype, not as f32, and sums are f32 here, too.
 
@@ -195,7 +195,7 @@ def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
 @of_ranks
 def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is_lse_base_on_e: bool = True,
                        cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
-    """As `cp_lse_ag_out_rs_mha` without the lse, under the name of SGLang's function with one exchange: `out [B, H / N, D]`.
+    """Like `cp_lse_ag_out_rs_mha` without the lse, under the name of SGLang's function with one exchange: `out [B, H / N, D]`.
 
     `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a", "fi_a2a",
     "fi_a2a_fused" or "symm_a2a", which give the same result; here rows travel over the group in each case, and

@@ -42,7 +42,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
 
 @renames(rows="gathered_o", stats="gathered_stats", out="gathered_o")
 def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: float, cp_dim: int) -> Any:
-    """As `helix_post_process`, with the ranks at another dim (`torch.ops.trtllm.helix_post_process_native`).
+    """Like `helix_post_process`, with the ranks at another dim (`torch.ops.trtllm.helix_post_process_native`).
 
     Args:
         gathered_o: `[T, H, cp, D]` for cp_dim = 2, `[T, cp, H, D]` for 1; the last dim is contiguous.

@@ -97,7 +97,7 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
 @renames(out="output")
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
-    """As `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the
+    """Like `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`). vLLM 0.27.1 is the
     last that has it.
 
     One launch for an `output` of `[N, H, D]`. Of other ranks, or with other heads than the lse has, it is zeroed by a
@@ -562,7 +562,7 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
 @of_ranks
 def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
-    """As `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
+    """Like `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
 
     Every rank receives the partial states of all others: N / 2 times the bytes of vLLM's all-reduce of as many ranks. It is for
     few tokens or few ranks.
@@ -573,7 +573,7 @@ def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
 @of_ranks
 def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                        is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
-    """As `cp_lse_ag_out_rs`, under the name of vLLM's function with one exchange."""
+    """Like `cp_lse_ag_out_rs`, under the name of vLLM's function with one exchange."""
     return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
 

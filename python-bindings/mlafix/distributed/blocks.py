@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
     """`[blocks, tokens, heads] f32`."""
 
     scales: torch.Tensor | None
-    """As `lses`: what the payloads of fp8 are multiplied by. None for other dtypes."""
+    """Like `lses`: what the payloads of fp8 are multiplied by. None for other dtypes."""
 
 
 def blocks_in(buffer: torch.Tensor, count: int, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:

@@ -19,7 +19,7 @@ from .ranks import Ranks, default_device, meeting_of, ranks_of
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
                 seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None,
                 return_lse: bool = False, heads_first: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """As `Reducer.reduce`, without a reducer: buffers are allocated by each call.
+    """Like `Reducer.reduce`, without a reducer: buffers are allocated by each call.
 
     Ranks of a gloo group compare shapes, dtypes and errors first; others compare nothing. Legal in capture: the buffers are then
     part of the graph's memory. `heads_first`: the result is `[heads, tokens, D]`, contiguous.

@@ -38,7 +38,7 @@ def digest(function: types.FunctionType, options: Options = Options()) -> str:
 
 
 def digest_of_library(function: types.FunctionType, options: Options, made_with: tuple[object, ...]) -> str:
-    """As `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its maker was called
+    """Like `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its maker was called
     with decide what the kernel says."""
     named = f"{function.__module__} {function.__qualname__} {options.text()} {describe(list(made_with))}"
     return _files_digest(Path(function.__code__.co_filename).parent) + _half(named)
@@ -139,7 +139,7 @@ def _names(source: Source, is_inline: bool) -> dict[str, Any]:
 
 
 def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
-    """As `_names`, with locations."""
+    """Like `_names`, with locations."""
     used = [name for statement in source.node.body for name in scope.outside(statement, source.own)]
     for annotation in () if is_inline else _annotations(source):
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled

@@ -90,7 +90,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
-    """As `_definition`, without parsing the rest of the file, which takes longer than everything else in a first call.
+    """Like `_definition`, without parsing the rest of the file, which takes longer than everything else in a first call.
     None if only the parser can find the bounds of the definition.
 
     The definition ends with the first line that is indented no further than it, if what precedes is whole by itself.

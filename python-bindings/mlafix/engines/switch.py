@@ -82,7 +82,7 @@ def stand_in(own: Function, mine: Function, tally: Tally, refusals: tuple[type[E
 
 
 def compared(own: Function, mine: Function, tally: Tally, writes: Iterable[str]) -> Function:
-    """As `stand_in`, but each call is also done by `own`, on copies of what it writes. The results that stay are those of `mine`.
+    """Like `stand_in`, but each call is also done by `own`, on copies of what it writes. The results that stay are those of `mine`.
 
     Waits for the device. While a graph is captured, and where `mine` refuses, nothing is compared.
     """

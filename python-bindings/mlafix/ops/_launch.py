@@ -60,7 +60,7 @@ def is_for_torch(probe: Any) -> bool:
 
 
 def _is_other_for_torch(probe: Any) -> bool:
-    """As `is_for_torch`, for rare calls: the first tensor ever, a traced call, a subclass, another library."""
+    """Like `is_for_torch`, for rare calls: the first tensor ever, a traced call, a subclass, another library."""
     if isinstance(probe, (list, tuple)):
         return len(probe) > 0 and not isinstance(probe[0], (list, tuple)) and is_for_torch(probe[0])
     if not hasattr(type(probe), "__torch_function__"):

@@ -176,7 +176,7 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 @operation(writes=("out", "lse"))
 def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
                        lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
-    """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
+    """Like `mask_empty_context_lse`, and the payload of these rows becomes 0.
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; updated.

@@ -30,7 +30,7 @@ def weight_of_rank(out: Array, out_lse: Array, lses: Array, rank: int, base: Bas
 
 @operation(writes=("out", "out_lse"))
 def weigh_rank(out: Array, out_lse: Array, rows: Array, lses: Array, rank: int, base: Base, *, stream: Stream = None) -> None:
-    """As `weight_of_rank`, into an array of another dtype or layout."""
+    """Like `weight_of_rank`, into an array of another dtype or layout."""
     launch(_in_base("weigh_rank", base), (out, out_lse, rows, lses, rank), stream)
 
 
