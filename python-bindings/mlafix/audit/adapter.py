@@ -1,4 +1,4 @@
-"""From a function to an adapter, and from an adapter to the place where another process finds its function."""
+"""Makes adapters of functions, and finds the place from which another process imports a function."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def takes_any(parameters: Any) -> bool:
 
 
 def form_of(parameters: Any) -> str:
-    """The form that names of parameters say."""
+    """The form of a backend, read from the names of its parameters."""
     if "block_table" in parameters:
         return "ragged_paged" if "cu_seqlens_q" in parameters else "paged"
     for name, form in (("cu_seqlens_q", "ragged"), ("group", "reduce"), ("scale", "dense")):
@@ -80,7 +80,7 @@ def form_of(parameters: Any) -> str:
 
 
 def check_adapter(adapter: Adapter) -> None:
-    """Raises ArgumentError."""
+    """Raises ArgumentError if a field of the adapter makes no sense."""
     for name, allowed in (("form", FORMS), ("lse_layout", ("nh", "hn")), ("lse_base", ("e", "2")),
                           ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32")), ("causal", (True, False, "always")),
                           ("kv_scales", ("number", "heads"))):  # fmt: skip

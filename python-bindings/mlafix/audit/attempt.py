@@ -14,7 +14,7 @@ def is_broken(text: str) -> bool:
 
 
 def attempt(faults: Callable[[Any, Adapter], list[Fault]], case: Any, adapter: Adapter) -> list[Fault]:
-    """The fault that a case found. A backend that says no is one that a caller can live with; one that breaks the device is not."""
+    """Runs a check on a case. An exception of the backend is a fault, too: a warning, or an error if it has broken the device's context."""
     try:
         return faults(case, adapter)
     except Exception as error:

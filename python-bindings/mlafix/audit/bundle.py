@@ -94,7 +94,7 @@ def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
 
 
 def written(value: Any) -> str:
-    """A value as Python text: infinities have none of their own."""
+    """A value as Python text. Infinities are calls of `float`, since repr gives no expression for them."""
     return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
 
 
@@ -134,7 +134,7 @@ def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = Fa
 
 
 def backend_lines(place: Place, bundle: Bundle) -> list[str]:
-    """How the script comes by the backend: an import, or the text of a ready adapter."""
+    """The lines that define `backend` in a script: an import, or the text of a ready adapter."""
     if place.module.startswith(f"{PACKAGE}."):
         bundle.add(place.module, place.name)
         bundle.parts["", "backend"] = f"backend = {place.name}"

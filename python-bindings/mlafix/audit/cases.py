@@ -12,7 +12,7 @@ import torch
 
 @dataclass(frozen=True)
 class Adapter:
-    """A backend, and what it says of itself."""
+    """A backend and its declared properties."""
 
     call: Callable[..., Any]  # or an object with `run`, and with `plan` and `store` if it has them
     form: str = "ragged"  # "dense", "paged", "ragged_paged", "merge" or "reduce"
@@ -47,7 +47,7 @@ class Adapter:
 
 @dataclass(frozen=True)
 class Case:
-    """Sequences, and what lies in memory around them."""
+    """One call of attention: its sequences and options, and the contents of memory around them."""
 
     q_lens: tuple[int, ...] = (3, 1, 4)
     kv_lens: tuple[int, ...] = (5, 9, 4)
@@ -81,8 +81,8 @@ class Case:
     # length reaches are -1 or 2^31 - 1).
     pages: str = "straight"
     num_splits: int = 0
-    # What an earlier call of this process had other: "lengths", "sizes", "values", "scale", "causal", "window", …; "calls": 200 of them;
-    # "streams": a call that runs at the same time.
+    # The difference of an earlier call of this process: "lengths", "sizes", "values", "scale", "causal", "window", …. "calls" is 200 equal
+    # calls, "streams" a call that runs at the same time.
     after: str = ""
 
 
@@ -129,7 +129,7 @@ class Got:
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that the contract excludes. Faults of one kind have one cause."""
+    """A breach of the contract. `kind` names it in words that are equal for equal causes."""
 
     kind: str
     expected: str
@@ -185,7 +185,7 @@ def make_values(case: Case, adapter: Adapter) -> Values:
 
 
 def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
-    """Where requests share pages, they share what these hold: the keys of the longest one."""
+    """Gives requests that share pages the same keys and values: those of the longest request."""
     if case.pages not in ("shared", "equal") or not made.k:
         return
     longest = max(range(len(made.k)), key=lambda i: made.k[i].shape[0])
@@ -196,5 +196,5 @@ def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
 
 
 def shared_pages(case: Case, adapter: Adapter) -> int:
-    """How many whole pages all requests begin with."""
+    """The number of whole pages that all requests have in common at their beginning."""
     return max(min(case.kv_lens, default=0), 0) // adapter.page_size if case.pages == "shared" else 0

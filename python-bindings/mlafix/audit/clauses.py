@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from .cases import Case
 
 CONTRACT = "1.0"
-"""The version of docs/Contract.md that the checks are of."""
+"""The version of docs/Contract.md that the checks measure."""
 
 CLAUSES: dict[str, str] = {
     "C1": "Rows without keys", "C2": "Rows that see no key", "C3": "Padding", "C4": "What is not read", "C5": "The lse", "C6": "The split identity",
@@ -48,16 +48,16 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
-    """Those of a check that are about merges, or about attention."""
+    """The clauses of a check for merges (M1 to M9) or for attention (C1 to C18)."""
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# Which rows are wrong says what is broken only where a check varies nothing else.
+# Kinds that name rows only. They decide the clause in checks of these clauses, which vary nothing but rows.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# What the smallest case of wrong live rows has says which clause they break.
+# Fields of a case, and the clause that wrong live rows break if the smallest case needs that field.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -65,7 +65,7 @@ OF_CASE: tuple[tuple[str, str], ...] = (
 
 
 def clauses_of_case(kind: str, case: Any) -> list[str]:
-    """The clause of what a call with wrong live rows needs, or none."""
+    """The clause that wrong live rows break, by the first field that their smallest case needs. Empty for other kinds and plain cases."""
     if not isinstance(case, Case) or kind not in ("live rows", "lse of live rows"):
         return []
     plain = Case()
@@ -92,7 +92,7 @@ class Waiver:
     case: dict[str, Any] = field(default_factory=dict)  # fields of the finding's case
 
     def covers(self, finding: Any) -> bool:
-        """True of a finding that it is about."""
+        """True if the exception is about the finding."""
         return (self.check in ("", finding.check) and (not self.clause or self.clause in finding.clauses) and self.kind in finding.kind
                 and all(finding.case.get(name) == value for name, value in self.case.items()))  # fmt: skip
 
@@ -118,7 +118,7 @@ class Claim:
         return reasons[0] if reasons else ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """The claim as data for JSON."""
         return dict(json.loads(json.dumps(asdict(self))))
 
     @staticmethod

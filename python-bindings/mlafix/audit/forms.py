@@ -37,7 +37,7 @@ def poisoned_memory() -> Iterator[None]:
 
 
 class Memory:
-    """The tensors of one call, and what around them must stay as it was."""
+    """Allocates the tensors of one call, and remembers the memory that the call must not change."""
 
     def __init__(self, case: Any, adapter: Adapter) -> None:
         self.case, self.adapter = case, adapter
@@ -211,14 +211,14 @@ def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, ke
 
 
 def keys_and_values(case: Case, adapter: Adapter, memory: Memory, shape: tuple[int, ...]) -> list[torch.Tensor]:
-    """k [*shape, D] and v [*shape, Dv] that hold what no call may use."""
+    """k [*shape, D] and v [*shape, Dv], filled with the case's `beyond`, which no call may use."""
     dtype, value_dim = getattr(torch, adapter.kv_dtype or adapter.dtype), case.value_dim or case.dim
     k = memory.rows((*shape, case.dim), dtype, filled(case.beyond))
     return [k, k[..., :value_dim] if adapter.values_in_keys else memory.rows((*shape, value_dim), dtype, filled(case.beyond), "v")]
 
 
 def lse_shape(adapter: Adapter, *shape: int) -> tuple[int, ...]:
-    """[n, H] as the adapter's layout has it."""
+    """An lse [n, H] in the adapter's layout."""
     return shape if adapter.lse_layout == "nh" else (*shape[:-2], shape[-1], shape[-2])
 
 
@@ -339,6 +339,6 @@ FORMS = {"ragged": call_ragged, "dense": call_dense, "paged": call_paged, "ragge
 
 
 def run(case: Case, adapter: Adapter, values: Values) -> Got:
-    """One call."""
+    """Runs one call of the adapter's form and returns its results."""
     with poisoned_memory():
         return FORMS[adapter.form](case, adapter, values)

@@ -31,7 +31,7 @@ def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, wan
 
 
 def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
-    """Live rows within the bounds, rows without keys exactly 0 and -inf, nothing else touched."""
+    """Compares the results of a call: live rows within their bounds, rows without keys exactly 0 and -inf, nothing else written."""
     n = want.out.shape[0]
     if got.out.shape[0] < n or got.out.shape[1:] != want.out.shape[1:]:
         return [Fault("shape of out", str(list(want.out.shape)), str(list(got.out.shape)))]
@@ -57,7 +57,7 @@ def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def unwritten(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
-    """Outputs that were given, and do not hold the result: the backend returned another tensor. Who gives one reads it there."""
+    """Faults for given outputs that do not hold the result (C16): the backend returned other tensors."""
     faults = []
     for what, rows in got.given.items():
         exact, error = (want.out, want.out_error) if what == "out" else (want.lse, want.lse_error)
@@ -70,12 +70,12 @@ def unwritten(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
 
 
 def written_to(got: Got) -> list[Fault]:
-    """Memory that no call may change."""
+    """A fault for each piece of memory that the call changed and must not change."""
     return [Fault(what if what.endswith("differ") else f"{what} was written", "no change", "other bits") for what in got.touched]
 
 
 def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
-    """Rows of padding are the identity, or what the caller's buffer held."""
+    """A fault if rows of padding are neither the identity nor, in a given buffer, what it held before."""
     held = {"nan": math.nan, "stale": STALE}.get(case.before)
     faults = []
     for name, tensor, identity in (("out", got.out, 0.0), ("lse", got.lse, -math.inf)):
@@ -96,7 +96,7 @@ def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
     return faults[:1]
 
 
-# What a case has around its numbers.
+# Fields of a case that change neither its numbers nor their reference.
 AROUND = {"before": "nan", "beyond": "zero", "layout": "dense", "lengths": "dense", "num_splits": 0, "longer": 0, "pad_rows": 0, "pad_requests": 0,
           "pad_length": 0, "after": ""}  # fmt: skip
 
@@ -109,7 +109,7 @@ def numbers(case: Case, adapter: Adapter) -> tuple[Values, Want]:
 
 
 def expected(case: Case, adapter: Adapter) -> tuple[Values, Want]:
-    """The same, made once for cases that differ only in what is around the numbers."""
+    """The numbers and their reference, computed once for cases that differ in the fields of AROUND only."""
     pages = case.pages if case.pages in ("shared", "equal") else "straight"
     return numbers(replace(case, pages=pages, **AROUND), replace(adapter, call=len, name="", takes=()))
 

@@ -27,7 +27,7 @@ def facts(adapter: Adapter) -> dict[str, str]:
 
 
 def package_of(module: str) -> str:
-    """The distribution that a module is of; of a ready adapter, the one that it needs."""
+    """The distribution of the backend's module. For a ready adapter: the distribution that the adapter imports."""
     folder, _, name = module.rpartition(".")
     if folder == f"{__package__}.adapters":
         module = dict(MODULES).get(name, "")

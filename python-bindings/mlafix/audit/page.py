@@ -34,7 +34,7 @@ def write_page(reports: Sequence[Report]) -> str:
 
 
 def overview(reports: Sequence[Report]) -> str:
-    """Backends down, checks across with their clauses' names; the number of cases and of waived findings."""
+    """A table with a row for each backend and a column for each check, with the numbers of cases and of waived findings."""
     checks = list(dict.fromkeys(outcome.check for report in reports for outcome in report.outcomes))
     titles = {outcome.check: outcome.title for report in reports for outcome in report.outcomes}
     heads = "".join(f'<th title="{escape(titles[check])}">{check}<small>{escape(clause_name(check))}</small></th>' for check in checks)
@@ -66,7 +66,7 @@ def mark(outcome: Outcome, known: set[str]) -> str:
 
 
 def causes(outcome: Outcome) -> set[str]:
-    """The checks that have found what this one has remarks about."""
+    """The earlier checks that the remarks of this one name."""
     return {match[1] for remark in outcome.remarks if (match := re.search(r", as (A[0-9]+)$", remark))}
 
 
@@ -80,7 +80,7 @@ def severity(outcome: Outcome) -> str:
 
 
 def clause_name(check: str) -> str:
-    """The name of the first clause that a check is of."""
+    """The name of a check's first clause."""
     clauses = CHECKS[check].clauses if check in CHECKS else ()
     return CLAUSES[clauses[0]] if clauses else ""
 

@@ -24,7 +24,7 @@ from typing import Any
 from .deaths import how_it_ended
 
 INSIDE: list[bool] = []
-"""Not empty in a process of an audit."""
+"""Not empty in a process that an audit has started."""
 
 PR_SET_PDEATHSIG = 1
 
@@ -130,7 +130,7 @@ def kill_group(child: int) -> None:
 
 
 def with_log(ended: str, log: Any) -> str:
-    """With the last line that the process has printed."""
+    """Appends the last line that the process printed, if it ended badly."""
     log.seek(0)
     lines = [line for line in log.read()[-4000:].decode(errors="replace").splitlines() if line.strip()]
     return f"{ended}: {lines[-1].strip()[:300]}" if ended and lines else ended
@@ -146,7 +146,7 @@ class Server:
         atexit.register(self.close)
 
     def run(self, job: Event, on_event: Emit) -> str:
-        """As `watched`. Whatever is raised meanwhile, an interrupt say, ends the server: its answers would be those of this job."""
+        """Like `watched`, in a fork of the server. An exception, such as an interrupt, ends the server: the next job would read this one's answers."""
         try:
             return self.answers(job, on_event)
         except BaseException:
@@ -184,7 +184,7 @@ _SERVERS: list[Server] = []
 
 
 def server() -> Server:
-    """The one of this process."""
+    """The server of this process; starts one if there is none."""
     if not _SERVERS or _SERVERS[0].process.poll() is not None:
         _SERVERS[:] = [Server()]
     return _SERVERS[0]

@@ -9,7 +9,7 @@ from .findings import Outcome
 
 
 class Progress:
-    """Checks done of an audit."""
+    """The progress of an audit in checks."""
 
     def __init__(self, name: str, total: int, shown: bool | None) -> None:
         self.name, self.total, self.count = name, total, 0

@@ -22,7 +22,7 @@ TIMED = 0.5  # seconds of calls that are timed
 
 @dataclass(frozen=True)
 class Repair:
-    """A call, as a user would write it, and the backend with it."""
+    """A repairing call as a user would write it, and the backend with that call around it."""
 
     text: str
     wrap: Callable[[Adapter], Call]
@@ -123,7 +123,7 @@ def blank_masked(adapter: Adapter) -> Call:
 
 
 def blank_padding(adapter: Adapter) -> Call:
-    """ops.fill_pad_rows after the call; of paged requests, ops.fixup_zero_kv_rows."""
+    """ops.fill_pad_rows after the call, or ops.fixup_zero_kv_rows for paged requests."""
     if adapter.form == "paged":
         return blank_requests(adapter)
 
@@ -186,7 +186,7 @@ def add_sinks(adapter: Adapter) -> Call:
 
 
 def dense_lengths(adapter: Adapter) -> Call:
-    """Lengths and tables without strides; of paged requests ops.expand_context_lens, which also clamps at 0."""
+    """Makes lengths and tables contiguous. Paged requests go through ops.expand_context_lens, which also clamps at 0."""
 
     def call(*arguments: Any, **given: Any) -> Any:
         from ..ops import expand_context_lens
@@ -209,7 +209,7 @@ def expand_lens(expand: Any, lengths: torch.Tensor) -> Any:
 
 
 def lengths_and_rows(adapter: Adapter) -> Call:
-    """Both: no negative length goes in, no row of such a request comes out as it was."""
+    """Clamps lengths before the call, and blanks the rows of requests without keys after it."""
     return blank_requests(replace(adapter, call=dense_lengths(adapter)))
 
 
@@ -218,7 +218,7 @@ def dense_inputs(adapter: Adapter) -> Call:
 
 
 def base_e(adapter: Adapter) -> Call:
-    """An lse of base 2 in base e."""
+    """Converts an lse of base 2 to base e."""
 
     def call(*arguments: Any, **given: Any) -> Any:
         out, lse = results(adapter, *arguments, **given)
@@ -315,7 +315,7 @@ def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool 
 
 
 def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
-    """Cases of the check that have what the finding's case has."""
+    """The cases of the check that contain the finding's case."""
     found = check.cases(adapter)
     if isinstance(case, StateCase):
         return found

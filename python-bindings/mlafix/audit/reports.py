@@ -43,7 +43,7 @@ OF_KIND: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def reports_of(check: str, kind: str) -> list[str]:
-    """Those of the kind first, then those of the check."""
+    """Public reports about a finding: those about its kind first, then those about its check."""
     own = [report for words, reports in OF_KIND if words in kind for report in reports]
     return list(dict.fromkeys([*own, *OF_CHECK.get(check, ())]))
 

@@ -19,14 +19,14 @@ from .forms import is_planned
 from .judge import check_call
 from .oracle import reference
 
-# Numbers of the arguments and of what is expected.
+# The limit on the count of numbers: those of the arguments and those that are expected.
 MOST = 1200
 ROWS = {"ragged": ("out", "lse", "lse.T"), "paged": ("out", "lse", "lse.T"), "ragged_paged": ("out", "lse", "lse.T"),
         "dense": ("out.flatten(0, 1)", "lse.flatten(0, 1)", "lse.transpose(1, 2).flatten(0, 1)")}  # fmt: skip
 
 
 def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str) -> str:
-    """The script, or "" where a finding is not one of the rows of one call, or has too many numbers."""
+    """The script. "" if the finding is not about the rows of one call, or has too many numbers."""
     place = place_of(adapter.call)
     is_plain = isinstance(case, Case) and (case.layout, case.lengths) == ("dense", "dense") and not case.pad_rows and not case.pad_requests
     of_rows = kind.removeprefix("lse of ").startswith(("live rows", "rows ", "a given ")) or kind.endswith(("ignored", "off by one", "swapped"))
@@ -106,7 +106,7 @@ def memory_lines(case: Case) -> list[str]:
 
 
 def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
-    """The lines that name the results. Where the fault is an output that was given, that one has its name already."""
+    """The lines that name the results. A given output that is at fault keeps its name."""
     wanted = [name for name in (("out", "lse") if adapter.returns_lse else ("out",)) if not (kind.startswith("a given ") and name in given)]
     if not adapter.returns_lse:
         return ["out = result[0] if isinstance(result, (tuple, list)) else result"] if wanted else []

@@ -1,4 +1,4 @@
-"""From a case with a fault to the smallest that still has it."""
+"""Makes a case with a fault smaller, as long as the fault stays."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
 
 
 def smaller_states(case: StateCase) -> Iterator[StateCase]:
-    """Likewise of states."""
+    """The same for cases of merges and reduces."""
     if case.parts > 2:
         yield replace(case, parts=2, empty=tuple(one for one in case.empty if one[0] < 2))
     last = max([row for _, row in (*case.empty, *case.nan_lse)], default=0)
@@ -74,7 +74,7 @@ def smaller_states(case: StateCase) -> Iterator[StateCase]:
 
 
 def shrink(case: Any, adapter: Adapter, still: Callable[[Any], bool], seconds: float, tries: int = 200) -> Any:
-    """The smallest case that `still` says has the fault, as far as the time allows."""
+    """The smallest case found for which `still` is true, within the time."""
     end = time.monotonic() + seconds
     found = True
     while found and time.monotonic() < end:

@@ -127,7 +127,7 @@ STATE_FORMS = {"merge": call_merge, "reduce": call_reduce}
 
 
 def arguments_of(case: Any, adapter: Adapter) -> tuple[Any, dict[str, Any]]:
-    """The arguments of a case's call, which is not made. Of a reduce, whose calls other processes make, none."""
+    """The arguments of a case's call, without calling. Empty for a reduce: its ranks make their own."""
     found: list[Any] = [(), {}]
 
     def record(*arguments: Any, **given: Any) -> Any:
@@ -190,6 +190,6 @@ def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
 
 def wrong_states(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor,
                  severity: str = "error") -> list[Fault]:
-    """As wrong_rows, for the heads of rows that `where` [n, H] names."""
+    """`wrong_rows` for single heads: `where` is [n, H]."""
     chosen = bad & (where[..., None] if bad.dim() == 3 else where)
     return wrong_rows(kind, what, where.any(1), got, want, chosen, severity)

@@ -20,7 +20,7 @@ CELLS = {HOLDS: "holds", DOES_NOT: "**no**", NOT_APPLICABLE: ""}
 
 
 def write_table(reports: Sequence[Report]) -> str:
-    """Backends down, checks across, for each machine; then every finding, a line each."""
+    """For each machine a table with a row for each backend and a column for each check; then all findings, one a line."""
     places = dict.fromkeys(place_of(report) for report in reports)
     parts = []
     for place in places:
@@ -47,7 +47,7 @@ def row(report: Report, checks: Sequence[str]) -> str:
 
 
 def cell(outcome: Outcome) -> str:
-    """A status. One that is of a part of the cases says so."""
+    """A status, with the number of cases if only a part of them was run."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return f"holds, {outcome.cases} of {outcome.total}"
     if outcome.findings and all(finding.waived for finding in outcome.findings):
@@ -90,7 +90,7 @@ def write_cases() -> str:
 
 
 def every_store() -> None:
-    """A backend for the table."""
+    """An adapter of the form that takes all options, for the table of cases."""
 
 
 every_store.store = None  # type: ignore[attr-defined]

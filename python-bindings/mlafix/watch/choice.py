@@ -1,4 +1,4 @@
-"""What MLAFIX_WATCH asks for."""
+"""Reads MLAFIX_WATCH."""
 
 from __future__ import annotations
 

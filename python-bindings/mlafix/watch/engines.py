@@ -25,7 +25,7 @@ Check = Callable[[Watch, Given, Any], None]
 
 
 class Seam(NamedTuple):
-    """A function, or a method, of an engine, and what is checked behind a call of it."""
+    """A function or method of an engine, and the checks behind its calls."""
 
     place: str
     """"module:function" or "module:Class.method"."""
@@ -175,7 +175,7 @@ def register_vllm() -> None:
 
 
 def register_sglang() -> None:
-    """The same in SGLang, by its hooks."""
+    """Watches what MLAFIX_WATCH asks for in SGLang, by its hooks. Never raises."""
     _register("sglang", _install_hook)
 
 
@@ -196,7 +196,7 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
 
 
 def _find(place: str) -> tuple[Any, str, Any]:
-    """What holds a function, its name there, and the function."""
+    """The module or class that holds a function, the function's name in it, and the function."""
     module, _, path = place.partition(":")
     holder: Any = importlib.import_module(module)
     *outer, name = path.split(".")

@@ -8,10 +8,10 @@ from ..ops.checks import FAULTS
 
 FLAGS = 16
 UNKNOWN_LIVE = 2**31 - 1
-"""The count of live tokens where nobody says it."""
+"""The count of live tokens if the caller gives none."""
 
 Kind = str
-"""What the places of a record are: "rows" (token, head), "blocks" (request, entry of its table), "entries" (request or token, 0)."""
+"""Kinds of a record's places: "rows" (token, head), "blocks" (request, entry of its table), "entries" (request or token, 0)."""
 
 
 class Found(NamedTuple):
@@ -49,7 +49,7 @@ class Records:
         self.flags = torch.zeros(FLAGS, dtype=torch.int32, device=self.device)
         self.step = torch.zeros(1, dtype=torch.int32, device=self.device)
         self.live = torch.zeros(1, dtype=torch.int32, device=self.device)
-        """How many tokens checks look at: 0 in steps that are not sampled."""
+        """The number of tokens that checks look at; 0 in steps that are not sampled."""
         self._host = torch.zeros(FLAGS, dtype=torch.int32, pin_memory=self.is_cuda)
         self._copied: Any = None
         self._records: dict[tuple[Kind, int], _Record] = {}

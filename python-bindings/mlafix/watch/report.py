@@ -58,11 +58,11 @@ class Report:
     """The first offence of a step."""
 
     record: dict[str, Any]
-    """As JSON: docs/Watch.md lists the fields."""
+    """The report as JSON. docs/Watch.md lists the fields."""
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """The report in one line."""
         r = self.record
         where = f"{r['place']}, {r['at']}"
         before = f"; right before: {r['before']}" if r["before"] else "; no seam of this step ran before"

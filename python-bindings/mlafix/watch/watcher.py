@@ -16,7 +16,7 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _KEPT_STEPS = 16
-"""So many steps back lengths and tables are known, for the line about a row."""
+"""The number of steps whose lengths and tables are kept for reports."""
 
 
 class Place(NamedTuple):
@@ -25,7 +25,7 @@ class Place(NamedTuple):
     layer: str
     seam: str
     name: str
-    """What the engine calls it, such as "merge_attn_states"."""
+    """The engine's name of the kernel, such as "merge_attn_states"."""
 
     def __str__(self) -> str:
         where = f"layer {self.layer}, " if self.layer else ""
@@ -59,9 +59,9 @@ class Watch:
         self.layer = ""
         self.reports: list[Report] = []
         self.counts: Counter[tuple[str, str]] = Counter()
-        """How many rows were found broken, by seam and class, for metrics."""
+        """The number of broken rows by seam and class, for metrics."""
         self.repaired: Counter[str] = Counter()
-        """How many rows a repair has changed, by seam."""
+        """The number of repaired rows by seam."""
         self.sample, self.most_keys = sample, most_keys
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
         self._json = Path(json) if json else None
@@ -245,7 +245,7 @@ def _on_host(values: Any) -> Any:
 
 
 def _described(value: Any) -> Any:
-    """Sizes and a dtype of a tensor: no values."""
+    """The sizes and the dtype of a tensor."""
     return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")} if hasattr(value, "shape") else value
 
 

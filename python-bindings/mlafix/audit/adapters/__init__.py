@@ -32,7 +32,7 @@ MODULES: tuple[tuple[str, str], ...] = (
 
 
 def is_installed(package: str) -> bool:
-    """True if a package or module is there, by what its parents say; it is not imported itself."""
+    """True if a package or module is installed. Imports its parent packages, and not the module itself."""
     try:
         return importlib.util.find_spec(package) is not None
     except ImportError:
@@ -40,7 +40,7 @@ def is_installed(package: str) -> bool:
 
 
 def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
-    """Adapters that run on a device ("cpu" or "cuda"), and why the other modules have none: by their name."""
+    """The adapters that run on a device ("cpu" or "cuda"), and for each module without one the reason."""
     found: list[Adapter] = []
     missing: dict[str, str] = {}
     for name, package in MODULES:

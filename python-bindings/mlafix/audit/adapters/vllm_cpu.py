@@ -22,7 +22,7 @@ def operators() -> Any:
 
 
 def as_pages(cache: torch.Tensor) -> torch.Tensor:
-    """A cache whose tokens are its heads' rows, [pages, Hk, page_size, D]. Of fp8, bytes."""
+    """A cache as the operators take it: [pages, Hk, page_size, D], fp8 as bytes."""
     rows = cache.transpose(1, 2).contiguous()
     return rows.view(torch.uint8) if cache.dtype in FP8 else rows
 
@@ -44,7 +44,7 @@ def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, 
 
 
 class CachedAttention:
-    """The same, with the operator that writes the cache."""
+    """Attention over pages that vLLM's operator has written."""
 
     def run(self, *tensors: torch.Tensor, **given: Any) -> torch.Tensor:
         return attention(*tensors, **given)

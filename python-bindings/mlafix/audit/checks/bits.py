@@ -1,4 +1,4 @@
-"""A9: whether a row's bits depend on that row alone."""
+"""A9: a row's bits depend on that row alone."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def bits_of_states(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Rows of a merge, all of them and some alone."""
+    """Compares the bits of some rows of a merge with those of a merge of these rows alone."""
     whole, *_ = run_states(case, adapter)
     part, *_ = run_states(replace(case, rows=case.rows - 2, first=2), adapter)
     again, *_ = run_states(case, adapter)

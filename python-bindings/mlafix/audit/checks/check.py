@@ -41,7 +41,7 @@ class Check:
     needs_gpu: bool = False
 
     def may_refuse(self, case: Any, adapter: Adapter) -> bool:
-        """True if an exception is an answer to the case."""
+        """True if the backend may refuse the case with an exception."""
         is_view = case.layout != "dense" or getattr(case, "lengths", "dense") != "dense"
         heads = [(one.heads, getattr(one, "kv_heads", 0)) for one in (case, adapter)]
         return self.refusable or is_view or isinstance(case, Case) and heads[0] != heads[1]
@@ -72,7 +72,7 @@ def base(adapter: Adapter, **fields: Any) -> Case:
 
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
-    """The case in the adapter's form, or None where that has no such case."""
+    """The case in the adapter's form. None if the form cannot have it."""
     if adapter.values_in_keys:  # The number of latent heads is no choice of the case; values are scaled as keys are.
         case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
     if adapter.latent:  # one tensor does not say how many of its elements are values
@@ -130,12 +130,12 @@ def has_layout(case: Case, adapter: Adapter) -> bool:
 
 
 def fitted(cases: Iterable[Case], adapter: Adapter) -> list[Case]:
-    """Those that the adapter's form has, each once."""
+    """The cases that the adapter's form can have, without duplicates."""
     return list(dict.fromkeys(case for one in cases if (case := fit(one, adapter)) is not None))
 
 
 def befores(*cases: Case) -> list[Case]:
-    """With outputs that hold NaN, that hold an earlier result, and that the backend allocates."""
+    """Each case three times: with outputs that hold NaN, with outputs that hold an earlier result, and without given outputs."""
     return [replace(case, before=before) for case in cases for before in ("nan", "stale", "none")]
 
 
@@ -146,7 +146,7 @@ def states(adapter: Adapter, **fields: Any) -> StateCase:
 
 
 def stated(cases: Iterable[StateCase], adapter: Adapter) -> list[StateCase]:
-    """Those that the adapter's form has, each once."""
+    """The cases of states that the adapter's form can have, without duplicates."""
     found = []
     for case in cases:
         if adapter.form == "reduce" and (case.layout not in ("dense", "heads", "odd") or case.heads % case.parts and case.rows):

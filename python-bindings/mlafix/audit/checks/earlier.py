@@ -30,7 +30,7 @@ WORDS = {"scale": "another scale", "causal": "another mask", "window": "another 
 
 
 def earlier_calls(case: Case) -> list[Case]:
-    """The calls that come before that of a case, by what they have other."""
+    """The calls to make before that of a case; `case.after` names how they differ from it."""
     n = len(case.q_lens)
     other = replace(case, ids=tuple(range(60, 60 + n)), after="")
     if case.after == "lengths":  # as many tokens, and the same longest sequence: all shapes are equal
@@ -42,7 +42,7 @@ def earlier_calls(case: Case) -> list[Case]:
 
 
 def after_others(case: Case, adapter: Adapter) -> list[Fault]:
-    """A call after others, whose numbers do not matter."""
+    """Checks a call after others, whose results are not looked at."""
     if case.after == "calls":
         return growth(case, adapter)
     if case.after == "streams":
@@ -76,7 +76,7 @@ def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def takes(adapter: Adapter, option: str) -> bool:
-    """True if the backend can have a call with the option."""
+    """True if the backend takes the option."""
     return bool(fitted([base(adapter, **OPTIONS[option])], adapter)) and (option != "causal" or adapter.causal is True)
 
 
@@ -95,7 +95,7 @@ class SecondRun:
 
 
 def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """Likewise of merges."""
+    """The same for merges."""
     if case.after == "calls":
         return growth(case, adapter)
     sizes = {"sizes": [{"rows": 4 * case.rows}, {"rows": 1}, {"heads": 2 * case.heads}], "values": [{"first": 40}]}[case.after]
@@ -106,7 +106,7 @@ def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
 
 @contextmanager
 def quick_collection() -> Iterator[None]:
-    """What was made before is not looked at: torch alone has some 1e5 objects."""
+    """Keeps the garbage collector from visiting the objects that exist now, of which torch alone has some 1e5."""
     gc.collect()
     gc.freeze()
     try:
@@ -116,7 +116,7 @@ def quick_collection() -> Iterator[None]:
 
 
 def in_use(device: str) -> tuple[int, int]:
-    """Bytes of the process (of the device's allocator), and objects of Python."""
+    """Bytes in use by the process, or by the device's allocator, and the number of Python's memory blocks."""
     gc.collect()
     if device != "cpu":
         return torch.cuda.memory_allocated(), sys.getallocatedblocks()
@@ -129,7 +129,7 @@ def out_of(result: Any) -> torch.Tensor:
 
 
 def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """How far two results are apart, as a part of the largest element; infinite where one alone is NaN."""
+    """The largest difference of two results, divided by the largest element. Infinite if only one of them is NaN."""
     away = torch.where(one.isnan() & other.isnan(), 0.0, (one.double() - other.double()).abs()).nan_to_num(nan=math.inf)
     return away.max() / other.double().nan_to_num().abs().max().clamp(min=1e-30)
 

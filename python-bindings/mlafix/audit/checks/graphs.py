@@ -15,7 +15,7 @@ from .check import ATTENTION, Check, Groups, base
 
 
 class Recorded:
-    """The arguments of a call, which goes nowhere."""
+    """The arguments of a case's call, recorded without calling."""
 
     def __init__(self, case: Case, adapter: Adapter) -> None:
         self.arguments: tuple[torch.Tensor, ...] = ()
@@ -30,7 +30,7 @@ class Recorded:
         return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
-        """Its contents into the leading corner of the other's tensors. What graphs cannot follow stays: numbers of the host."""
+        """Copies the tensors into the leading corners of the other call's tensors. Numbers are left out: a graph keeps those of its capture."""
         pairs = list(zip(self.arguments, other.arguments))
         pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
         for source, target in pairs:
@@ -54,7 +54,7 @@ def contents(case: Case, adapter: Adapter) -> list[Case]:
 
 
 def got_of(result: Any, adapter: Adapter) -> Got:
-    """The results of a call that was not made by a form."""
+    """The results of a replayed call, as rows of tokens."""
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     lse = lse if adapter.returns_lse else None
     lse = lse.transpose(-1, -2) if lse is not None and adapter.lse_layout == "hn" else lse
@@ -98,7 +98,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def captured(adapter: Adapter) -> Groups:
-    """Cases that are as large as any of their replays."""
+    """The cases to capture. Each is as large as any of its replays."""
     if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
         return {"other values": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 20, 20))]}
     lengths = {"q_lens": (4, 4, 4), "kv_lens": (20, 40, 9)}

@@ -1,4 +1,4 @@
-"""A12: whether a call waits for the GPU, or allocates."""
+"""A12: calls that wait for the GPU, or allocate."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .check import STATES, Check, Groups, base, states
 
 
 def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
-    """The base whose lse this is: "e", "2" or ""."""
+    """The base of an lse, "e" or "2"; "" if it is right in neither."""
     live = want > -math.inf
     for name, factor in (("e", 1.0), ("2", math.log(2))):
         if bool(((lse.double() * factor - want).abs() <= error)[live].all()):

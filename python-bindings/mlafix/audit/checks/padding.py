@@ -11,7 +11,7 @@ from .check import Check, Groups, base, befores
 
 
 def after_a_larger_batch(case: Case, adapter: Adapter) -> list[Fault]:
-    """The padded batch, once a larger one without padding has been there."""
+    """Checks a padded batch after a larger batch without padding."""
     live = len(case.q_lens)
     q_lens, kv_lens = case.q_lens + (2,) * (case.pad_requests + 1), case.kv_lens + (3,) * (case.pad_requests + 1)
     larger = replace(case, q_lens=q_lens, kv_lens=kv_lens, ids=tuple(range(50, 51 + live + case.pad_requests)), pad_rows=0, pad_requests=0)

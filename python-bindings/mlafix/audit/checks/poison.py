@@ -1,4 +1,4 @@
-"""A4: NaN and infinities wherever a call has no business to read."""
+"""A4: NaN and infinities in all memory that is not an input of the call."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TILES = ((63, 64, 65), (127, 128, 129), (511, 512, 513), (1023, 1024, 1025))
 
 
 def sizes(adapter: Adapter) -> Groups:
-    """The greatest last: where the time is short, these are left out."""
+    """Cases by size. The largest come last: these are left out if time is short."""
     if adapter.form == "reduce":
         return {"rows": [states(adapter, rows=3000, heads=3, dim=16)]}
     if adapter.form in STATES:
