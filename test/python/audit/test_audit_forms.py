@@ -26,16 +26,15 @@ from mlafix.audit.table import CASES, write_cases  # noqa: E402
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.mark.parametrize("backend, fields", [(audit_backends.ragged_with_options, {}), (audit_backends.Planned, {"kv_dtype": "float8_e4m3fn"})])
-def test_right_backend_has_no_finding(backend: Any, fields: dict[str, Any]) -> None:
-    report = audit(backend, device="cpu", progress=False, **fields)
+def test_right_backend_has_no_finding() -> None:
+    """One that is planned, with a cache of fp8 that it writes itself."""
+    report = audit(audit_backends.Planned, device="cpu", progress=False, kv_dtype="float8_e4m3fn")
     assert not report.findings, str(report)
     assert report.status == 0
     bad = [outcome for outcome in report.outcomes if outcome.status == "does not hold" and outcome.check != "A9"]
     assert not bad, str(report)
     held = {outcome.check: outcome.cases for outcome in report.outcomes if outcome.status == "holds"}
-    assert {"A0", "A1", "A4", "A5", "A6", "A10", "A13", "A14", "A15"} <= set(held), str(report)
-    assert ("A16" in held, "A17" in held) == (bool(fields), bool(fields)), str(report)
+    assert {"A0", "A1", "A4", "A5", "A6", "A10", "A13", "A14", "A15", "A16", "A17"} <= set(held), str(report)
 
 
 def test_forms_are_read_from_signatures() -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import subprocess
 import sys
-import traceback
-import warnings
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +17,7 @@ torch = pytest.importorskip("torch")
 
 import audit_backends  # noqa: E402
 import audit_faults  # noqa: E402
+from audit_forks import forked  # noqa: E402
 
 import mlafix  # noqa: E402
 from mlafix.__main__ import main  # noqa: E402
@@ -39,7 +36,7 @@ from mlafix.audit.runner import Run  # noqa: E402
 from mlafix.audit.state_forms import run_states  # noqa: E402
 from mlafix.audit.worker import packed, unpacked  # noqa: E402
 
-PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.5)
+PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 
@@ -53,26 +50,6 @@ def stale() -> Report:
 @pytest.fixture(scope="module")
 def good() -> Report:
     return audit(audit_backends.ragged, device="cpu", checks=["A0", "A1", "A7"], limits=PATIENT, progress=False)
-
-
-def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
-    """The status and the output of `work` in a fork, which need not import torch again; 1 after an exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
-        child = os.fork()
-    if not child:
-        status = 1
-        try:
-            sys.stdout = sys.stderr = file.open("w", buffering=1)
-            os.dup2(sys.stdout.fileno(), 1)
-            os.dup2(sys.stdout.fileno(), 2)
-            status = int(work() or 0)  # type: ignore[call-overload]
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file.read_text()
 
 
 def matches(value: Any, schema: dict[str, Any], at: str = "report") -> None:
@@ -134,15 +111,20 @@ def test_script_fails_without_mlafix_and_passes_on_a_repaired_backend(stale: Rep
     script = stale.findings[0].script
     for name, text in (("fails", script), ("passes", script.replace("audit_faults import stale_rows", "audit_backends import ragged"))):
         (tmp_path / name).write_text(text)
-    both = (f"import sys, runpy\nsys.modules['mlafix'] = None\nsys.path.insert(0, {str(HERE)!r})\n"
-            f"for name in ('fails', 'passes'):\n"
-            f"    try:\n        runpy.run_path({str(tmp_path)!r} + '/' + name, run_name='__main__')\n"
-            f"    except SystemExit as end:\n        print(name, end.code)\n")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", both], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr + done.stdout
-    failing, _, passing = done.stdout.partition("fails 1\n")
-    assert "out[0, 0, 0]: expected 0, got 7" in failing, done.stdout
-    assert "expected" not in passing and passing.endswith("passes 0\n"), done.stdout
+    def both() -> None:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "mlafix"]:
+            sys.modules[name] = None  # type: ignore[assignment]
+        for name in ("fails", "passes"):
+            try:
+                runpy.run_path(str(tmp_path / name), run_name="__main__")
+            except SystemExit as end:
+                print(name, end.code)
+
+    status, text = forked(both, tmp_path / "output")
+    assert status == 0, text
+    failing, _, passing = text.partition("fails 1\n")
+    assert "out[0, 0, 0]: expected 0, got 7" in failing, text
+    assert "expected" not in passing and passing.endswith("passes 0\n"), text
 
 
 def test_script_imports_names_as_the_adapter_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

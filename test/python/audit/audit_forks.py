@@ -1,0 +1,30 @@
+"""Work in a fork of a test's process, which has torch already."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+
+def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
+    """The status and the output of `work` in a fork, which need not import torch again; 1 after an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
+        child = os.fork()
+    if not child:
+        status = 1
+        try:
+            sys.stdout = sys.stderr = file.open("w", buffering=1)
+            os.dup2(sys.stdout.fileno(), 1)
+            os.dup2(sys.stdout.fileno(), 2)
+            status = int(work() or 0)  # type: ignore[call-overload]
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file.read_text()
