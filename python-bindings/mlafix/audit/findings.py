@@ -26,6 +26,7 @@ class Finding:
     repair: dict[str, Any] | None = None  # fields of Repaired
     clauses: list[str] = field(default_factory=list)  # of docs/Contract.md
     origin: dict[str, Any] = field(default_factory=dict)  # the case of the check, before it was made smaller
+    origin_words: list[str] = field(default_factory=list)  # what was expected and what was got there
     waived: str = ""  # why it is known and does not count
 
 
@@ -47,7 +48,7 @@ class Outcome:
 
     @property
     def words(self) -> str:
-        """The status, and how much of the check it is of."""
+        """The status, with the number of cases if only a part of them was run."""
         return f"{self.status}, {self.cases} of {self.total} cases" if self.status == HOLDS and self.cases < self.total else self.status
 
 
@@ -56,7 +57,7 @@ def to_dict(instance: Any) -> dict[str, Any]:
 
 
 def outcome_of(data: dict[str, Any]) -> Outcome:
-    """An Outcome of what to_dict made of one. Fields that it does not know are left out."""
+    """The Outcome that `to_dict` made the data of. Unknown fields are ignored."""
     known = {one.name for one in fields(Finding)}
     findings = [Finding(**{name: value for name, value in one.items() if name in known}) for one in data["findings"]]
     return Outcome(**{**{one.name: data[one.name] for one in fields(Outcome) if one.name in data}, "findings": findings})

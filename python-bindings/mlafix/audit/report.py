@@ -28,7 +28,7 @@ class Report:
 
     @property
     def findings(self) -> list[Finding]:
-        """All of them, in the order of the checks."""
+        """The findings of all checks, in their order."""
         return [finding for outcome in self.outcomes for finding in outcome.findings]
 
     @property
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def cases(self) -> int:
-        """How many cases were run."""
+        """The number of cases that were run."""
         return sum(outcome.cases for outcome in self.outcomes)
 
     @property
@@ -91,7 +91,7 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
-        """As text, a line for each check, with the findings' scripts or without; `SCHEMA` describes it, `from_json` reads it."""
+        """JSON with a line for each check. `SCHEMA` describes it, `from_json` reads it. `scripts` says whether it has the findings' scripts."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
                 "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
@@ -104,7 +104,7 @@ class Report:
 
     @staticmethod
     def from_json(text: str) -> Report:
-        """The report again. Raises ArgumentError: the text is none."""
+        """The report that `to_json` wrote. Raises ArgumentError if the text is not one."""
         try:
             data = json.loads(text)
             if data["version"] != VERSION:
@@ -144,7 +144,7 @@ def finding_lines(finding: Finding) -> list[str]:
 
 
 def compare(old: Report, new: Report) -> list[str]:
-    """The differences between two reports of a backend, a line each."""
+    """Lists the differences between two reports of a backend, one a line."""
     lines = []
     for name in sorted({*old.machine, *new.machine}):
         before, after = old.machine.get(name, "none"), new.machine.get(name, "none")
@@ -163,7 +163,7 @@ def compare(old: Report, new: Report) -> list[str]:
 
 
 def is_worse(old: Report, new: Report) -> bool:
-    """True if a check that held does not any more, or there is a new finding."""
+    """True if a check held and does not hold now, or if there is a new finding."""
     held = {outcome.check for outcome in old.outcomes if outcome.status == HOLDS}
     lost = [outcome for outcome in new.outcomes if outcome.check in held and outcome.status == DOES_NOT]
     known = {(finding.check, finding.kind) for finding in old.findings}
@@ -220,6 +220,7 @@ SCHEMA: dict[str, Any] = {
                                 "reports": _TEXTS,
                                 "clauses": _TEXTS,
                                 "origin": {"type": "object"},
+                                "origin_words": _TEXTS,
                                 "repair": {
                                     "anyOf": [
                                         {"type": "null"},

@@ -15,7 +15,7 @@ import torch
 from ..errors import ArgumentError
 from . import machine
 from .adapter import as_adapter, place_of
-from .bundle import script
+from .bundle import literal, script
 from .cases import Adapter, Fault
 from .checks import CHECKS
 from .clauses import Claim
@@ -30,6 +30,7 @@ from .worker import Limits, finding_of, packed, unpacked
 
 # A backend that dies again and again is not asked any more; a hang costs its time limit, more than once.
 MOST_DEATHS, MOST_HANGS = 6, 3
+DEATHS = ("crash", "hang")  # kinds of findings whose process did not end by itself
 SHRINK_SECONDS = 2.0  # for the cases of a crash, each in a process
 PATIENCE = 10.0  # seconds that a call which seems to hang gets once more, in a process of its own
 
@@ -92,6 +93,20 @@ def audit_matrix(backend: Adapter | Callable[..., Any], matrix: Mapping[str, Seq
     return reports
 
 
+def findings_of(outcomes: Mapping[str, Outcome]) -> list[Finding]:
+    return [finding for outcome in outcomes.values() for finding in outcome.findings]
+
+
+def needs_earlier_calls(finding: Finding) -> bool:
+    """True if a finding's script alone does not show it."""
+    return finding.script_status == "passes" and finding.kind not in DEATHS
+
+
+def names_earlier_calls(finding: Finding) -> bool:
+    """True if a finding of A15 is that a result depends on earlier calls."""
+    return ", after a call of " in finding.kind or finding.kind == "equal calls differ"
+
+
 def describe_adapter(adapter: Adapter) -> dict[str, Any]:
     """The fields of an adapter, without its function."""
     values = {one.name: getattr(adapter, one.name) for one in dataclasses.fields(adapter) if one.name not in ("call", "name")}
@@ -102,14 +117,14 @@ ADAPTER_FIELDS = {one.name for one in dataclasses.fields(Adapter)}
 
 
 class Run:
-    """One audit."""
+    """Runs the jobs of one audit and collects their outcomes."""
 
     def __init__(self, adapter: Adapter, limits: Limits, progress: Progress) -> None:
         self.adapter, self.limits, self.progress = adapter, limits, progress
         self.place = place_of(adapter.call)
         self.measured: dict[str, Any] = {}
         self.deaths = self.hangs = 0
-        self.is_repairable = True  # until a repair was of no use where the backend dies
+        self.is_repairable = True  # False once a repaired backend has died, too
         self.is_confirmed = False  # a call that seemed to hang has had its second chance
 
     def all_checks(self, numbers: Sequence[str]) -> list[Outcome]:
@@ -120,7 +135,8 @@ class Run:
             at: list[Any] = ["", {}]  # the check, the case, and "shrink" or "repair" where the call is not one of the check
             limits = replace(self.limits, **careful)
             wanted, careful = (left[:1] if careful else left), {}
-            ended = self.job({"job": "checks", "checks": wanted, "limits": asdict(limits)}, lambda event: self.take(event, outcomes, at))
+            known = [(finding.kind, finding.check, finding.case) for finding in findings_of(outcomes) if finding.case]
+            ended = self.job({"job": "checks", "checks": wanted, "limits": asdict(limits), "known": known}, lambda event: self.take(event, outcomes, at))
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
@@ -138,10 +154,36 @@ class Run:
             if self.deaths == MOST_DEATHS or self.hangs == MOST_HANGS:
                 outcomes |= {number: Outcome(number, CHECKS[number].title, NOT_RUN, "the backend died too often") for number in left}
                 break
-        for outcome in outcomes.values():
-            for finding in outcome.findings:
-                finding.script_status = self.script_status(finding)
+        self.run_scripts(outcomes)
+        if any(needs_earlier_calls(finding) for finding in findings_of(outcomes)):
+            self.tell_once(outcomes)
+        for finding in findings_of(outcomes):
+            if needs_earlier_calls(finding):
+                finding.script_status = self.status_after_calls(finding)
         return [outcomes[number] for number in numbers if number in outcomes]
+
+    def run_scripts(self, outcomes: Mapping[str, Outcome]) -> None:
+        for finding in findings_of(outcomes):
+            finding.script_status = self.script_status(finding)
+
+    def tell_once(self, outcomes: dict[str, Outcome]) -> None:
+        """Findings that a fresh process does not have are A15's: the cause is an earlier call, whichever check has met it first.
+
+        A15 runs once more in a process of its own, where no other check's finding stands for its own.
+        """
+        if "A15" not in outcomes:
+            return
+        if not any(names_earlier_calls(finding) for finding in outcomes["A15"].findings):
+            alone: dict[str, Outcome] = {}
+            self.job({"job": "checks", "checks": ["A15"], "limits": asdict(self.limits), "known": []}, lambda event: self.take(event, alone, ["", {}]))
+            self.run_scripts(alone)
+            if not any(names_earlier_calls(finding) for finding in findings_of(alone)):
+                return
+            outcomes |= alone
+        for outcome in outcomes.values():
+            if outcome.check != "A15":
+                outcome.remarks += [f"{finding.kind}, after earlier calls, as A15" for finding in outcome.findings if needs_earlier_calls(finding)]
+                outcome.findings = [finding for finding in outcome.findings if not needs_earlier_calls(finding)]
 
     def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
         """True if a call that seemed to hang returns once it has more time: it compiles, say. All calls have as much from then on."""
@@ -155,7 +197,7 @@ class Run:
         return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """The words of an event of the checks."""
+        """Takes in an event of the backend's process: what was measured, where it is, or an outcome."""
         self.measured |= event.get("measured", {})
         if "at" in event:
             at[:] = event["at"]
@@ -166,7 +208,7 @@ class Run:
             self.progress.done(outcome)
 
     def job(self, job: Event, on_event: Callable[[Event], None]) -> str:
-        """Runs a job where the backend can be: the server's fork, a fork of this process, or this process."""
+        """Runs a job in a fork of the server if the backend can be imported there, else in a fork of this process, else in this process."""
         if self.place is not None:
             adapter = {"place": [*asdict(self.place).values()], "fields": {**describe_adapter(self.adapter), "name": self.adapter.name}}
             return server().run({**job, "path": sys.path, "adapter": adapter}, on_event)
@@ -208,23 +250,34 @@ class Run:
         return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
 
     def script_status(self, finding: Finding) -> str:
-        """The outcome of a finding's script in a process of its own. One that passes is tried again, with the calls before it."""
+        """The outcome of a finding's script in a process of its own. Where it passes, the check's own case takes the place of the smallest one."""
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
         status = self.run_script(finding.script)
-        if status != "passes" or finding.kind in ("crash", "hang"):
-            return status
-        check, origin = CHECKS[finding.check], unpacked(finding.origin)
-        adapter = self.adapter if finding.check == "A5" else replace(self.adapter, **self.measured)
-        cases = check.cases(adapter)
+        return self.status_after(finding, ()) or status if status == "passes" and finding.kind not in DEATHS else status
+
+    def status_after_calls(self, finding: Finding) -> str:
+        """The same after the call of the check before it, or after all of them."""
+        cases, origin = CHECKS[finding.check].cases(self.adapter_of(finding)), unpacked(finding.origin)
         earlier = cases[: cases.index(origin)] if origin in cases else []
         for some in dict.fromkeys((tuple(earlier[-1:]), tuple(earlier))):
-            title = f"{finding.check}, {check.title}: {finding.kind}, after {len(some)} earlier calls"
-            text = script(check.faults(adapter), origin, adapter, title, earlier=some)
-            if some and self.run_script(text) == "fails":
-                finding.script = text
-                return f"fails, after {len(some)} earlier call{'s' if len(some) > 1 else ''}"
+            if some and (status := self.status_after(finding, some)):
+                return status
         return "passes: the fault needs earlier calls of the process, or does not come each time"
+
+    def status_after(self, finding: Finding, earlier: Sequence[Any]) -> str:
+        """The status of a script of the check's own case after earlier calls, which becomes the finding's. "" if it does not fail."""
+        check, origin, count = CHECKS[finding.check], unpacked(finding.origin), len(earlier)
+        after = f", after {count} earlier call{'s' if count > 1 else ''}" if count else ""
+        text = script(check.faults(self.adapter), origin, self.adapter_of(finding), f"{finding.check}, {check.title}: {finding.kind}{after}", earlier=earlier)
+        if self.run_script(text) != "fails":
+            return ""
+        finding.script, finding.case, finding.call = text, finding.origin, literal(origin)
+        finding.expected, finding.got = finding.origin_words or (finding.expected, finding.got)
+        return f"fails{after}"
+
+    def adapter_of(self, finding: Finding) -> Adapter:
+        return self.adapter if finding.check == "A5" else replace(self.adapter, **self.measured)
 
     def run_script(self, text: str) -> str:
         answers: list[Event] = []

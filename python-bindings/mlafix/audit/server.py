@@ -23,7 +23,7 @@ from .worker import Limits, unpacked, work
 def serve() -> None:
     """Reads jobs from the standard input and writes what they emit to the standard output, lines of JSON both."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what anybody prints
+    os.dup2(2, 1)  # output of the backend goes to the standard error
 
     def answer(event: Event) -> None:
         answers.write((json.dumps(event) + "\n").encode())
@@ -46,7 +46,7 @@ def do(job: Event, emit: Emit) -> None:
 
 
 def run_script(text: str, emit: Emit) -> None:
-    """Runs a finding's script, and says which status it exits with of its own will."""
+    """Runs a finding's script and emits its exit status."""
     module = types.ModuleType("__main__")  # dataclasses look their module up
     sys.modules["__main__"] = module
     try:
@@ -56,10 +56,10 @@ def run_script(text: str, emit: Emit) -> None:
 
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
-    """A job whose backend is there."""
+    """Runs a job with the backend that the adapter holds."""
     torch.set_num_threads(1)  # as above, where the job is run by a fork of the caller
     if job["job"] == "checks":
-        work(adapter, job["checks"], Limits(**job["limits"]), emit)
+        work(adapter, job["checks"], Limits(**job["limits"]), job["known"], emit)
     elif job["job"] == "case":
         emit({"limit": job["limit"]})
         attempt(CHECKS[job["check"]].faults(adapter), unpacked(job["case"]), adapter)

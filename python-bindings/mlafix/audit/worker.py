@@ -40,11 +40,11 @@ LEAST = 0.5  # seconds that each check has, however long those before it took
 
 
 class BrokenContext(Exception):
-    """The device's context is of no more use to this process."""
+    """Raised when a call has broken the device's context: this process cannot go on."""
 
 
 class Clock:
-    """The time that was spent: seconds of CPU, or a third of the seconds on the wall if they are more. A busy machine changes neither by much."""
+    """Measures time as seconds of CPU, or a third of the wall time if that is more, so that a busy machine changes it little."""
 
     def __init__(self) -> None:
         self.begin = self.now()
@@ -59,7 +59,7 @@ class Clock:
 
 
 class Pace:
-    """The time that a case will take, by the one with the most work so far."""
+    """Estimates how long a case takes, from the case with the most work so far."""
 
     def __init__(self) -> None:
         self.work, self.seconds = 1, 0.0
@@ -73,7 +73,7 @@ class Pace:
 
 
 def work_of(case: Any) -> int:
-    """How much a backend has to do: products of a query and a key, or elements of states; a sequence is as much as 1e5 of these to a loop in Python."""
+    """The work of a case, in multiplications of a query and a key, or in elements of states. A sequence counts 1e5, for backends that loop in Python."""
     calls = 200 if case.after == "calls" else 1
     if isinstance(case, StateCase):
         return calls * max(case.rows, 1) * case.heads * case.dim * case.parts
@@ -86,8 +86,11 @@ Known = dict[str, list[tuple[str, Any]]]
 """By kind: the checks that found it, each with its smallest case."""
 
 
-def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, emit: Emit) -> None:
-    """Runs checks and emits an outcome of each. The plain call comes first: without it the others say nothing."""
+def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:
+    """Runs checks and emits an outcome of each. The plain call comes first: without it the others say nothing.
+
+    `found` are the findings of processes before this one: kind, check and smallest case.
+    """
     emit({"limit": limits.first, "at": ["", {}]})
     measured = measure(adapter)
     begin, clock, pace = time.monotonic(), Clock(), Pace()
@@ -96,6 +99,8 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, emit: Emit) -
     limits = replace(limits, case=max(limits.case, min(20 * (time.monotonic() - begin), 30.0)))
     emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
     known: Known = {}
+    for kind, number, case in found:
+        known.setdefault(plain_kind(kind), []).append((number, unpacked(case)))
     for position, number in enumerate(numbers):
         emit({"limit": limits.case, "at": [number, {}]})
         share = max((limits.total - clock.spent()) / (len(numbers) - position), LEAST)
@@ -115,7 +120,7 @@ DOES_NOT_FIT = "the adapter does not fit: "
 
 
 def measure(adapter: Adapter) -> Adapter:
-    """The adapter with the base and layout that the lse of a plain call has. This is the first call."""
+    """Makes the first call, and returns the adapter with the base and the layout that its lse has."""
     check = CHECKS["A5"]
     case = replace(check.cases(adapter)[0], before="none")  # an lse of the declared layout would not fit another one
     for fault in attempt(check.faults(adapter), case, adapter):
@@ -127,7 +132,7 @@ def measure(adapter: Adapter) -> Adapter:
 
 
 class CheckRun:
-    """One check of one adapter."""
+    """Runs one check on one adapter."""
 
     def __init__(self, check: Check, adapter: Adapter, limits: Limits, emit: Emit, known: Known, pace: Pace) -> None:
         self.check, self.adapter, self.limits, self.emit, self.known, self.pace = check, adapter, limits, emit, known, pace
@@ -135,7 +140,7 @@ class CheckRun:
         self.refused: list[tuple[Fault, Any]] = []
 
     def outcome(self) -> Outcome:
-        """Every case, as far as time allows; then each kind of fault shrunk, written down and repaired."""
+        """Runs the cases for which there is time, then shrinks, describes and repairs each kind of fault."""
         check, clock = self.check, Clock()
         outcome = Outcome(check.number, check.title, HOLDS, clauses=clauses_in(check.clauses, self.adapter.form in STATES))
         if why := check.lacks(self.adapter):
@@ -190,7 +195,7 @@ class CheckRun:
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
 
     def conclude(self, fault: Fault, case: Any, outcome: Outcome) -> None:
-        """A finding, or a remark if an earlier check has one with the same cause."""
+        """Adds a finding to the outcome, or a remark if an earlier finding has the same cause."""
         if fault.severity == "note":
             outcome.remarks.append(f"{fault.kind}: {fault.expected}, else {fault.got}")
             return
@@ -198,7 +203,7 @@ class CheckRun:
         if fault.kind.startswith("replay ") and fault.severity == "warning" and known:  # wrong numbers of a replay may have a cause of their own
             outcome.remarks.append(f"{fault.kind}, as {known[0][0]}")
             return
-        origin = case
+        origin, words = case, [fault.expected, fault.got]
         if not is_broken(fault.got) and not covered(case, known):
             case = shrink(case, self.adapter, lambda smaller: self.still(smaller, fault.kind), self.limits.shrink)
             self.emit({"at": [self.check.number, packed(case), "shrink"]})
@@ -207,7 +212,7 @@ class CheckRun:
             outcome.remarks.append(f"{fault.kind}, as {earlier}")
             return
         known.append((self.check.number, case))
-        outcome.findings.append(self.describe(fault, case, origin))
+        outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
 
     def still(self, smaller: Any, kind: str) -> bool:
         """True if a smaller case has a fault of the kind, too."""
@@ -227,11 +232,11 @@ class CheckRun:
 
 
 def covered(case: Any, known: list[tuple[str, Any]]) -> str:
-    """The check that has found a fault whose smallest case this one contains, or "": then it has another cause."""
+    """The check with a finding whose smallest case is contained in this case. "" if there is none: the cause is another one."""
     return next((number for number, smallest in known if contains(case, smallest)), "")
 
 
-# Where the smallest case of a fault has one of these, the fault needs it.
+# Fields that shrinking resets where the fault stays: a smallest case that still has one needs it.
 NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 
@@ -254,13 +259,13 @@ def contains(case: Any, smallest: Any) -> bool:
 
 
 def plain_kind(kind: str) -> str:
-    """The kind that a plain call would have."""
+    """The kind without the words about replays, earlier calls and other streams."""
     kind = kind.partition(", after a call of ")[0].partition(", beside a call of ")[0]
     return kind.partition(": ")[2] if kind.startswith("replay ") else kind
 
 
 def is_refusal(fault: Fault) -> bool:
-    """An exception that has broken nothing."""
+    """True if the fault is an exception that left the device's context usable."""
     return fault.kind.startswith("raises ") and not is_broken(fault.got)
 
 
@@ -277,13 +282,13 @@ def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bo
 
 
 def packed(case: Any) -> dict[str, Any]:
-    """A case as JSON has it, infinities as text."""
+    """A case as data for JSON, with infinities as text."""
     values = {name: str(value) if isinstance(value, float) and math.isinf(value) else value for name, value in to_dict(case).items()}
     return {"type": type(case).__name__, **values}
 
 
 def unpacked(data: dict[str, Any]) -> Any:
-    """The case again."""
+    """The case that `packed` made the data of."""
     kind = {"Case": Case, "StateCase": StateCase}[data["type"]]
     types = {one.name: one.type for one in fields(kind)}
     values = {name: frozen(float(value) if types[name] == "float" else value) for name, value in data.items() if name != "type"}

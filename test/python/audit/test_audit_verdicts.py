@@ -18,6 +18,8 @@ torch = pytest.importorskip("torch")
 import audit_backends  # noqa: E402
 import audit_faults  # noqa: E402
 import audit_odd_backends as odd  # noqa: E402
+import audit_planted  # noqa: E402
+from audit_forks import forked  # noqa: E402
 
 import mlafix  # noqa: E402
 from mlafix.__main__ import main  # noqa: E402
@@ -33,7 +35,7 @@ from mlafix.audit.shrink import smaller_cases  # noqa: E402
 from mlafix.audit.table import cell  # noqa: E402
 from mlafix.audit.worker import Pace, contains  # noqa: E402
 
-PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2)
+PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
 RAGGED: dict[str, Any] = {"device": "cpu", "form": "ragged", "takes": ("out", "lse")}
 HERE = Path(__file__).resolve().parent
 
@@ -48,20 +50,20 @@ def statuses(report: Report) -> dict[str, str]:
 
 def test_finding_of_a_slow_backend_is_no_hang() -> None:
     """The repair is timed for half a second, not for 20 calls."""
-    limits = Limits(check=3.0, total=3.0, case=10.0, first=600.0, shrink=0.0)
+    limits = Limits(check=1.0, total=1.0, case=10.0, first=600.0, shrink=0.0)
     report = audited(odd.slow_and_stale, "A1", limits=limits)
     (finding,) = report.findings
     assert (finding.kind, finding.script_status, finding.repair and finding.repair["status"]) == ("rows without keys", "fails", "gone"), str(report)
 
 
 def test_repair_that_dies_leaves_the_finding() -> None:
-    report = audited(odd.slow_and_stale, "A1", limits=replace(PATIENT, repair=0.0, check=2.0, total=2.0, shrink=0.0))
+    report = audited(odd.slow_and_stale, "A1", limits=replace(PATIENT, repair=0.0, check=1.0, total=1.0, shrink=0.0))
     assert [(finding.kind, finding.repair) for finding in report.findings] == [("rows without keys", None)], str(report)
 
 
 def test_call_that_compiles_is_no_hang() -> None:
     limits = Limits(check=600.0, total=6000.0, case=0.5, first=600.0, shrink=0.0)
-    report = audited(odd.compiles, "A0", "A10", limits=limits, takes=())
+    report = audited(odd.compiles, "A0", "A10", limits=limits, takes=(), head_counts=(24, 48), ratios=(3,))
     assert statuses(report) == {"A0": "holds", "A10": "holds"}, str(report)
 
 
@@ -105,9 +107,10 @@ def test_wrong_live_rows_break_the_clause_of_what_they_need(changes: dict[str, A
 
 
 def test_one_cause_is_told_once() -> None:
-    report = audited(audit_faults.stale_rows, "A0", "A1", "A4", "A5")
-    assert [(finding.check, finding.kind) for finding in report.findings] == [("A1", "rows without keys")], str(report)
-    assert [outcome.remarks for outcome in report.outcomes[2:]] == [["rows without keys, as A1"]] * 2
+    """Also by the process that goes on after a crash."""
+    report = audited(odd.stale_and_crashes, "A0", "A1", "A10", "A4", "A5")
+    assert [(finding.check, finding.kind) for finding in report.findings] == [("A1", "rows without keys"), ("A10", "crash")], str(report)
+    assert [outcome.remarks for outcome in report.outcomes[3:]] == [["rows without keys, as A1"]] * 2
 
 
 @pytest.mark.parametrize("smallest, case, contained", [
@@ -158,6 +161,15 @@ def test_fault_of_more_than_one_call_is_found(backend: Any, check: str, kind: st
     report = audited(backend, check)
     found = {finding.kind: finding.script_status for finding in report.findings}
     assert found.get(kind) == "fails", str(report)
+
+
+def test_fault_of_earlier_calls_is_told_once_and_by_its_check() -> None:
+    """Rows without keys are wrong since an earlier batch had keys there: not A1's fault, whose script passes."""
+    fault = audit_planted.PLANTED["lengths_of_the_first_call"]
+    report = audited(fault.call, "A1", "A15", **fault.fields)
+    assert {finding.check for finding in report.findings} == {"A15"}, str(report)
+    assert all(finding.script_status == "fails" and ", after a call of other lengths" in finding.kind for finding in report.findings), str(report)
+    assert statuses(report)["A1"] == "does not hold" and all(remark.endswith(", after earlier calls, as A15") for remark in report.outcomes[0].remarks)
 
 
 def test_every_rank_has_the_lse() -> None:
@@ -287,11 +299,11 @@ def test_script_of_an_outcome_without_cases_needs_none() -> None:
 def run_pytest(folder: Path, body: str) -> str:
     (folder / "conftest.py").write_text(f'import sys\nsys.path.insert(0, {str(HERE)!r})\npytest_plugins = ["mlafix.audit.pytest_plugin"]\n')
     (folder / "test_mine.py").write_text("import pytest, audit_backends, audit_faults, audit_odd_backends\nfrom mlafix.audit import Claim\n" + body)
-    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rw", "-p", "no:cacheprovider", str(folder)], capture_output=True, text=True)
-    return done.stdout + done.stderr
+    return forked(lambda: pytest.main(["-q", "-rw", "-W", "always", "-p", "no:cacheprovider", str(folder)]), folder / "output")[1]
 
 
-def test_plugin_fails_for_errors_alone(tmp_path: Path) -> None:
+def test_plugin_fails_for_errors_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = run_pytest(tmp_path, (
         "@pytest.mark.mlafix_audit(backend=audit_faults.zero_init_removed, checks=['A3'], device='cpu', form='ragged', takes=())\n"
         "def test_warning(mlafix_audit):\n    pass\n"
