@@ -23,6 +23,7 @@ def merge(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Te
 
 
 ADAPTERS = [
-    Adapter(flash, name="SGLang flash_attn_varlen_func", takes=("max_seqlen_q", "max_seqlen_k"), lse_layout="hn", dtype="bfloat16", device="cuda", dim=128),
+    Adapter(flash, name="SGLang flash_attn_varlen_func", takes=("max_seqlen_q", "max_seqlen_k"), lse_layout="hn", dtype="bfloat16", device="cuda", dim=128,
+            alignment_bytes=16),
     Adapter(merge, "merge", name="SGLang merge_state_v2", takes=("out", "lse"), dtype="bfloat16", device="cuda", dim=128),
 ]

@@ -35,10 +35,11 @@ def merge(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Te
 
 
 COMMON: dict[str, Any] = {"lse_layout": "hn", "dtype": "bfloat16", "device": "cuda", "dim": 128}
+FLASH = {**COMMON, "alignment_bytes": 16}  # of its vector loads, and of TMA
 
 ADAPTERS = [
-    Adapter(flash, name="vLLM FlashAttention 2 varlen", takes=("out", "max_seqlen_q", "max_seqlen_k"), **COMMON),
-    Adapter(flash3, name="vLLM FlashAttention 3 varlen", takes=("out", "max_seqlen_q", "max_seqlen_k"), **COMMON),
-    Adapter(paged3, "paged", name="vLLM FlashAttention 3 paged", **COMMON),
+    Adapter(flash, name="vLLM FlashAttention 2 varlen", takes=("out", "max_seqlen_q", "max_seqlen_k"), **FLASH),
+    Adapter(flash3, name="vLLM FlashAttention 3 varlen", takes=("out", "max_seqlen_q", "max_seqlen_k"), **FLASH),
+    Adapter(paged3, "paged", name="vLLM FlashAttention 3 paged", **FLASH),
     Adapter(merge, "merge", name="vLLM merge_attn_states", takes=("out", "lse"), **COMMON),
 ]
