@@ -1,4 +1,4 @@
-"""Work in a fork of a test's process, which has torch already."""
+"""Work in a fork of a test's process, which has torch already, and so has the audit's server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from mlafix.audit.processes import server
+
 
 def forked(work: Callable[[], object], file: Path) -> tuple[int, str]:
     """The status and the output of `work` in a fork, which need not import torch again; 1 after an exception."""
+    shared = server().process
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
         child = os.fork()
     if not child:
         status = 1
+        shared.poll = lambda: None  # type: ignore[method-assign]  # it is no child of the fork, but serves it while this process waits
         try:
             sys.stdout = sys.stderr = file.open("w", buffering=1)
             os.dup2(sys.stdout.fileno(), 1)

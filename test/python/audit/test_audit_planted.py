@@ -110,7 +110,7 @@ def test_right_backend_has_no_fault(name: str) -> None:
         if check.lacks(adapter) or check.needs_gpu or adapter.form == "reduce" and check.number not in OF_REDUCES:
             continue
         for cases in check.groups(adapter).values():
-            small = [case for case in cases if case.after == "calls" or is_small(case)]
+            small = [case for case in cases if is_small(case)]
             for case in small[:1] if adapter.form == "reduce" else small[::PART]:
                 assert not faults_of(check, adapter, case), (check.number, case, faults_of(check, adapter, case))
                 ran += 1

@@ -36,7 +36,7 @@ from mlafix.audit.runner import Run  # noqa: E402
 from mlafix.audit.state_forms import run_states  # noqa: E402
 from mlafix.audit.worker import packed, unpacked  # noqa: E402
 
-PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
+PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.1)
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 
@@ -325,10 +325,10 @@ def test_check_stops_after_its_time() -> None:
 def test_plugin_makes_a_test_of_each_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conftest.py").write_text(f'import sys\nsys.path.insert(0, {str(HERE)!r})\npytest_plugins = ["mlafix.audit.pytest_plugin"]\n')
     (tmp_path / "test_mine.py").write_text(
-        "import pytest, audit_backends, audit_faults\n"
+        "import pytest, audit_backends, audit_faults\nfrom mlafix.audit import Limits\nQUICK = Limits(shrink=0.1, repair=0.1)\n"
         "@pytest.mark.mlafix_audit(audit_backends.ragged, checks=['A0', 'A11'], device='cpu')\n"
         "def test_right(mlafix_audit):\n    assert mlafix_audit.status == 'holds'\n"
-        "@pytest.mark.mlafix_audit(audit_faults.stale_rows, checks=['A1'], device='cpu', form='ragged', takes=('out', 'lse'))\n"
+        "@pytest.mark.mlafix_audit(audit_faults.stale_rows, checks=['A1'], device='cpu', limits=QUICK, form='ragged', takes=('out', 'lse'))\n"
         "def test_stale(mlafix_audit):\n    pass\n"
     )
     monkeypatch.chdir(tmp_path)

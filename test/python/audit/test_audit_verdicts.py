@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import runpy
 import subprocess
 import sys
 import time
@@ -35,7 +36,7 @@ from mlafix.audit.shrink import smaller_cases  # noqa: E402
 from mlafix.audit.table import cell  # noqa: E402
 from mlafix.audit.worker import Pace, contains  # noqa: E402
 
-PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.2)
+PATIENT = Limits(check=600.0, total=6000.0, case=120.0, first=600.0, shrink=0.2, repair=0.1)
 RAGGED: dict[str, Any] = {"device": "cpu", "form": "ragged", "takes": ("out", "lse")}
 HERE = Path(__file__).resolve().parent
 
@@ -208,8 +209,8 @@ def test_method_is_audited_with_its_object(tmp_path: Path) -> None:
         "        return super().attention(*a, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, causal=causal, scale=scale)\n"
         "if __name__ == '__main__':\n    print(audit(Layer().attention, device='cpu', checks=['A0', 'A1'], progress=False).summary())\n"
     )
-    done = subprocess.run([sys.executable, str(tmp_path / "own.py")], capture_output=True, text=True)
-    assert "2 of 2 checks hold" in done.stdout, done.stdout + done.stderr
+    _, text = forked(lambda: runpy.run_path(str(tmp_path / "own.py"), run_name="__main__"), tmp_path / "output")
+    assert "2 of 2 checks hold" in text, text
 
 
 CLAIM = {"contract": "1.0", "clauses": ["C1", "C8", "C9"], "exceptions": [{"clause": "C1", "kind": "rows without keys", "reason": "the caller blanks them"}]}
@@ -298,21 +299,22 @@ def test_script_of_an_outcome_without_cases_needs_none() -> None:
 
 def run_pytest(folder: Path, body: str) -> str:
     (folder / "conftest.py").write_text(f'import sys\nsys.path.insert(0, {str(HERE)!r})\npytest_plugins = ["mlafix.audit.pytest_plugin"]\n')
-    (folder / "test_mine.py").write_text("import pytest, audit_backends, audit_faults, audit_odd_backends\nfrom mlafix.audit import Claim\n" + body)
+    (folder / "test_mine.py").write_text("import pytest, audit_backends, audit_faults\n" + body)
     return forked(lambda: pytest.main(["-q", "-rw", "-W", "always", "-p", "no:cacheprovider", str(folder)]), folder / "output")[1]
 
 
 def test_plugin_fails_for_errors_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     text = run_pytest(tmp_path, (
-        "@pytest.mark.mlafix_audit(backend=audit_faults.zero_init_removed, checks=['A3'], device='cpu', form='ragged', takes=())\n"
+        "from mlafix.audit import Claim, Limits\nQUICK = Limits(shrink=0.1, repair=0.1)\n"
+        "@pytest.mark.mlafix_audit(backend=audit_faults.zero_init_removed, checks=['A3'], device='cpu', limits=QUICK, form='ragged', takes=())\n"
         "def test_warning(mlafix_audit):\n    pass\n"
-        "@pytest.mark.mlafix_audit(backend=audit_faults.bits_of_the_batch, checks=['A9'], device='cpu', form='ragged', takes=())\n"
+        "@pytest.mark.mlafix_audit(backend=audit_faults.bits_of_the_batch, checks=['A9'], device='cpu', limits=QUICK, form='ragged', takes=())\n"
         "def test_note(mlafix_audit):\n    pass\n"
-        "@pytest.mark.mlafix_audit(backend=audit_faults.stale_rows, checks=['A1'], device='cpu', form='ragged', takes=(),\n"
+        "@pytest.mark.mlafix_audit(backend=audit_faults.stale_rows, checks=['A1'], device='cpu', limits=QUICK, form='ragged', takes=(),\n"
         "                          claim=Claim.from_json('{\"exceptions\": [{\"check\": \"A1\", \"reason\": \"known\"}]}'))\n"
         "def test_waived(mlafix_audit):\n    pass\n"
-        "@pytest.mark.mlafix_audit(backend=audit_faults.stale_rows, checks=['A1'], device='cpu', form='ragged', takes=())\n"
+        "@pytest.mark.mlafix_audit(backend=audit_faults.stale_rows, checks=['A1'], device='cpu', limits=QUICK, form='ragged', takes=())\n"
         "def test_error(mlafix_audit):\n    pass\n"))  # fmt: skip
     assert "1 failed, 3 passed, 1 warning" in text, text
     assert "A3 warning: padded rows are uninitialised memory" in text
