@@ -77,11 +77,13 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createLowerGridPass());
   pm.addPass(createPlaceCollectivesPass());
   pm.addPass(createSeparateLanesPass());
+  pm.addPass(createPrefetchRowsPass());
   // Rows.
   pm.addPass(createJoinMembersPass());
   pm.addPass(createSpillRowsPass());
   pm.addPass(createLoopOverPacksPass());
   pm.addPass(createRowsToPacksPass());
+  pm.addPass(createUnswitchLoopsPass());
   pm.addPass(createLowerMergeLoopsPass());
   pm.addPass(createLoadChunksAheadPass());
   pm.addPass(createInlineRowsPass());

@@ -2,6 +2,7 @@
 // RUN: %mlafix-opt %s --kernel=widens --target=sm_90 --emit=layout --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: %mlafix-opt %s --kernel=five --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=PREFETCH
 // RUN: %mlafix-opt %s --kernel=blanks --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=WAIT
+// RUN: %mlafix-opt %s --kernel=positive --target=x86-64-v3 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=ROWS
 // RUN: %mlafix-opt %s --kernel=long --target=sm_100 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=LONG
 // RUN: %mlafix-opt %s --kernel=flagged --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=FLAGGED
 // RUN: %mlafix-opt %s --kernel=few --target=sm_90 --emit=mlir --mlafix-remarks -o %t 2>&1 | FileCheck %s --check-prefix=FEW
@@ -65,6 +66,24 @@ mlafix.kernel @blanks(%y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write
   mlafix.forall (%t) in (%n) {
     %v = mlafix.splat %zero : f32 -> !row
     mlafix.store %v, %y[%t] : !row, !rows
+  }
+}
+
+// ROWS: positive_streamed on x86-64-v3: rows of x are not prefetched: the kernel does one row after the other, not batches [missed: prefetch-rows]
+// ROWS: positive_streamed on x86-64-v3: rows of z are not prefetched: the condition of their reads depends on other reads [missed: prefetch-rows]
+mlafix.kernel @positive(
+    %y: !rows {mlafix.dims = ["n", ""], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", ""], mlafix.access = "read"},
+    %z: !rows {mlafix.dims = ["n", ""], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  %zero = arith.constant 0.0 : f32
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !row
+    %sum = mlafix.reduce add %v : !row
+    %isPositive = arith.cmpf ogt, %sum, %zero : f32
+    %w = mlafix.load %z[%t] if %isPositive : !rows -> !row
+    %both = arith.addf %v, %w : !row
+    mlafix.store %both, %y[%t] : !row, !rows
   }
 }
 

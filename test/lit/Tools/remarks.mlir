@@ -38,6 +38,7 @@
 // CPU: in_place_apart on x86-64-v3: a code version for calls with different addresses
 // CPU: in_place_any on x86-64-v3: a code version for all calls
 // CPU: in_place_streamed on x86-64-v3: the scalars of 16 rows along the outermost extent are computed at once, as vectors, for up to 1 rows along the inner ones, before these rows are moved [passed: batch-rows]
+// CPU: remarks.mlir:{{[0-9]+}}:10: remark: in_place_streamed on x86-64-v3: rows of a are prefetched 8 ahead, 256 bytes of each: the CPU's own prefetches end with a page [passed: prefetch-rows]
 
 // NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are not a multiple of 16 [missed: narrow-access]
 // FAST: in_place_fast on sm_100: rows of out, a, b are moved 16 bytes at a time, where the target has accesses of 32 bytes: rows of any stride are taken to be aligned to 16 bytes only [missed: narrow-access]

@@ -5,6 +5,17 @@
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
 
+// Rows that no cache holds are prefetched 32 rows, 2 KB, ahead, as long as rows are read.
+// CHECK-LABEL: mlafix.kernel @scale_streamed
+// CHECK: scf.for %{{.*}} = %c0 to %c16
+// CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32
+// CHECK: %[[H:.*]] = arith.remui %[[AHEAD]], %c48
+// CHECK: %[[T:.*]] = arith.divui %[[AHEAD]], %c48
+// CHECK: %[[TOKEN:.*]] = arith.addi %[[T]]
+// CHECK: scf.if
+// CHECK-NEXT: memref.prefetch %x[%[[TOKEN]], %[[H]], %c0], read, locality<3>, data
+// CHECK-NOT: memref.prefetch
+
 // CHECK-LABEL: mlafix.kernel @scale_apart
 // Ranges are best multiples of 16 tokens of 48 heads.
 // CHECK-SAME: rows_per_block = 768
@@ -36,8 +47,17 @@
 // What is cheap is not kept: the predicate, and a comparison of what is.
 // CHECK: arith.cmpi slt
 // CHECK: arith.cmpf oeq
-// CHECK: scf.for
-// CHECK: vector.load %x
+// Most rows are there, and their packs meet no condition.
+// CHECK: scf.if
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: vector.load %x
+// CHECK-NOT: arith.select
+// CHECK-NOT: scf.if
+// CHECK: vector.store {{.*}}, %out{{\[}}
+// CHECK: } else {
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: vector.load %x
 // CHECK-COUNT-2: arith.select
 // CHECK: vector.store {{.*}}, %out{{\[}}
 // CHECK: scf.for %{{.*}} = %[[LAST]] to %end
