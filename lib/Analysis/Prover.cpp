@@ -80,7 +80,8 @@ static const Answer &worse(const Answer &a, const Answer &b) {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
+Answer Prover::askIndex(const RowAccess &access, unsigned dim,
+                        bool wantsExample) {
   unsigned argument = access.access.getArgNumber();
   const Linear &index = access.indices[dim];
   Linear size = model.getSize(argument, dim);
@@ -111,7 +112,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
     }
     if (!none)
       return makeUnknown(Question::Bounds, argument, &access, kTooManyCases);
-    if (model.isUncertain(index))
+    if (!wantsExample || model.isUncertain(index))
       return makeUnknown(Question::Bounds, argument, &access, "");
     return conclude(Question::Bounds, argument, &access, outside,
                     outside.findPoint());
@@ -119,7 +120,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   return answer;
 }
 
-Answer Prover::askBounds(const RowAccess &access) {
+Answer Prover::askBounds(const RowAccess &access, bool wantsExample) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
   // The verifier already checks slices against bound sizes. A member index runs
   // over all groups.
@@ -131,7 +132,8 @@ Answer Prover::askBounds(const RowAccess &access) {
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
     if (isInside && dim == last)
       continue;
-    Answer one = askIndex(access, dim);
+    Answer one = askIndex(access, dim,
+                          wantsExample && answer.verdict != Verdict::Refuted);
     bool isTrusted =
         one.verdict == Verdict::Proved ||
         (one.verdict == Verdict::Promised && kernel.provesBounds());
@@ -146,7 +148,8 @@ Answer Prover::proveBounds(unsigned argument) {
   Answer answer = {Question::Bounds, argument};
   for (const RowAccess &access : model.getAccesses())
     if (access.access.getArgNumber() == argument)
-      answer = worse(answer, askBounds(access));
+      answer =
+          worse(answer, askBounds(access, answer.verdict != Verdict::Refuted));
   return answer;
 }
 
@@ -507,7 +510,7 @@ static bool isDistinct(Value table) {
 /// True if every execution of `load` is in bounds of its table.
 bool Prover::isEntry(const RowAccess &load) {
   for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
-    Verdict verdict = askIndex(load, dim).verdict;
+    Verdict verdict = askIndex(load, dim, /*wantsExample=*/false).verdict;
     if (verdict != Verdict::Proved && verdict != Verdict::Promised)
       return false;
   }

@@ -92,9 +92,10 @@ private:
   /// As above, with `condition` in place of the access's own.
   void assumeAccess(LinearSystem &system, const RowAccess &access,
                     const Condition &condition, unsigned instance);
-  Answer askBounds(const RowAccess &access);
+  /// Without `wantsExample`, what could be refuted is unknown.
+  Answer askBounds(const RowAccess &access, bool wantsExample);
   /// As above, for one index.
-  Answer askIndex(const RowAccess &access, unsigned dim);
+  Answer askIndex(const RowAccess &access, unsigned dim, bool wantsExample);
 
   // Promises: the reason why `wrong` is empty if all promises are kept, or
   // nullopt.
