@@ -21,6 +21,16 @@ char UnsupportedByAssembler::ID;
 Assembly::~Assembly() = default;
 Assembler::~Assembler() = default;
 
+/// GPUs have seven registers for conditions, and ptxas 13.0 fails where it
+/// cannot spill enough of them.
+StringRef mlafix::target::adviseOnLog(StringRef log) {
+  return log.contains("Register allocation failed with register count of '7'")
+             ? "; a row needs more conditions at once than this assembler can "
+               "keep: use fewer predicates and branches that a row decides, or "
+               "make two kernels of this one"
+             : "";
+}
+
 /// An environment variable's value, or "" where it is unset.
 static std::string environment(const char *name) {
   return sys::Process::GetEnv(name).value_or("");

@@ -25,6 +25,10 @@
 
 namespace mlafix::target {
 
+/// What to change in the kernel, if an assembler's log tells of a limit that
+/// concerns its author; else empty.
+llvm::StringRef adviseOnLog(llvm::StringRef log);
+
 /// The assembler is older than the chip or the PTX version; another one, or the
 /// driver, may succeed.
 class UnsupportedByAssembler : public llvm::ErrorInfo<UnsupportedByAssembler> {

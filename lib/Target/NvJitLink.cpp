@@ -101,7 +101,7 @@ private:
     StringRef text = StringRef(log.c_str()).trim();
     std::string message =
         (description + " cannot assemble the kernel (status " + Twine(status) +
-         ")" + (text.empty() ? "" : ": ") + text)
+         ")" + (text.empty() ? "" : ": ") + text + adviseOnLog(text))
             .str();
     if (status == statusOutdatedLibrary || status == statusUnrecognizedArch ||
         status == statusUnsupportedArch ||

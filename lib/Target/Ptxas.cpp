@@ -70,7 +70,8 @@ public:
       log = "it made no whole cubin, and its status went to a host that reaps "
             "every child (SIGCHLD)";
     std::string message =
-        (ptxas.description + " cannot assemble the kernel: " + log).str();
+        (ptxas.description + " cannot assemble the kernel: " + log).str() +
+        adviseOnLog(log).str();
     if (log.contains("Unsupported .version") ||
         log.contains("is not defined for option 'gpu-name'"))
       return make_error<UnsupportedByAssembler>(std::move(message));

@@ -94,6 +94,14 @@ TEST_P(EveryAssembler, gives_its_own_words_on_bad_ptx) {
       << message;
 }
 
+TEST(Assembler, advises_on_too_many_conditions) {
+  EXPECT_TRUE(adviseOnLog("fatal   : (C7600) Register allocation failed with "
+                          "register count of '7'. Compile the program with a "
+                          "higher register target")
+                  .contains("make two kernels of this one"));
+  EXPECT_EQ(adviseOnLog("fatal   : uses too much shared data"), "");
+}
+
 TEST_P(EveryAssembler, says_when_the_ptx_is_too_new_for_it) {
   auto cubin = assembler->assemble(
       ".version 19.7\n.target sm_90\n.visible .entry k() { ret; }\n",
