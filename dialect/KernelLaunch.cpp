@@ -98,7 +98,13 @@ LogicalResult mlafix::verifyLaunch(KernelOp kernel) {
             all.push_back(groups.getPieces());
             return all;
           })
-          .Case<GridGeometryAttr, CpuGeometryAttr>([](auto dense) {
+          .Case([](GridGeometryAttr dense) {
+            SmallVector<ExtentAttr> all(dense.getExtents());
+            if (dense.getParts())
+              all.push_back(dense.getParts());
+            return all;
+          })
+          .Case([](CpuGeometryAttr dense) {
             return SmallVector<ExtentAttr>(dense.getExtents());
           });
   for (ExtentAttr extent : extents)

@@ -175,10 +175,11 @@ LogicalResult ParamAttr::verify(EmitError emitError, ParamKind kind,
 //===----------------------------------------------------------------------===//
 
 /// extent ::= `<` `value` `=` integer `>`
-///          | `<` `arg` `=` integer (`,` `dim` `=` integer)? `>`
+///          | `<` `arg` `=` integer (`,` `dim` `=` integer
+///            (`,` `per` `=` integer)?)? `>`
 Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   llvm::SMLoc loc = parser.getCurrentLocation();
-  int64_t arg = -1, dim = -1, value = -1;
+  int64_t arg = -1, dim = -1, value = -1, per = 1;
   if (parser.parseLess())
     return {};
   bool isConstant = succeeded(parser.parseOptionalKeyword("value"));
@@ -192,13 +193,19 @@ Attribute ExtentAttr::parse(AsmParser &parser, Type) {
   if (isSize && (parser.parseKeyword("dim") || parser.parseEqual() ||
                  parser.parseInteger(dim)))
     return {};
+  if (isSize && succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("per") || parser.parseEqual() ||
+       parser.parseInteger(per)))
+    return {};
   auto emitError = [&] { return parser.emitError(loc); };
   if ((isConstant &&
        failed(verifyRange(emitError, "value", value, 0, INT64_MAX))) ||
       (!isConstant && failed(verifyArg(emitError, arg))) ||
-      (isSize && failed(verifyDim(emitError, dim))) || parser.parseGreater())
+      (isSize && failed(verifyDim(emitError, dim))) ||
+      failed(verifyRange(emitError, "per", per, 1, INT32_MAX)) ||
+      parser.parseGreater())
     return {};
-  return get(parser.getContext(), arg, dim, value);
+  return get(parser.getContext(), arg, dim, value, per);
 }
 
 void ExtentAttr::print(AsmPrinter &printer) const {
@@ -209,14 +216,21 @@ void ExtentAttr::print(AsmPrinter &printer) const {
   printer << "<arg = " << getArg();
   if (isSize())
     printer << ", dim = " << getDim();
+  if (getPer() > 1)
+    printer << ", per = " << getPer();
   printer << '>';
 }
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t arg, int64_t dim,
-                                 int64_t value) {
+                                 int64_t value, int64_t per) {
   if ((arg >= 0) == (value >= 0) || (dim >= 0 && arg < 0))
     return emitError() << "expected an extent to be of an argument or a value "
                           "of at least 0, got both or neither";
+  if (failed(verifyRange(emitError, "per", per, 1, INT32_MAX)))
+    return failure();
+  if (per > 1 && dim < 0)
+    return emitError() << "expected a tensor's size where an extent counts "
+                          "pieces, got an argument or a value";
   if (value >= 0)
     return success();
   return failure(failed(verifyArg(emitError, arg)) ||
@@ -255,7 +269,8 @@ static LogicalResult verifyPowerOfTwo(EmitError emitError, StringRef name,
 LogicalResult GridGeometryAttr::verify(EmitError emitError,
                                        ArrayRef<ExtentAttr> extents,
                                        int64_t rowsPerBlock, int64_t threads,
-                                       int64_t leastThreads, int64_t cluster) {
+                                       int64_t leastThreads, int64_t cluster,
+                                       ExtentAttr parts) {
   if (failed(verifyExtents(emitError, extents)) ||
       failed(verifyRowsPerBlock(emitError, rowsPerBlock)) ||
       failed(verifyThreads(emitError, threads)) ||
@@ -264,9 +279,13 @@ LogicalResult GridGeometryAttr::verify(EmitError emitError,
       failed(verifyPowerOfTwo(emitError, "cluster", cluster,
                               limits::clusterBlocks)))
     return failure();
-  if (cluster > 1 && rowsPerBlock != 1)
-    return emitError() << "expected one row for the blocks of a cluster, got "
-                       << rowsPerBlock;
+  if ((cluster > 1 || parts) && rowsPerBlock != 1)
+    return emitError()
+           << "expected one row for the blocks of a cluster, or for "
+              "those with its parts, got "
+           << rowsPerBlock;
+  if (cluster > 1 && parts)
+    return emitError() << "expected parts of a row without clusters, got both";
   return success();
 }
 

@@ -80,21 +80,24 @@ def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
 def Mlafix_ExtentAttr : Mlafix_Attr<"Extent", "extent"> {
   let summary = "an extent of a grid: a tensor's size, an integer argument or a constant";
   let description = [{
+    With `per`, an extent is the number of pieces of so many that a tensor's size has, rounded up, and at least 1.
+
     ```mlir
     #mlafix.extent<arg = 0, dim = 1>
+    #mlafix.extent<arg = 0, dim = 1, per = 2048>
     #mlafix.extent<arg = 3>
     #mlafix.extent<value = 128>
     ```
   }];
   // -1 stands for a field that the extent does not have.
-  let parameters = (ins "int64_t":$arg, "int64_t":$dim, "int64_t":$value);
+  let parameters = (ins "int64_t":$arg, "int64_t":$dim, "int64_t":$value, "int64_t":$per);
   let builders = [
-    AttrBuilder<(ins "int64_t":$arg, "int64_t":$dim), [{ return $_get($_ctxt, arg, dim, /*value=*/-1); }]>];
+    AttrBuilder<(ins "int64_t":$arg, "int64_t":$dim, CArg<"int64_t", "1">:$per), [{ return $_get($_ctxt, arg, dim, /*value=*/-1, per); }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    static ExtentAttr ofScalar(::mlir::MLIRContext *context, int64_t arg) { return get(context, arg, -1, -1); }
-    static ExtentAttr ofConstant(::mlir::MLIRContext *context, int64_t value) { return get(context, -1, -1, value); }
+    static ExtentAttr ofScalar(::mlir::MLIRContext *context, int64_t arg) { return get(context, arg, -1, -1, 1); }
+    static ExtentAttr ofConstant(::mlir::MLIRContext *context, int64_t value) { return get(context, -1, -1, value, 1); }
     bool isConstant() const { return getArg() < 0; }
     bool isSize() const { return getDim() >= 0; }
   }];
@@ -113,19 +116,21 @@ def Mlafix_GridGeometryAttr : Mlafix_GeometryAttr<"GridGeometry", "grid"> {
   let description = [{
     The rows are the product of the extents. A block of `threads` threads does `rows_per_block` of them. With `least_threads` below
     `threads` a launch of few rows may halve both, as long as at least so many threads are left. With `cluster` above 1
-    so many consecutive blocks, a thread-block cluster, share the one row of `rows_per_block`.
+    so many consecutive blocks, a thread-block cluster, share the one row of `rows_per_block`. With `parts`, so many consecutive
+    blocks, which do not wait for each other, have parts of it.
 
     ```mlir
     #mlafix.grid<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>
     #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 512, least_threads = 512, cluster = 8>
+    #mlafix.grid<[<arg = 0, dim = 0>] parts <arg = 0, dim = 1, per = 2048>, rows_per_block = 1, threads = 256, least_threads = 256>
     ```
   }];
   let parameters = (ins
     OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$leastThreads,
-    DefaultValuedParameter<"int64_t", "1">:$cluster);
+    DefaultValuedParameter<"int64_t", "1">:$cluster, OptionalParameter<"ExtentAttr">:$parts);
   let assemblyFormat = [{
-    `<` `[` (`]`) : ($extents^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,` `least_threads` `=` $leastThreads
-    (`,` `cluster` `=` $cluster^)? `>`
+    `<` `[` (`]`) : ($extents^ `]`)? (`parts` $parts^)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,`
+    `least_threads` `=` $leastThreads (`,` `cluster` `=` $cluster^)? `>`
   }];
 }
 

@@ -134,24 +134,35 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     With `blocks` above 1, the lanes of a row are the threads of so many blocks, a thread-block cluster: block `b` of the
     cluster has the lanes from `b * lanes / blocks` on.
 
+    With `parts` above 1, nothing joins the packs of a row, and so many blocks, which do not wait for each other, have a
+    part of it each: `lanes * packs` consecutive packs, held by `lanes` lanes as if they were a row. Of a row that ends at the launch,
+    there are as many parts as it needs, and at most `parts`.
+
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
     #mlafix.layout<lanes = 128, packs = 1, pack = 4, rows = 1, groups = 16>
     #mlafix.layout<lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 8>
+    #mlafix.layout<lanes = 256, packs = 1, pack = 8, rows = 1, parts = 63>
     ```
   }];
   let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, DefaultValuedParameter<"int64_t", "1">:$groups,
-    DefaultValuedParameter<"int64_t", "1">:$blocks);
+    DefaultValuedParameter<"int64_t", "1">:$blocks, DefaultValuedParameter<"int64_t", "1">:$parts);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let builders = [AttrBuilder<(ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, "int64_t":$groups), [{
-    return $_get($_ctxt, lanes, packs, pack, rows, groups, /*blocks=*/1);
+    return $_get($_ctxt, lanes, packs, pack, rows, groups, /*blocks=*/1, /*parts=*/1);
   }]>];
   let extraClassDeclaration = [{
     /// Threads of a block, at most.
     int64_t getThreads() const { return isGrouped() ? std::min(kGroupThreads * getGroups(), kMostGrouped) : getLanes() * getRows() / getBlocks(); }
     /// True if the blocks of a cluster share a row.
     bool isClustered() const { return getBlocks() > 1; }
+    /// True if blocks that do not wait for each other have parts of a row.
+    bool isInParts() const { return getParts() > 1; }
+    /// Elements of a part of a row along `dim`.
+    int64_t partFor(DimAttr dim) const { return getLanes() * getPacks() * packFor(dim); }
+    /// Parts of the longest such row.
+    int64_t partsFor(DimAttr dim) const;
     /// True if the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block that has most threads, as long as all

@@ -60,7 +60,12 @@ void MlafixDialect::initialize() {
 int64_t LayoutAttr::packsFor(DimAttr dim) const {
   if (sharesGroups(dim))
     return dim.getSize();
-  return llvm::divideCeil(dim.getPacks(getPack()), getLanes());
+  int64_t packs = llvm::divideCeil(dim.getPacks(getPack()), getLanes());
+  return isInParts() ? std::min(packs, getPacks()) : packs;
+}
+
+int64_t LayoutAttr::partsFor(DimAttr dim) const {
+  return llvm::divideCeil(dim.getPacks(getPack()), getLanes() * getPacks());
 }
 
 bool LayoutAttr::sharesGroups(DimAttr dim) const {
@@ -69,7 +74,8 @@ bool LayoutAttr::sharesGroups(DimAttr dim) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t lanes, int64_t packs, int64_t pack,
-                                 int64_t rows, int64_t groups, int64_t blocks) {
+                                 int64_t rows, int64_t groups, int64_t blocks,
+                                 int64_t parts) {
   if (blocks < 1 || blocks > limits::clusterBlocks ||
       !llvm::isPowerOf2_64(blocks))
     return emitError() << "expected a power of two of blocks, at most "
@@ -100,6 +106,14 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "where blocks share a row, got lanes = "
                        << lanes << ", groups = " << groups
                        << ", blocks = " << blocks;
+  if (parts < 1 || parts > INT32_MAX)
+    return emitError() << "expected 1 to " << INT32_MAX
+                       << " parts of a row, got " << parts;
+  if (parts > 1 && (rows != 1 || groups > 1 || blocks > 1))
+    return emitError()
+           << "expected one row, one lane group and no cluster where "
+              "a row has parts, got rows = "
+           << rows << ", groups = " << groups << ", blocks = " << blocks;
   if (groups == 1 && lanes * rows > limits::threads * blocks)
     return emitError()
            << "expected at most 1024 threads in a block, got lanes * rows = "

@@ -102,17 +102,25 @@ static int64_t getLeastBound(KernelOp kernel) {
   return least;
 }
 
-SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
-                                              const MachineModel &machine,
-                                              const RowShape &shape,
-                                              int64_t pack, bool isGPU) {
-  int64_t longest = 0, others = 1; // packs of bounded rows, and of other rows
+/// The packs of the longest row that ends at the launch, 0 if there is none,
+/// and of the longest other one, at least 1.
+static std::pair<int64_t, int64_t> countBoundedPacks(const RowShape &shape,
+                                                     int64_t pack) {
+  int64_t longest = 0, others = 1;
   for (DimAttr dim : shape.dims)
     if (dim.isBounded())
       longest =
           std::max<int64_t>(longest, llvm::divideCeil(dim.getSize(), pack));
     else
       others = std::max(others, dim.getPacks(pack));
+  return {longest, others};
+}
+
+SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
+                                              const MachineModel &machine,
+                                              const RowShape &shape,
+                                              int64_t pack, bool isGPU) {
+  auto [longest, others] = countBoundedPacks(shape, pack);
   // The ranks of a group must agree on a geometry, whatever their sizes.
   if (longest == 0 || kernel.getExchange() || hasKnownRows(kernel))
     return {};
@@ -128,6 +136,24 @@ SmallVector<int64_t> mlafix::getSmallerBounds(KernelOp kernel,
       continue;
     bounds.push_back(packs * pack);
   }
+  return bounds;
+}
+
+SmallVector<int64_t> mlafix::getClusterBounds(KernelOp kernel,
+                                              const MachineModel &machine,
+                                              const RowShape &shape,
+                                              int64_t pack) {
+  auto [longest, others] = countBoundedPacks(shape, pack);
+  if (longest <= others || kernel.getExchange() || hasKnownRows(kernel))
+    return {};
+  int64_t least = std::max(getLeastBound(kernel), others * pack);
+  int64_t longestRow = llvm::bit_ceil<uint64_t>(longest * pack);
+  SmallVector<int64_t> bounds;
+  int64_t held =
+      getMostInBlock(kernel.getContext(), machine, shape, longest, pack);
+  for (int64_t bound = held; bound && 2 * bound <= longestRow; bound *= 2)
+    if (bound >= least)
+      bounds.push_back(bound);
   return bounds;
 }
 

@@ -31,6 +31,14 @@ llvm::SmallVector<int64_t> getSmallerBounds(KernelOp kernel,
                                             const RowShape &shape, int64_t pack,
                                             bool isGPU);
 
+/// The bounds, ascending, of code versions for shorter rows in whole packs, if
+/// rows of the kernel's bound go over a cluster: what one block holds, and
+/// twice as much each, so that few lanes lack a pack.
+llvm::SmallVector<int64_t> getClusterBounds(KernelOp kernel,
+                                            const MachineModel &machine,
+                                            const RowShape &shape,
+                                            int64_t pack);
+
 /// Inserts a copy of `kernel` before it, KERNEL_mostN, for sizes of at most
 /// `most` along the row dims with a larger bound.
 KernelOp cloneForBound(KernelOp kernel, const RowShape &shape, int64_t most);

@@ -75,8 +75,7 @@ static Value getLastIndex(KernelOp kernel) {
   return body.getNumArguments() ? Value(body.getArguments().back()) : Value();
 }
 
-/// True if `value` depends on `index`, possibly through a loop's bounds.
-static bool dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
+bool mlafix::dependsOn(Value value, Value index, DenseMap<Value, bool> &known) {
   if (value == index)
     return true;
   auto [it, isNew] = known.try_emplace(value, false);
@@ -216,7 +215,7 @@ static bool keepsToBlock(Operation *op) {
     if (!isRowTile(type))
       return false;
     DimAttr dim = getTileDim(type);
-    return dim.isPerGroup() || dim.isProduct() || dim.isBounded();
+    return dim.isPerGroup() || dim.isProduct();
   };
   return isa<ScanOp, SwapOp, MergeLoopOp, RaggedForallOp>(op) ||
          llvm::any_of(op->getOperandTypes(), isOther) ||
@@ -461,8 +460,39 @@ static LayoutAttr chooseCluster(MLIRContext *context,
     if (int64_t lanes = blocks * threads / part;
         countElements(needed, lanes, pack) <= most)
       return LayoutAttr::get(context, lanes, llvm::divideCeil(needed, lanes),
-                             pack, /*rows=*/1, /*groups=*/1, blocks);
+                             pack, /*rows=*/1, /*groups=*/1, blocks,
+                             /*parts=*/1);
   return {};
+}
+
+int64_t mlafix::getMostInBlock(MLIRContext *context,
+                               const MachineModel &machine,
+                               const RowShape &shape, int64_t needed,
+                               int64_t pack) {
+  return chooseCluster(context, machine, shape, needed, pack)
+             ? machine.threadsPerBlock * getMostShared(machine, shape)
+             : 0;
+}
+
+PlanAttr mlafix::chooseParts(MLIRContext *context, const MachineModel &machine,
+                             const RowShape &shape, int64_t pack) {
+  int64_t needed = countPacks(shape, pack);
+  if (needed <= 2 * machine.threadsPerBlock)
+    return {};
+  int64_t threads = chooseBlock(machine, shape, pack, BlockRule::Bytes);
+  int64_t bits = 0; // of an element of all rows
+  for (auto [width, moved] : shape.movedByBits)
+    bits += moved;
+  int64_t most = std::max<int64_t>(1, machine.heldAccesses /
+                                          std::max<int64_t>(1, shape.moves));
+  int64_t packs = std::clamp<int64_t>(
+      llvm::divideCeil(8 * machine.blockBytes,
+                       std::max<int64_t>(1, threads * pack * bits)),
+      1, most);
+  int64_t parts = llvm::divideCeil(needed, threads * packs);
+  return PlanAttr::get(LayoutAttr::get(context, threads, packs, pack,
+                                       /*rows=*/1, /*groups=*/1, /*blocks=*/1,
+                                       parts));
 }
 
 static LayoutAttr chooseLayoutForBlock(MLIRContext *context,

@@ -48,7 +48,7 @@ struct RowShape {
                                           // unknown trip count
   bool exchanges = false;                 // stores to other ranks
   bool staysInBlock = false;              // the lanes of a row must be in one
-                                          // block
+                                          // block, or in none at all
   int64_t moves = 0;                      // accesses to rows in flight at once
   int64_t operations = 0;                 // f32 operations per row element
   llvm::SmallSetVector<int64_t, 2> peers; // those of `loaded` in other ranks'
@@ -103,6 +103,11 @@ struct RowShape {
   }
 };
 
+/// True if `value` depends on `index`, possibly through a loop's bounds.
+/// `known` has the answers so far.
+bool dependsOn(mlir::Value value, mlir::Value index,
+               llvm::DenseMap<mlir::Value, bool> &known);
+
 /// The widest pack that every row allows: a power of two, at most `limit`
 /// elements (but at least leastPack()).
 int64_t choosePack(const RowShape &shape, int64_t limit);
@@ -135,6 +140,18 @@ KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
 PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
                       const RowShape &shape, int64_t pack, AliasMode aliasMode,
                       bool lanesSynchronise = true);
+
+/// The plan for rows whose packs nothing joins: parts of a row go to blocks
+/// that do not wait for each other. A lane has as many packs as let a block
+/// move blockBytes at once. Null if the lanes of one block hold a row with two
+/// packs each.
+PlanAttr chooseParts(mlir::MLIRContext *context, const MachineModel &machine,
+                     const RowShape &shape, int64_t pack);
+
+/// The elements of the longest row that one block holds, where a row of
+/// `needed` packs goes over a cluster; 0 if that row does not.
+int64_t getMostInBlock(mlir::MLIRContext *context, const MachineModel &machine,
+                       const RowShape &shape, int64_t needed, int64_t pack);
 
 /// The layout for kernels with lane groups: up to groupedPacks packs per lane
 /// while a row has groupedLanes, because per-chunk work of a lane costs as much

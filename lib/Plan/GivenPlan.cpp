@@ -15,8 +15,10 @@ using namespace mlafix;
 
 /// The fields of a layout that may be given. Elements of a pack follow from
 /// guards, packs of a lane from lanes.
-static constexpr PlanFieldSpec layoutFields[] = {{"lanes", 1, 1, 1024, {}},
-                                                 {"rows", 1, 1, 1024, {}}};
+static constexpr PlanFieldSpec layoutFields[] = {
+    {"lanes", 1, 1, 1024, {}},
+    {"rows", 1, 1, 1024, {}},
+    {"parts", 1, 1, INT32_MAX, {}}};
 
 /// The field called `name`; null if none that may be given is. The rule of a
 /// block is a reason, nothing follows from it.
@@ -33,7 +35,9 @@ static const PlanFieldSpec *findField(StringRef name) {
 }
 
 static std::string listNames() {
-  SmallVector<StringRef> names = {"lanes", "rows"};
+  SmallVector<StringRef> names;
+  for (const PlanFieldSpec &field : layoutFields)
+    names.push_back(field.name);
   for (const PlanFieldSpec &field : getPlanFields())
     if (findField(field.name))
       names.push_back(field.name);
@@ -75,26 +79,33 @@ GivenPlan::findUnknown(ArrayRef<StringRef> names) const {
 
 FailureOr<LayoutAttr> GivenPlan::adapt(KernelOp kernel, StringRef version,
                                        LayoutAttr layout, int64_t packs) const {
-  int64_t lanes = layout.getLanes(), rows = layout.getRows();
-  bool isGiven = false;
+  std::optional<int64_t> lanes, rows, parts;
   for (const Entry &entry : entries) {
-    if (!entry.isFor(version) ||
-        (entry.name != "lanes" && entry.name != "rows"))
+    if (!entry.isFor(version))
       continue;
-    isGiven = true;
-    (entry.name == "lanes" ? lanes : rows) = entry.value;
+    if (entry.name == "lanes")
+      lanes = entry.value;
+    else if (entry.name == "rows")
+      rows = entry.value;
+    else if (entry.name == "parts")
+      parts = entry.value;
   }
-  if (!isGiven)
+  if (!lanes && !rows && !parts)
     return layout;
   if (layout.isGrouped() || layout.isClustered() || kernel.getExchange())
     return kernel.emitError()
-           << "expected 'lanes' and 'rows' for rows of one block, got code "
-              "version '"
+           << "expected 'lanes', 'rows' and 'parts' for rows of one block, or "
+              "in "
+              "parts, got code version '"
            << version << "', whose rows have lanes in several blocks or ranks";
+  int64_t ofRow = lanes.value_or(layout.getLanes()), held = layout.getPacks();
+  if (parts || !layout.isInParts())
+    held = llvm::divideCeil(packs, ofRow * parts.value_or(1));
   LayoutAttr adapted = LayoutAttr::getChecked(
-      [&] { return kernel.emitError(); }, kernel.getContext(), lanes,
-      static_cast<int64_t>(llvm::divideCeil(packs, lanes)), layout.getPack(),
-      rows, /*groups=*/int64_t(1), /*blocks=*/int64_t(1));
+      [&] { return kernel.emitError(); }, kernel.getContext(), ofRow, held,
+      layout.getPack(), rows.value_or(layout.getRows()), /*groups=*/int64_t(1),
+      /*blocks=*/int64_t(1),
+      static_cast<int64_t>(llvm::divideCeil(packs, ofRow * held)));
   if (!adapted)
     return failure();
   return adapted;

@@ -21,7 +21,7 @@ inline constexpr llvm::StringLiteral kGivenPlanAttr = "mlafix.given_plan";
 /// Fields that take the place of what is decided about a kernel's code
 /// versions: `NAME=VALUE` for all of them but `any`, which is for calls that no
 /// other takes, or `VERSION.NAME=VALUE` for one. Besides the fields of
-/// PlanFields.def, NAME is `lanes` or `rows`, of a layout.
+/// PlanFields.def, NAME is `lanes`, `rows` or `parts`, of a layout.
 class GivenPlan {
 public:
   /// The error names what is wrong with `texts`.
@@ -32,9 +32,10 @@ public:
   std::optional<llvm::StringRef>
   findUnknown(llvm::ArrayRef<llvm::StringRef> names) const;
 
-  /// `layout` with the lanes and rows that are given for `version`, a code
-  /// version's name without its kernel's; a row has `packs` packs. An error at
-  /// `kernel` if a row cannot be shared so.
+  /// `layout` with the lanes, rows and parts that are given for `version`, a
+  /// code version's name without its kernel's; a row has `packs` packs. If rows
+  /// are in parts and lanes alone are given, lanes hold as many packs as
+  /// before. An error at `kernel` if a row cannot be shared so.
   llvm::FailureOr<LayoutAttr> adapt(KernelOp kernel, llvm::StringRef version,
                                     LayoutAttr layout, int64_t packs) const;
 

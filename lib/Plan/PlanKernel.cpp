@@ -160,6 +160,13 @@ static void makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
 }
 
+/// The most rows whose lanes 32 bits number, or, of rows in parts, whose blocks
+/// a launch can have.
+static int64_t getMostRows(LayoutAttr layout) {
+  return INT32_MAX /
+         (layout.isInParts() ? layout.getParts() : layout.getLanes());
+}
+
 /// The guards of a code version with these packs and lanes. Ragged grids count
 /// rows in 32 bits (cu_seqlens is i32) and compute everything else in 64.
 static SmallVector<Attribute> getGuards(MLIRContext *context,
@@ -176,8 +183,8 @@ static SmallVector<Attribute> getGuards(MLIRContext *context,
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
-    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
-                                    INT32_MAX / layout.getLanes()));
+    guards.push_back(
+        GuardAttr::get(context, GuardKind::MaxRows, {}, getMostRows(layout)));
   return guards;
 }
 
@@ -196,12 +203,16 @@ private:
   LogicalResult plan(KernelOp kernel, const MachineModel &machine,
                      ArrayAttr aliases);
   LogicalResult planForBound(KernelOp kernel, const MachineModel &machine,
-                             int64_t widest, ArrayAttr aliases);
+                             int64_t widest, ArrayAttr aliases,
+                             bool onlyWhole = false);
+  LogicalResult planForShorter(KernelOp kernel, const MachineModel &machine,
+                               const RowShape &shape, int64_t widest,
+                               ArrayAttr aliases);
   FailureOr<GivenPlan> readGiven(KernelOp kernel);
   LogicalResult finishPlans(StringRef kernel,
                             MutableArrayRef<KernelOp> versions,
-                            const MachineModel &machine,
-                            const GivenPlan &given);
+                            const MachineModel &machine, const GivenPlan &given,
+                            ArrayAttr aliases);
   LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
 };
 } // namespace
@@ -271,6 +282,32 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   });
 }
 
+/// True if nothing joins the packs of a row, so that blocks which do not wait
+/// for each other may have parts of it.
+static bool areIndependent(KernelOp kernel, const RowShape &shape,
+                           ArrayAttr aliases) {
+  return isa<ForallOp>(kernel.getGrid()) && !shape.dims.empty() &&
+         !shape.reduces() && !shape.staysInBlock && !shape.exchanges &&
+         !lanesSynchronise(kernel, aliases);
+}
+
+/// The plan of a code version with packs of `pack` elements.
+/// `lanesSynchronise`: the lanes of a row may have to wait for each other.
+static PlanAttr choosePlan(KernelOp version, const MachineModel &machine,
+                           const RowShape &shape, int64_t pack,
+                           ArrayAttr aliases, AliasMode aliasMode,
+                           bool lanesSynchronise = true) {
+  MLIRContext *context = version.getContext();
+  if (canShareMerges(version, aliases))
+    return getGroupedLayout(context, machine, shape, pack,
+                            countMergeLoops(version));
+  if (PlanAttr parts = chooseParts(context, machine, shape, pack);
+      parts && areIndependent(version, shape, aliases))
+    return parts;
+  return chooseLayout(context, machine, shape, pack, aliasMode,
+                      lanesSynchronise);
+}
+
 /// The elements of the target's widest access.
 static int64_t getWidestPack(const MachineModel &machine,
                              const RowShape &shape) {
@@ -292,10 +329,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     // All code versions of a kernel with an exchange have these lanes.
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
-        canShareMerges(dense, aliases)
-            ? getGroupedLayout(context, machine, shape, pack,
-                               countMergeLoops(dense))
-            : chooseLayout(context, machine, shape, pack, aliasMode, meet);
+        choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
     SmallVector<Attribute> guards =
         getGuards(context, machine, shape, plan.getLayout());
     llvm::append_range(guards, dense.getGuardsAttr());
@@ -316,10 +350,7 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
   int64_t pack = choosePack(shape, 8 * machine.stridedAccessBytes /
                                        shape.packedBits(machine.narrowPercent));
   PlanAttr plan =
-      canShareMerges(kernel, aliases)
-          ? getGroupedLayout(context, machine, shape, pack,
-                             countMergeLoops(kernel))
-          : chooseLayout(context, machine, shape, pack, shape.aliasMode());
+      choosePlan(kernel, machine, shape, pack, aliases, shape.aliasMode());
   SmallVector<Attribute> guards =
       getGuards(context, machine, shape, plan.getLayout());
   if (!guards.empty() || kernel.getGuardsAttr())
@@ -398,14 +429,8 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
     return failure();
   int64_t widest = isGPU(target) ? getWidestPack(machine, *shape)
                                  : getWidestPackOfCPU(kernel, machine);
-  for (int64_t most :
-       getSmallerBounds(kernel, machine, *shape, widest, isGPU(target))) {
-    KernelOp shorter = cloneForBound(kernel, *shape, most);
-    if (failed(planForBound(shorter, machine, widest, aliases)))
-      return failure();
-    shorter.erase();
-  }
-  if (failed(planForBound(kernel, machine, widest, aliases)))
+  if (failed(planForShorter(kernel, machine, *shape, widest, aliases)) ||
+      failed(planForBound(kernel, machine, widest, aliases)))
     return failure();
   if (!isGPU(target))
     return success();
@@ -416,11 +441,38 @@ LogicalResult PlanKernelPass::plan(KernelOp kernel, const MachineModel &machine,
   return success();
 }
 
+/// Plans the versions for rows that are shorter than the kernel's bounds.
+LogicalResult PlanKernelPass::planForShorter(KernelOp kernel,
+                                             const MachineModel &machine,
+                                             const RowShape &shape,
+                                             int64_t widest,
+                                             ArrayAttr aliases) {
+  auto planFor = [&](ArrayRef<int64_t> bounds, bool onlyWhole) {
+    for (int64_t most : bounds) {
+      KernelOp shorter = cloneForBound(kernel, shape, most);
+      if (failed(planForBound(shorter, machine, widest, aliases, onlyWhole)))
+        return failure();
+      shorter.erase();
+    }
+    return success();
+  };
+  if (failed(planFor(
+          getSmallerBounds(kernel, machine, shape, widest, isGPU(target)),
+          /*onlyWhole=*/false)))
+    return failure();
+  return isGPU(target)
+             ? planFor(getClusterBounds(kernel, machine, shape, widest),
+                       /*onlyWhole=*/true)
+             : success();
+}
+
 /// Plans the versions for rows up to the kernel's bounds; on a GPU, `any` is
-/// not one of these.
+/// not one of these. `onlyWhole`: those alone that move whole packs of rows
+/// that end at the launch.
 LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
                                            const MachineModel &machine,
-                                           int64_t widest, ArrayAttr aliases) {
+                                           int64_t widest, ArrayAttr aliases,
+                                           bool onlyWhole) {
   FailureOr<RowShape> shape = RowShape::of(kernel, machine);
   if (failed(shape))
     return failure();
@@ -439,6 +491,8 @@ LogicalResult PlanKernelPass::planForBound(KernelOp kernel,
       planCPU(whole, machine, *ofWhole, aliases);
     whole.erase();
   }
+  if (onlyWhole)
+    return success();
   if (!isGPU(target)) {
     planCPU(kernel, machine, *shape, aliases);
     return success();
@@ -495,7 +549,7 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
 /// lanes follows.
 static LogicalResult adaptLayout(KernelOp version, StringRef name,
                                  const MachineModel &machine,
-                                 const GivenPlan &given) {
+                                 const GivenPlan &given, ArrayAttr aliases) {
   PlanAttr plan = version.getPlanAttr();
   FailureOr<RowShape> shape = RowShape::of(version, machine);
   if (failed(shape))
@@ -505,13 +559,18 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
       given.adapt(version, name, layout, countPacks(*shape, layout.getPack()));
   if (failed(adapted))
     return failure();
+  if (adapted->isInParts() && !areIndependent(version, *shape, aliases))
+    return version.emitError()
+           << "expected 'parts' to be 1 where something joins the packs of a "
+              "row, got "
+           << adapted->getParts();
   version.setPlanAttr(plan.with(*adapted));
   SmallVector<Attribute> guards;
   for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
     guards.push_back(guard.getKind() == GuardKind::MaxRows
                          ? GuardAttr::get(version.getContext(),
                                           GuardKind::MaxRows, {},
-                                          INT32_MAX / adapted->getLanes())
+                                          getMostRows(*adapted))
                          : guard);
   version.setGuardsAttr(ArrayAttr::get(version.getContext(), guards));
   return success();
@@ -521,8 +580,9 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
 /// layout.
 static LogicalResult finishPlan(KernelOp version, StringRef name,
                                 const MachineModel &machine,
-                                const GivenPlan &given) {
-  if (!given.isEmpty() && failed(adaptLayout(version, name, machine, given)))
+                                const GivenPlan &given, ArrayAttr aliases) {
+  if (!given.isEmpty() &&
+      failed(adaptLayout(version, name, machine, given, aliases)))
     return failure();
   FailureOr<PlanAttr> plan = planGrid(
       version, machine, [&](auto numbers) { given.set(name, numbers); });
@@ -536,7 +596,8 @@ static LogicalResult finishPlan(KernelOp version, StringRef name,
 LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
                                           MutableArrayRef<KernelOp> versions,
                                           const MachineModel &machine,
-                                          const GivenPlan &given) {
+                                          const GivenPlan &given,
+                                          ArrayAttr aliases) {
   auto names = llvm::map_to_vector(versions, [&](KernelOp version) {
     return version.getSymName().drop_front(kernel.size() + 1);
   });
@@ -551,7 +612,8 @@ LogicalResult PlanKernelPass::finishPlans(StringRef kernel,
     alignGeometry(versions, *shape);
   }
   for (auto [version, name] : llvm::zip_equal(versions, names)) {
-    if (isGPU(target) && failed(finishPlan(version, name, machine, given)))
+    if (isGPU(target) &&
+        failed(finishPlan(version, name, machine, given, aliases)))
       return failure();
     LDBG() << version.getSymName() << ": " << version.getPlanAttr();
     explainLayout(version, machine);
@@ -614,7 +676,8 @@ void PlanKernelPass::runOnOperation() {
     kernel->removeAttr(kProofsAttr); // code versions are copies of the kernel
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
-    if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))
+    auto aliases = signature.getAs<ArrayAttr>("aliases");
+    if (failed(plan(kernel, *model, aliases)))
       return signalPassFailure();
     std::string name = kernel.getSymName().str();
     kernel.erase();
@@ -623,7 +686,7 @@ void PlanKernelPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       versions.push_back(cast<KernelOp>(op));
-    if (failed(finishPlans(name, versions, *model, *given)) ||
+    if (failed(finishPlans(name, versions, *model, *given, aliases)) ||
         (!variant.empty() && failed(keepCodeVersion(name, versions))))
       return signalPassFailure();
   }

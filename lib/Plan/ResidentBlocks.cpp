@@ -26,7 +26,8 @@ static int64_t getHalf(const MachineModel &machine) {
 
 int64_t mlafix::planResident(LayoutAttr layout, bool isRagged,
                              const MachineModel &machine) {
-  if (isRagged || layout.getPack() == 1)
+  // A row in parts is enough blocks, and registers matter more.
+  if (isRagged || layout.getPack() == 1 || layout.isInParts())
     return kAnyResident;
   if (layout.isClustered())
     return layout.getThreads() > getHalf(machine) ? kAnyResident

@@ -405,6 +405,8 @@ Extent parseExtent(const Value &value, const KernelDesc &kernel) {
   if (arg.isTensor()) {
     extent.kind = Extent::TensorSize;
     extent.dim = dimIndex(value.at("dim"), arg);
+    if (value.has("per"))
+      extent.per = value.at("per").integer(1, INT32_MAX);
     if (arg.optional)
       value.error("an extent of an argument that is not optional");
   } else {
@@ -437,6 +439,13 @@ void parseGroups(const Value &geometryValue, const KernelDesc &kernel,
   if (geometry.threads <
       std::max(limits::leastGroupedBlock, groups.most * groups.leastThreads))
     geometryValue.at("threads").error("threads for all groups");
+}
+
+void parseParts(const Value &value, const KernelDesc &kernel,
+                Geometry &geometry) {
+  geometry.parts = parseExtent(value, kernel);
+  if (geometry.rowsPerBlock != 1 || geometry.cluster != 1)
+    value.error("parts only where \"rows_per_block\" and \"cluster\" are 1");
 }
 
 void parseCluster(const Value &value, Geometry &geometry) {
@@ -483,6 +492,8 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
         value.at("least_threads").integer(1, geometry.threads);
   if (geometry.kind == Geometry::Rows && value.has("cluster"))
     parseCluster(value.at("cluster"), geometry);
+  if (geometry.kind == Geometry::Rows && value.has("parts"))
+    parseParts(value.at("parts"), kernel, geometry);
   if (geometry.kind == Geometry::Ragged)
     geometry.blocksPerSm =
         value.at("blocks_per_sm").integer(1, limits::blocksPerSm);

@@ -281,6 +281,8 @@ mlafix_status extentValue(const Call &call, const Extent &extent,
     return MLAFIX_OK;
   case Extent::TensorSize:
     value = arg.sizes[extent.dim];
+    if (extent.per > 1)
+      value = value == 0 ? 1 : (value - 1) / extent.per + 1;
     return MLAFIX_OK;
   case Extent::ScalarValue:
     break;
@@ -462,7 +464,10 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   if (geometry.kind == Geometry::Ragged)
     blocks =
         std::clamp<int64_t>(geometry.blocksPerSm * multiprocessors, 1, blocks);
-  if (__builtin_mul_overflow(blocks, geometry.cluster, &blocks))
+  int64_t ofRow = geometry.cluster;
+  if (geometry.parts)
+    MLAFIX_TRY(extentValue(call, *geometry.parts, ofRow));
+  if (__builtin_mul_overflow(blocks, ofRow, &blocks))
     blocks = INT64_MAX;
   return setBlocks(call, blocks, plan);
 }

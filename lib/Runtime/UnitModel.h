@@ -19,6 +19,7 @@
 #include "mlafix/UnitLimits.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,7 +113,8 @@ struct Param {
 struct Extent {
   enum Kind { TensorSize, ScalarValue, Constant } kind;
   uint32_t arg = 0, dim = 0;
-  int64_t value = 0;
+  int64_t value = 0; ///< Constant
+  int64_t per = 1;   ///< TensorSize: above 1, pieces of so many, at least one
 };
 
 /// Groups of lanes that share the pieces of each row.
@@ -127,6 +129,8 @@ struct Geometry {
   int64_t lanes = 1;           ///< lanes per row
   runtime::Groups groups;
   int64_t rowsPerBlock = 1;
+  std::optional<Extent> parts; ///< blocks of each row, which do not wait for
+                               ///< each other
   int64_t threads = 1;      ///< most threads per block; rowsPerBlock belongs to
                             ///< it
   int64_t leastThreads = 1; ///< the fewest to which a launch may halve it

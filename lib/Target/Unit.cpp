@@ -54,6 +54,8 @@ static json::Object describe(ExtentAttr extent) {
   json::Object object{{"arg", extent.getArg()}};
   if (extent.isSize())
     object["dim"] = extent.getDim();
+  if (extent.getPer() > 1)
+    object["per"] = extent.getPer();
   return object;
 }
 
@@ -74,6 +76,8 @@ static json::Object describe(GridGeometryAttr grid) {
     object["least_threads"] = grid.getLeastThreads();
   if (grid.getCluster() > 1)
     object["cluster"] = grid.getCluster();
+  if (grid.getParts())
+    object["parts"] = describe(grid.getParts());
   return object;
 }
 
@@ -124,6 +128,8 @@ static json::Object describe(LayoutAttr layout) {
     object["groups"] = layout.getGroups();
   if (layout.isClustered())
     object["blocks"] = layout.getBlocks();
+  if (layout.isInParts())
+    object["parts"] = layout.getParts();
   return object;
 }
 

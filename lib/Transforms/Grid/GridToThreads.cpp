@@ -7,6 +7,7 @@
 
 #include "dialect/Guards.h"
 #include "dialect/Plan.h"
+#include "lib/Transforms/AccessPredicate.h"
 #include "lib/Transforms/Grid/RowOrder.h"
 #include "lib/Transforms/Grid/RowsAhead.h"
 #include "lib/Transforms/Grid/Strategies.h"
@@ -67,13 +68,14 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
   return any;
 }
 
-/// Interleaves the halves of the grid: blocks (or clusters) 0, 1, 2, … take
-/// positions 0, n / 2, 1, n / 2 + 1, …. Unchanged rows are usually adjacent and
-/// use no bandwidth, so their blocks should run beside others. Blocks keep
-/// their positions, which is faster, if both ends of the grid are treated
-/// alike, and in exchanges, where the same block of every rank must wait while
-/// conditions differ between ranks.
-static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
+/// Interleaves the halves of the grid: blocks (or those of a row) 0, 1, 2, …
+/// take positions 0, n / 2, 1, n / 2 + 1, …. Unchanged rows are usually
+/// adjacent and use no bandwidth, so their blocks should run beside others.
+/// Blocks keep their positions, which is faster, if both ends of the grid are
+/// treated alike, and in exchanges, where the same block of every rank must
+/// wait while conditions differ between ranks.
+static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block,
+                              Value parts) {
   auto kernel = forall->getParentOfType<KernelOp>();
   if (!kernel.getPlanAttr().has(PlanField::Interleaved))
     return block;
@@ -84,6 +86,8 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   Value blocks = buildGridSize(b, loc);
   if (LayoutAttr layout = kernel.getLayoutAttr(); layout.isClustered())
     blocks = x.div(blocks, x.i32(layout.getBlocks()));
+  else if (parts)
+    blocks = x.div(blocks, parts);
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
   Value offset = x.mul(x.rem(block, two), half);
@@ -105,6 +109,49 @@ static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
           kWarpThreads % lanes == 0 && known % (kWarpThreads / lanes) == 0);
 }
 
+namespace {
+/// How many parts a row has: as an extent of the launch, and as an i32.
+struct RowParts {
+  ExtentAttr extent;
+  Value count;
+};
+} // namespace
+
+/// The dim, if there is one alone, whose rows have more than one part.
+static DimAttr findDimInParts(KernelOp kernel, LayoutAttr layout) {
+  SetVector<DimAttr> dims;
+  kernel.walk([&](Operation *op) {
+    for (Type type :
+         llvm::concat<Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (isRowTile(type) && layout.partsFor(getTileDim(type)) > 1)
+        dims.insert(getTileDim(type));
+  });
+  return dims.size() == 1 ? dims.front() : DimAttr();
+}
+
+/// The parts of each row: those of the longest, or of the row that the launch
+/// gives, if all other rows have one part. A row without elements has one, for
+/// the scalars that are stored beside it.
+static RowParts buildParts(OpBuilder &b, ForallOp forall, KernelOp kernel) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  DimAttr dim = findDimInParts(kernel, layout);
+  if (!dim || !dim.isBounded())
+    return {ExtentAttr::ofConstant(b.getContext(), layout.getParts()),
+            x.i32(layout.getParts())};
+  auto [argument, position] = findSizeOf(kernel, dim);
+  int64_t part = layout.partFor(dim);
+  Value size = x.toI32(buildRowSize(b, loc, kernel, dim));
+  Value before = x.add(size, x.i32(part - 1));
+  // No size: as for one element.
+  Value count =
+      arith::MaxUIOp::create(b, loc, x.div(before, x.i32(part)), x.i32(1));
+  return {
+      ExtentAttr::get(b.getContext(), argument.getArgNumber(), position, part),
+      count};
+}
+
 void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
@@ -113,18 +160,21 @@ void mlafix::lowerToThreads(KernelOp kernel, ForallOp forall) {
   int64_t leastThreads = std::min(getPlanned(kernel, PlanField::LeastThreads),
                                   layout.getThreads());
   bool isAdaptable = leastThreads < layout.getThreads();
+  RowParts parts;
+  if (layout.isInParts())
+    parts = buildParts(b, forall, kernel);
   kernel.setGeometryAttr(GridGeometryAttr::get(
       b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
-      layout.getThreads(), leastThreads, layout.getBlocks()));
+      layout.getThreads(), leastThreads, layout.getBlocks(), parts.extent));
 
-  Thread thread = buildThread(b, loc, layout);
+  Thread thread = buildThread(b, loc, layout, parts.count);
   GridRows rows(b, kernel, forall);
   Value rowsPerBlock = x.i32(layout.getRows());
   if (isAdaptable) // the launch chooses
     rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
   rowsPerBlock = rows.number(rowsPerBlock);
-  Value place = thread.cluster ? thread.cluster : buildBlockId(b, loc);
-  Value block = rows.number(interleaveHalves(b, forall, place));
+  Value place = thread.place ? thread.place : buildBlockId(b, loc);
+  Value block = rows.number(interleaveHalves(b, forall, place, parts.count));
   Value group = rows.number(thread.group);
   Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();

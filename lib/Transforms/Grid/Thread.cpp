@@ -21,20 +21,36 @@
 using namespace mlir;
 using namespace mlafix;
 
-Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
+/// The thread of a block that shares its row with `blocks` - 1 others, i32. In
+/// a cluster, lanes of the row are consecutive threads; else, each block has a
+/// part of the row, and lanes are counted in its packs.
+static Thread buildSharingThread(OpBuilder &b, Location loc, LayoutAttr layout,
+                                 Value blocks) {
   IndexBuilder x(b, loc);
+  Thread thread;
+  thread.id = buildThreadId(b, loc);
+  Value block = buildBlockId(b, loc);
+  int64_t held = layout.isInParts() ? layout.getPacks() : 1;
+  Value before = x.mul(x.rem(block, blocks), x.i32(layout.getThreads() * held));
+  thread.place = x.div(block, blocks);
+  thread.group = x.i32(0);
+  thread.lane = x.toIndex(layout.isInParts() ? x.add(before, thread.id)
+                                             : x.bor(before, thread.id));
+  if (layout.isClustered())
+    thread.mask = x.i32(-1);
+  return thread;
+}
+
+Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout,
+                           Value parts) {
+  IndexBuilder x(b, loc);
+  if (layout.isClustered())
+    return buildSharingThread(b, loc, layout, x.i32(layout.getBlocks()));
+  if (parts)
+    return buildSharingThread(b, loc, layout, parts);
   Thread thread;
   int64_t lanes = layout.getLanes();
   thread.id = buildThreadId(b, loc);
-  if (layout.isClustered()) {
-    Value block = buildBlockId(b, loc), blocks = x.i32(layout.getBlocks());
-    Value before = x.mul(x.rem(block, blocks), x.i32(layout.getThreads()));
-    thread.cluster = x.div(block, blocks);
-    thread.group = x.i32(0);
-    thread.lane = x.toIndex(x.bor(before, thread.id));
-    thread.mask = x.i32(-1);
-    return thread;
-  }
   thread.group = x.div(thread.id, x.i32(lanes));
   if (lanes == 1)
     return thread;

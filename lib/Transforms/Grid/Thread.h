@@ -16,15 +16,18 @@ namespace mlafix {
 
 /// A thread's position.
 struct Thread {
-  mlir::Value id;      ///< in its block, i32
-  mlir::Value cluster; ///< cluster in the grid, i32; null without clusters
-  mlir::Value group;   ///< number of its row within the block, i32
-  mlir::Value lane;    ///< lane within the row, index; null if there is one
-                       ///< lane
-  mlir::Value mask;    ///< the row's lanes within their warp, i32; null if they
-                       ///< never synchronise
+  mlir::Value id;    ///< in its block, i32
+  mlir::Value place; ///< of the blocks that share its row, i32; null if one
+                     ///< block has it
+  mlir::Value group; ///< number of its row within the block, i32
+  mlir::Value lane;  ///< lane within the row, index; null if there is one
+                     ///< lane
+  mlir::Value mask;  ///< the row's lanes within their warp, i32; null if they
+                     ///< never synchronise
 };
-Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
+/// `parts`: of each row, i32; null unless rows are in parts.
+Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout,
+                   mlir::Value parts = {});
 
 /// Checks that `kernel`, for a GPU, has a power of two of lanes if these
 /// synchronise or exchange values.

@@ -106,13 +106,16 @@ PackPosition RowLayout::positionOf(OpBuilder &b, Location loc, Type tile,
   DimAttr dim = getTileDim(tile);
   int64_t base = p * walkStep(tile);
   return positionFrom(b, loc, dim, IndexBuilder(b, loc).constant(base),
-                      base + walkStep(tile) <= dim.getSize());
+                      beforeLastPart(dim) + base + walkStep(tile) <=
+                          dim.getSize());
 }
 
 int64_t RowLayout::walkEnd(Type tile) const {
   DimAttr dim = getTileDim(tile);
   if (dim.isPerGroup())
     return packsOf(tile);
+  if (layout.isInParts())
+    return packsOf(tile) * walkStep(tile);
   int64_t padded = paddedGroup(dim, layout.getPack());
   return padded ? padded * dim.getGroups().getSize() : dim.getSize();
 }
@@ -124,5 +127,8 @@ int64_t RowLayout::walkStep(Type tile) const {
 PackPosition RowLayout::positionAt(OpBuilder &b, Location loc, Type tile,
                                    Value base) const {
   DimAttr dim = getTileDim(tile);
-  return positionFrom(b, loc, dim, base, dim.getSize() % walkStep(tile) == 0);
+  bool isInside = layout.isInParts()
+                      ? beforeLastPart(dim) + walkEnd(tile) <= dim.getSize()
+                      : dim.getSize() % walkStep(tile) == 0;
+  return positionFrom(b, loc, dim, base, isInside);
 }

@@ -107,6 +107,11 @@ struct RowLayout {
   }
 
 private:
+  /// Elements before the last part of a row along `dim`; 0 for rows that are
+  /// not in parts.
+  int64_t beforeLastPart(DimAttr dim) const {
+    return (layout.getParts() - 1) * layout.partFor(dim);
+  }
   PackPosition positionFrom(mlir::OpBuilder &b, mlir::Location loc, DimAttr dim,
                             mlir::Value base, bool isInside) const;
   PackPosition positionInGroups(mlir::OpBuilder &b, mlir::Location loc,

@@ -622,12 +622,13 @@ void LoopDistribution::plan() {
   chooseKeptRows();
 }
 
-/// The end of the walk over rows like `tile`; if the launch decides their
-/// length, the end of their last pack.
+/// The end of the walk over rows like `tile`, or over a part of them; if the
+/// launch decides their length, the end of their last pack.
 Value LoopDistribution::buildWalkEnd(OpBuilder &b, Location loc, Type tile) {
   DimAttr dim = getTileDim(tile);
-  return dim.isBounded() ? buildRowSize(b, loc, kernel, dim)
-                         : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
+  return dim.isBounded() && !layout.layout.isInParts()
+             ? buildRowSize(b, loc, kernel, dim)
+             : IndexBuilder(b, loc).constant(layout.walkEnd(tile));
 }
 
 /// Fills the partials of packs from `end` to the row's bound, for the

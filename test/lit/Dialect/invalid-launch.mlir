@@ -121,8 +121,23 @@
 
 // -----
 
-// expected-error @below {{expected one row for the blocks of a cluster, got 2}}
+// expected-error @below {{expected one row for the blocks of a cluster, or for those with its parts, got 2}}
 #a = #mlafix.grid<[], rows_per_block = 2, threads = 128, least_threads = 128, cluster = 2>
+
+// -----
+
+// expected-error @below {{expected one row for the blocks of a cluster, or for those with its parts, got 2}}
+#a = #mlafix.grid<[] parts <value = 4>, rows_per_block = 2, threads = 128, least_threads = 128>
+
+// -----
+
+// expected-error @below {{expected parts of a row without clusters, got both}}
+#a = #mlafix.grid<[] parts <value = 4>, rows_per_block = 1, threads = 128, least_threads = 128, cluster = 2>
+
+// -----
+
+// expected-error @below {{expected per from 1 to 2147483647, got 0}}
+#a = #mlafix.extent<arg = 0, dim = 0, per = 0>
 
 // -----
 

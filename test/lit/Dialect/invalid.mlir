@@ -711,6 +711,16 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
+// expected-error @below {{expected 1 to 2147483647 parts of a row, got 0}}
+#l = #mlafix.layout<lanes = 256, packs = 1, pack = 8, rows = 1, parts = 0>
+
+// -----
+
+// expected-error @below {{expected one row, one lane group and no cluster where a row has parts, got rows = 2, groups = 1, blocks = 1}}
+#l = #mlafix.layout<lanes = 32, packs = 1, pack = 8, rows = 2, parts = 4>
+
+// -----
+
 mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a dim below the rank, 1, got 1}}

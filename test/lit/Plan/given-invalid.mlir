@@ -1,6 +1,6 @@
 // What is wrong with the fields that a user gives is an error, and nothing is compiled.
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=threads=4 2>&1 | FileCheck %s --check-prefix=NAME
-// NAME: error: expected a field of a plan as NAME=VALUE or VERSION.NAME=VALUE, with a name out of lanes, rows, least_threads, {{.*}}, got 'threads=4'
+// NAME: error: expected a field of a plan as NAME=VALUE or VERSION.NAME=VALUE, with a name out of lanes, rows, parts, least_threads, {{.*}}, got 'threads=4'
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=block=bytes 2>&1 | FileCheck %s --check-prefix=REASON
 // REASON: error: expected a field of a plan {{.*}}, got 'block=bytes'
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=resident=many 2>&1 | FileCheck %s --check-prefix=VALUE

@@ -44,18 +44,6 @@ mlafix.kernel @only_reduced(%y: !sums {mlafix.dims = ["n"], mlafix.access = "wri
   }
 }
 
-// Nothing is read twice.
-// CHECK-LABEL: mlafix.kernel @copied_dense(
-// CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
-mlafix.kernel @copied(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"}) {
-  %c0 = arith.constant 0 : index
-  %n = memref.dim %y, %c0 : !rows
-  mlafix.forall (%t) in (%n) {
-    %v = mlafix.load %x[%t] : !rows -> !tile
-    mlafix.store %v, %y[%t] : !tile, !rows
-  }
-}
-
 // A scan goes through memory that one block has.
 // CHECK-LABEL: mlafix.kernel @scanned_dense(
 // CHECK-SAME: layout = <lanes = 1024, packs = 16, pack = 8, rows = 1>
@@ -85,5 +73,32 @@ mlafix.kernel @in_a_block(%y: !short {mlafix.dims = ["n", "V"], mlafix.access = 
     %all = mlafix.splat %s : f32 -> tensor<32000xf32, #mlafix.dim<32000>>
     %rest = arith.subf %v, %all : tensor<32000xf32, #mlafix.dim<32000>>
     mlafix.store %rest, %y[%t] : tensor<32000xf32, #mlafix.dim<32000>>, !short
+  }
+}
+
+// A row that ends at the launch goes over a cluster if a block does not hold it; a shorter one has a code version of its own.
+// CHECK-LABEL: mlafix.kernel @ends_most4096_whole_dense(
+// CHECK-LABEL: mlafix.kernel @ends_most32768_whole_dense(
+// CHECK-SAME: layout = <lanes = 1024, packs = 4, pack = 8, rows = 1>
+// CHECK-LABEL: mlafix.kernel @ends_most65536_whole_dense(
+// CHECK-SAME: layout = <lanes = 2048, packs = 4, pack = 8, rows = 1, blocks = 8>
+// CHECK-LABEL: mlafix.kernel @ends_most131072_whole_dense(
+// CHECK-SAME: layout = <lanes = 4096, packs = 4, pack = 8, rows = 1, blocks = 8>
+// CHECK-NOT: most131072_fast
+// CHECK-LABEL: mlafix.kernel @ends_whole_dense(
+// CHECK-SAME: layout = <lanes = 4096, packs = 5, pack = 8, rows = 1, blocks = 8>
+// NONE-LABEL: mlafix.kernel @ends_most4096_whole_dense(
+// NONE-NOT: most32768
+!open = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!ends = tensor<151936xf32, #mlafix.dim<"v" most 151936>>
+mlafix.kernel @ends(%y: !open {mlafix.dims = ["n", "v"], mlafix.access = "write"}, %x: !open {mlafix.dims = ["n", "v"], mlafix.access = "read"}) attributes {most = {v = 151936 : i64}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !open
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !open -> !ends
+    %s = mlafix.reduce max %v : !ends
+    %all = mlafix.splat %s : f32 -> !ends
+    %rest = arith.subf %v, %all : !ends
+    mlafix.store %rest, %y[%t] : !ends, !open
   }
 }

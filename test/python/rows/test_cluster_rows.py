@@ -82,6 +82,13 @@ def one_between(x: InOut[f32, "n V"], total: Out[f32, "n"]):
         total[t] = max(x[t])
 """
 
+# The same along a dim that ends at the launch.
+TEXT += "".join(
+    f"\n@mlafix.kernel{one}"
+    for one in TEXT.replace('"n V"', '"n v<=151936"').replace('"V"', '"v"').replace("def ", "def ends_").split("@mlafix.kernel")
+    if "ends_sums" in one or "ends_entropy" in one or "ends_softmax" in one
+)
+
 # Blocks of 256 and 512 threads, some of which hold no element in their last pack.
 SIZES = [50304, 65544, 128256, 151936]
 
@@ -120,6 +127,30 @@ def test_a_cluster_shares_a_row_that_no_block_holds(kernels: ModuleType, kernel:
     assert shape_of(made.ptx("sm_80", T=dtype, V=size), f"{kernel}_dense")[0] == 1
 
 
+def test_a_cluster_shares_a_row_that_ends_at_the_launch(kernels: ModuleType) -> None:
+    """Not a shorter one, which a block holds; and neither has local memory."""
+    ptx = kernels.ends_softmax.ptx("sm_90", T="bf16")
+    assert shape_of(ptx, "ends_softmax_whole_dense") == (8, 512)
+    assert shape_of(ptx, "ends_softmax_most32768_whole_dense") == (1, 1024)
+    for entry in ("whole_dense", "most32768_whole_dense"):
+        body = ptx[ptx.index(f".entry ends_softmax_{entry}(") :].split("\n}", 1)[0]
+        assert ".local" not in body
+
+
+@pytest.mark.parametrize("size", [20000, 50304, 128256])
+def test_rows_that_end_at_the_launch(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int) -> None:
+    x = special(rng, 2, size, BF16)
+    x[1] = rng.standard_normal(size).astype(BF16)
+    y, loss, best = device.poisoned(x.shape, BF16), device.poisoned((2,), F32), device.poisoned((2,), np.int32)
+    kernels.ends_softmax(y, device.put(x))
+    labels = np.array([size - 1, 5], np.int32)
+    kernels.ends_entropy(loss, best, device.put(x), device.put(labels))
+    device.synchronize()
+    check_probabilities(device.get(y), soft(x)[0])
+    np.testing.assert_array_equal(device.get(best), x.astype(np.float32).argmax(1))
+    np.testing.assert_allclose(device.get(loss), soft(x)[1] - x[np.arange(2), labels].astype(np.float64), rtol=4e-6, atol=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [F32, BF16, F16], ids=str)
 @pytest.mark.parametrize("size", SIZES)
 def test_probabilities(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, dtype: np.dtype) -> None:
@@ -149,13 +180,14 @@ def test_cross_entropy_and_the_greatest(kernels: ModuleType, device: Device, rng
     np.testing.assert_allclose(device.get(loss), want, rtol=4e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [0, 2])
-@pytest.mark.parametrize("size", [50304, 65544, 151936])
-def test_bits_of_sums(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, rows: int) -> None:
+@pytest.mark.parametrize("kernel, rows, size", [
+    ("sums", 0, 50304), ("sums", 2, 50304), ("sums", 2, 65544), ("sums", 2, 151936), ("ends_sums", 1, 50304),
+])  # fmt: skip
+def test_bits_of_sums(kernels: ModuleType, device: Device, rng: np.random.Generator, kernel: str, size: int, rows: int) -> None:
     """In the order of the tree that is the same for every layout (N9)."""
     x = rng.standard_normal((rows, size)).astype(np.float32)
     found = [device.poisoned((rows,), dtype) for dtype in (F32, F32, F32, np.int32)]
-    kernels.sums(*found, device.put(x))
+    getattr(kernels, kernel)(*found, device.put(x))
     device.synchronize()
     total, squares, least, ids = (device.get(one) for one in found)
     s = reduced(x)

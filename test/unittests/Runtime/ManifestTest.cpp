@@ -256,6 +256,19 @@ const std::vector<Spoilt> spoilt = {
        gpuVariant(k)["geometry"]["cluster"] = 2;
      },
      {"cluster", "where \"rows_per_block\" is 1"}},
+    {"several_rows_with_parts",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["rows_per_block"] = 2;
+       gpuVariant(k)["geometry"]["parts"] = {{"value", 4}};
+     },
+     {"parts", "where \"rows_per_block\" and \"cluster\" are 1"}},
+    {"pieces_of_nothing",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["rows_per_block"] = 1;
+       gpuVariant(k)["geometry"]["parts"] = {
+           {"arg", 0}, {"dim", 0}, {"per", 0}};
+     },
+     {"parts.per", "got 0"}},
     {"guard_beyond_the_cache_on_a_scalar",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "beyond_cache"},

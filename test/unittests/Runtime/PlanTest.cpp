@@ -126,6 +126,28 @@ TEST_F(Plan, the_blocks_of_a_cluster_share_a_row) {
   expectError(MLAFIX_INVALID_ARGUMENT, {"2147483647 blocks"}, [&] { info(); });
 }
 
+TEST_F(Plan, blocks_have_parts_of_a_row) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["guards"] = json::array();
+  json &geometry = variant()["geometry"];
+  geometry["extents"] = json::array({{{"arg", 4}}});
+  geometry["rows_per_block"] = 1;
+  geometry["threads"] = 256;
+  geometry["parts"] = {{"value", 63}};
+  call.args[4] = 20;
+  EXPECT_EQ(info().grid_x, 20u * 63u);
+  EXPECT_EQ(info().rows, 20);
+  EXPECT_EQ(info().block_x, 256u);
+  // As many as a size has pieces, rounded up, and one at least.
+  for (auto [per, parts] : {std::pair(3, 7u), {20, 1u}, {21, 1u}, {19, 2u}}) {
+    geometry["parts"] = {{"arg", 0}, {"dim", 0}, {"per", per}};
+    EXPECT_EQ(info().grid_x, 20u * parts) << per;
+  }
+  geometry["parts"] = {{"value", 63}};
+  call.args[4] = int64_t(1) << 28;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2147483647 blocks"}, [&] { info(); });
+}
+
 TEST_F(Plan, a_ragged_grid_fills_the_device_and_no_more) {
   variant()["geometry"] = ragged({{"arg", 0}, {"dim", 0}}, 8, 4);
   EXPECT_EQ(info().grid_x, 40u) << "few rows: ceil(20 x 16 / 8)";

@@ -50,4 +50,39 @@ module attributes {mlafix.target = "sm_90"} {
       mlafix.store %v, %x[%t, %h] : !tile, !rows
     }
   }
+
+  // Blocks that do not wait for each other have parts of a row.
+  // CHECK-LABEL: mlafix.kernel @parts
+  // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <value = 4>, rows_per_block = 1, threads = 256, least_threads = 256>
+  // CHECK: %[[PART:.*]] = arith.remui %{{.*}}, %c4_i32
+  // CHECK: arith.muli %[[PART]], %c512_i32
+  // CHECK: %[[ROW:.*]] = arith.divui %{{.*}}, %c4_i32
+  // CHECK: mlafix.row lane %{{[^ ]*}} attributes {whole_warps} {
+  mlafix.kernel @parts(%x: memref<?x15000xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [#mlafix.guard<max_rows, value = 2147483647>],
+                  plan = #mlafix.plan<layout = <lanes = 256, packs = 2, pack = 8, rows = 1, parts = 4>>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?x15000xf32, strided<[?, 1], offset: ?>>
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : memref<?x15000xf32, strided<[?, 1], offset: ?>> -> tensor<15000xf32, #mlafix.dim<15000>>
+      mlafix.store %v, %x[%t] : tensor<15000xf32, #mlafix.dim<15000>>, memref<?x15000xf32, strided<[?, 1], offset: ?>>
+    }
+  }
+
+  // There are as many as a row needs that ends at the launch, and one at least.
+  // CHECK-LABEL: mlafix.kernel @ends
+  // CHECK-SAME: geometry = #mlafix.grid<[<arg = 0, dim = 0>] parts <arg = 0, dim = 1, per = 4096>, rows_per_block = 1
+  // CHECK: %[[SIZE:.*]] = memref.dim
+  // CHECK: %[[COUNT:.*]] = arith.maxui
+  // CHECK: arith.remui %{{.*}}, %[[COUNT]]
+  mlafix.kernel @ends(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "v"], mlafix.access = "update"})
+      attributes {most = {v = 15000}, guards = [#mlafix.guard<max_rows, value = 2147483647>, #mlafix.guard<multiple, arg = 0, dim = 1, value = 8>],
+                  plan = #mlafix.plan<layout = <lanes = 256, packs = 2, pack = 8, rows = 1, parts = 4>>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<15000xf32, #mlafix.dim<"v" most 15000 by 8>>
+      mlafix.store %v, %x[%t] : tensor<15000xf32, #mlafix.dim<"v" most 15000 by 8>>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+    }
+  }
 }
