@@ -20,6 +20,7 @@
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Transforms/Language/OpaqueElements.h"
+#include "lib/Transforms/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -47,7 +48,8 @@ using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 namespace {
 /// While in scope, turns the remarks of passes (mlir/IR/Remarks.h) into
 /// diagnostics: "KERNEL on WHERE: TEXT [KIND: NAME]", where KIND is passed,
-/// missed or analysis.
+/// missed or analysis. Of a remark that says what it costs: "[KIND: NAME, N
+/// bytes a row]".
 class RemarkMessages {
 public:
   /// `where`: the target, and whatever else distinguishes compilations of a
@@ -75,10 +77,17 @@ public:
       const mlir::remark::detail::Remark &remark) override {
     mlir::InFlightDiagnostic message = mlir::emitRemark(remark.getLocation());
     message << remark.getFunction() << " on " << where << ": ";
+    StringRef bytes;
     for (const auto &text : remark.getArgs())
-      message << text.val;
+      if (text.key == kRowBytes)
+        bytes = text.val;
+      else
+        message << text.val;
     message << " [" << remark.getRemarkTypeString().lower() << ": "
-            << remark.getRemarkName() << "]";
+            << remark.getRemarkName();
+    if (!bytes.empty())
+      message << ", " << bytes << " bytes a row";
+    message << "]";
   }
 
 private:

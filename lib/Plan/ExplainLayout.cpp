@@ -9,7 +9,10 @@
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <map>
@@ -37,6 +40,15 @@ private:
   void remarkBlock();
   void remarkNarrowRegisters();
   void remarkNarrowAccesses();
+  void remarkOneBlock();
+  void remarkRowsReadAgain();
+  void remarkScalarLoops();
+  StringRef explainOneBlock();
+  bool isForAnyAddress() const;
+  int64_t bytesOf(int64_t argument) const {
+    return shape.argDims.at(argument).getSize() *
+           shape.elementBits.at(argument) / 8;
+  }
   std::string explainPack(DimAttr dim, int64_t wanted);
   std::string explainNarrow(DimAttr dim, int64_t bits);
 
@@ -54,6 +66,46 @@ private:
   BlockRule rule;
 };
 } // namespace
+
+/// Notes that the correction with which a quotient of integers is rounded down,
+/// if its remainder `rem` is below zero, does not depend on an index, which is
+/// not below zero.
+static void ignoreRounding(Operation *rem, DenseMap<Value, bool> &depends) {
+  for (Operation *sign : rem->getUsers())
+    for (Operation *isBelow : sign->getUsers())
+      for (Operation *both : isBelow->getUsers())
+        if (isa<arith::XOrIOp>(sign) && isa<arith::CmpIOp>(isBelow) &&
+            isa<arith::AndIOp>(both))
+          depends[both->getResult(0)] = false;
+}
+
+/// How many rows of the grid in which `index` differs alone read what `load`
+/// reads: 0 for all of them, and 1 if each reads another row.
+static int64_t countSameReads(LoadOp load, BlockArgument index) {
+  DenseMap<Value, bool> depends;
+  auto isOfIndex = [&] {
+    return llvm::any_of(load->getOperands(), [&](Value operand) {
+      return dependsOn(operand, index, depends);
+    });
+  };
+  if (!isOfIndex())
+    return 0;
+  depends.clear();
+  int64_t least = 0;
+  for (Operation *user : index.getUsers()) {
+    APInt divisor;
+    if (isa<arith::RemSIOp>(user))
+      ignoreRounding(user, depends);
+    if (!isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp>(user) ||
+        user->getOperand(0) != index ||
+        !matchPattern(user->getOperand(1), m_ConstantInt(&divisor)))
+      continue;
+    depends[user->getResult(0)] = false;
+    int64_t same = divisor.getSExtValue();
+    least = least ? std::min(least, same) : same;
+  }
+  return least > 1 && !isOfIndex() ? least : 1;
+}
 
 /// The length of the run that packs must not straddle.
 static int64_t getPieceSize(DimAttr dim) {
@@ -97,6 +149,15 @@ void Explanation::remarkLanes() {
   int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
           lanes = layout.getLanes(), packs = layout.packsFor(dim);
   bool isHalfByte = rule == BlockRule::HalfBytes;
+  if (layout.isInParts()) {
+    analysis("layout") << remark::add(
+        "a row of {0} is {1} of {2}; each of {3} has {4}, which hold up to {5} "
+        "each: nothing joins the packs of a row",
+        count(dim.getSize(), "element"), count(needed, "pack"),
+        count(pack, "element"), count(layout.getParts(), "part"),
+        count(lanes, "lane"), count(packs, "pack"));
+    return;
+  }
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
@@ -161,8 +222,9 @@ void Explanation::remarkBlock() {
                         machine.maxBlockThreads);
     break;
   }
-  analysis("block") << remark::add("a block of {0} threads has {1}: {2}",
-                                   threads, count(rows, "row"), why);
+  analysis("block") << remark::add(
+      "a block of {0} threads has {1}: {2}", threads,
+      layout.isInParts() ? "a part of a row" : count(rows, "row"), why);
 }
 
 /// The reason why packs of rows along `dim` have fewer than `wanted` elements.
@@ -176,17 +238,24 @@ std::string Explanation::explainPack(DimAttr dim, int64_t wanted) {
                        getPieceSize(dim), ofGroup(dim), wanted);
 }
 
+/// True if rows have the least packs though some guards allow longer ones.
+bool Explanation::isForAnyAddress() const {
+  int64_t packed = shape.packedBits(machine.narrowPercent);
+  return layout.getPack() == shape.leastPack() &&
+         choosePack(shape, 8 * machine.accessBytes / packed) >
+             shape.leastPack();
+}
+
 /// The reason why a row along `dim` with elements of `bits` is not accessed in
 /// the widest way.
 std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
   int64_t wanted = 8 * machine.accessBytes / bits;
   int64_t packed = shape.packedBits(machine.narrowPercent);
-  bool isUnguarded =
-      layout.getPack() == shape.leastPack() &&
-      choosePack(shape, 8 * machine.accessBytes / packed) > shape.leastPack();
-  if (isUnguarded)
+  if (isForAnyAddress())
     return "this code version is for rows at any address";
-  if (dim.getPack(wanted) < wanted)
+  // A multiple that the guards ask for follows from the pack.
+  bool isOfMultiple = dim.isBounded() && dim.getMultiple() > 1;
+  if ((isOfMultiple ? dim.getSize() : dim.getPack(wanted)) < wanted)
     return explainPack(dim, wanted);
   if (layout.getPack() * packed >= 8 * machine.accessBytes)
     return llvm::formatv("a pack has {0} elements in all rows, since most "
@@ -199,20 +268,126 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
 
 /// Emits one remark for all arguments with the same explanation.
 void Explanation::remarkNarrowAccesses() {
-  std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
+  std::map<std::pair<int64_t, std::string>, SmallVector<int64_t>> narrow;
   for (auto [argument, bits] : shape.elementBits) {
     DimAttr dim = shape.argDims.at(argument);
     int64_t moved = layout.packFor(dim) * bits / 8;
     if (moved < machine.accessBytes)
-      narrow[{moved, explainNarrow(dim, bits)}].push_back(
-          version.getArgName(argument));
+      narrow[{moved, explainNarrow(dim, bits)}].push_back(argument);
   }
-  for (const auto &[how, names] : narrow)
-    missed("narrow-access") << remark::add(
-        "rows of {0} are moved {1} at a time, where the target has accesses of "
-        "{2} bytes: {3}",
-        llvm::join(names, ", "), count(how.first, "byte"), machine.accessBytes,
-        how.second);
+  for (const auto &[how, arguments] : narrow) {
+    SmallVector<StringRef> names;
+    int64_t bytes = 0;
+    for (int64_t argument : arguments) {
+      names.push_back(version.getArgName(argument));
+      bytes += bytesOf(argument);
+    }
+    missed("narrow-access")
+        << remark::add(
+               "rows of {0} are moved {1} at a time, where the target has "
+               "accesses of {2} bytes: {3}",
+               llvm::join(names, ", "), count(how.first, "byte"),
+               machine.accessBytes, how.second)
+        << remark::metric(kRowBytes, bytes);
+  }
+}
+
+/// The reason why a long row is neither in parts nor over a cluster.
+StringRef Explanation::explainOneBlock() {
+  if (isForAnyAddress())
+    return "this code version is for rows at any address";
+  if (shape.staysInBlock)
+    return "its packs are joined in the memory of one block";
+  if (!shape.reduces())
+    return "a lane stores what others load, so that all of them wait";
+  if (layout.getPack() == 1)
+    return "a row of single elements goes over no cluster";
+  if (machine.clusterBlocks < 2)
+    return "it is reduced, and the target has no clusters";
+  return getMostInBlock(version.getContext(), machine, shape,
+                        countPacks(shape, layout.getPack()), layout.getPack())
+             ? "its plan is given"
+             : "one block holds it, or a cluster does not";
+}
+
+/// For rows of more than two packs in each lane of the largest block: few of
+/// them leave most multiprocessors idle.
+void Explanation::remarkOneBlock() {
+  int64_t needed = countPacks(shape, layout.getPack());
+  if (shape.isRagged || layout.isGrouped() || layout.isClustered() ||
+      layout.isInParts() || needed <= 2 * machine.threadsPerBlock)
+    return;
+  int64_t bytes = 0;
+  for (auto [argument, bits] : shape.elementBits)
+    bytes += bytesOf(argument);
+  missed("one-block")
+      << remark::add("a row is in one block, {0} in each of {1}, and a launch "
+                     "of few rows has as few blocks: {2}",
+                     count(layout.getPacks(), "pack"),
+                     count(layout.getLanes(), "lane"), explainOneBlock())
+      << remark::metric(kRowBytes, bytes);
+}
+
+/// For rows that a loop reads and that do not depend on one of the grid's
+/// indices, or on a quotient of it alone.
+void Explanation::remarkRowsReadAgain() {
+  auto forall = dyn_cast<ForallOp>(version.getGrid());
+  if (!forall)
+    return;
+  std::map<std::pair<unsigned, int64_t>, SmallVector<int64_t>> again;
+  forall.walk([&](LoadOp load) {
+    std::optional<MemoryAccess> access = getSingleAccess(load);
+    if (!access || !access->isRow || access->isPerGroup() ||
+        (!load->getParentOfType<LoopLikeOpInterface>() &&
+         !load->getParentOfType<MergeLoopOp>()) ||
+        !shape.argDims.count(access->getArgNumber()))
+      return;
+    for (BlockArgument index : forall.getBody().front().getArguments())
+      if (int64_t times = countSameReads(load, index); times != 1)
+        again[{index.getArgNumber(), times}].push_back(access->getArgNumber());
+  });
+  for (auto &[how, arguments] : again) {
+    llvm::SmallSetVector<int64_t, 4> all(arguments.begin(), arguments.end());
+    SmallVector<StringRef> names;
+    int64_t bytes = 0;
+    for (int64_t argument : all) {
+      names.push_back(version.getArgName(argument));
+      bytes += bytesOf(argument);
+    }
+    std::string rows =
+        how.second ? count(how.second, "row")
+                   : "all rows along index " + std::to_string(how.first);
+    missed("read-again") << remark::add(
+                                "a loop reads the same rows of {0} for {1} of "
+                                "the grid: one row of the grid that computes "
+                                "what several do would read them once",
+                                llvm::join(names, ", "), rows)
+                         << remark::metric(kRowBytes, bytes);
+  }
+}
+
+/// For loops that load scalars and no rows.
+void Explanation::remarkScalarLoops() {
+  version.walk([&](scf::ForOp loop) {
+    int64_t bits = 0;
+    bool hasRows = false;
+    loop.walk([&](Operation *op) {
+      hasRows |= llvm::any_of(op->getResultTypes(), isRowTile) ||
+                 isa<LoadStateOp, MergeLoopOp>(op);
+      if (auto load = dyn_cast<LoadOp>(op); load && !isRowTile(load.getType()))
+        bits += getDTypeBits(getElementTypeOrSelf(load.getSource()));
+    });
+    std::optional<APInt> trips = loop.getStaticTripCount();
+    constexpr uint64_t kFewTrips = 32; // these are unrolled
+    if (hasRows || !bits || (trips && trips->ule(kFewTrips)))
+      return;
+    remark::missed(loop.getLoc(), nameRemark("scalar-loop", kPass, version))
+        << remark::add("a loop loads scalars in turn, and every lane of the "
+                       "row executes it: a row of them is loaded at once")
+        << remark::metric(kRowBytes,
+                          trips ? trips->getLimitedValue(1 << 30) * bits / 8
+                                : machine.assumedIterations * bits / 8);
+  });
 }
 
 /// For CPUs: explains why fewer elements are computed at a time than fit
@@ -236,6 +411,9 @@ void Explanation::run() {
     remarkLanes();
   remarkBlock();
   remarkNarrowAccesses();
+  remarkOneBlock();
+  remarkRowsReadAgain();
+  remarkScalarLoops();
 }
 
 void mlafix::explainLayout(KernelOp version, const MachineModel &machine) {

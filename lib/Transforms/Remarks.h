@@ -28,6 +28,10 @@ inline mlir::remark::RemarkOpts nameRemark(llvm::StringRef name,
       mlir::SymbolTable::getSymbolName(function).getValue());
 }
 
+/// The name of a remark's number, if it has one: bytes of each row that move in
+/// a way which costs time. The greatest are shown first.
+inline constexpr llvm::StringLiteral kRowBytes = "bytes";
+
 /// "1 lane", "16 lanes".
 inline std::string count(int64_t number, llvm::StringRef what) {
   return llvm::formatv("{0} {1}{2}", number, what, number == 1 ? "" : "s");

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Rows/StackRows.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -48,6 +49,13 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
       row = buffer;
     }
   });
+  if (all && isGPU(getTarget(kernel)))
+    remark::missed(kernel.getLoc(),
+                   nameRemark("local-memory", "mlafix-loop-over-packs", kernel))
+        << remark::add("a lane walks its packs of a row in loops, and keeps up "
+                       "to {0} of rows and partial results in local memory",
+                       count(all, "byte"))
+        << remark::metric(kRowBytes, all * kernel.getLayoutAttr().getLanes());
   if (all <= most)
     return success();
   return emitError(row.getLoc())

@@ -187,7 +187,8 @@ class Kernel(Launcher):
     def remarks(self, target: str | None = None, **bindings: object) -> str:
         """The compiler's decisions for this kernel, and the reasons. Each names its line of the source.
 
-        First come remarks about the whole kernel, then those about each code version, in the order in which a call asks
+        First come the three remarks whose bytes cost calls with the longest rows most, if there are any: "costs most".
+        Then come remarks about the whole kernel, then those about each code version, in the order in which a call asks
         them. A version's remarks that an earlier one has too are left out. "remark (matters)" marks what the compiler did
         not do in code that calls use; the last of several versions only takes calls that all others refuse.
         ``kernel.explain_call(…)`` says which version a call takes; docs/Troubleshooting.md explains the names in brackets.

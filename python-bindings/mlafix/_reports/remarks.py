@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .diagnostics import Message, render
 
-_REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)\]", re.DOTALL)
+_REMARK = re.compile(r"(\w+) on \S+: (.*) \[(passed|missed|analysis): ([\w-]+)(?:, (\d+) bytes a row)?\]", re.DOTALL)
+_FOR_SHORT_ROWS = re.compile(r"_most\d+_")
+_MOST_COSTS = 3
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Remark:
         name: to search for in docs/Troubleshooting.md: "narrow-access".
         matters: whether something was missed in code that calls use: not in the last of several code versions, which
             takes what the others refuse.
+        bytes: of each row, that move in a way which costs time; 0 where the remark does not say.
     """
 
     message: Message
@@ -31,6 +34,7 @@ class Remark:
     kind: str
     name: str
     matters: bool = False
+    bytes: int = 0
 
 
 def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]]:
@@ -39,14 +43,18 @@ def parse(messages: Iterable[Sequence[object]]) -> tuple[list[Remark], list[str]
     for fields in messages:
         message = Message(*fields)  # type: ignore[arg-type]
         if match := _REMARK.fullmatch(message.text):
-            found.append(Remark(message, match[1], match[2], match[3], match[4]))
+            found.append(Remark(message, match[1], match[2], match[3], match[4], bytes=int(match[5] or 0)))
     versions = [remark.subject for remark in found if remark.name == "code-version"]
     last = versions[-1] if len(versions) > 1 else ""
-    marked = [
-        Remark(one.message, one.subject, one.text, one.kind, one.name, one.kind == "missed" and one.subject != last)
-        for one in found
-    ]
+    marked = [replace(one, matters=one.kind == "missed" and one.subject != last) for one in found]
     return marked, versions
+
+
+def costs(remarks: Sequence[Remark], versions: Sequence[str]) -> list[Remark]:
+    """What costs the code most that calls with the longest rows get, in bytes of each row: three remarks at most."""
+    large = next((version for version in versions if not _FOR_SHORT_ROWS.search(version)), "")
+    found = [one for one in remarks if one.matters and one.bytes and (one.subject == large or one.subject not in versions)]
+    return sorted(found, key=lambda one: -one.bytes)[:_MOST_COSTS]
 
 
 def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str:
@@ -69,7 +77,8 @@ def as_text(messages: Iterable[Sequence[object]], source: str, file: str) -> str
             shown.add(place)
         return texts
 
-    parts = [line for subject in dict.fromkeys(one.subject for one in remarks) if subject not in versions for line in lines(subject)]
+    parts = [f"costs most, {one.bytes:,} bytes a row: {one.subject}: {one.text} [{one.name}]" for one in costs(remarks, versions)]
+    parts += [line for subject in dict.fromkeys(one.subject for one in remarks) if subject not in versions for line in lines(subject)]
     for number, version in enumerate(versions):
         guards = next(one.text for one in remarks if one.subject == version and one.name == "code-version")
         order = "asked first" if number == 0 else "asked last" if number == len(versions) - 1 else "asked next"

@@ -23,7 +23,8 @@ ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e
 _CONSTANT = re.compile(r"^\s*(%[\w$.-]+) = arith\.constant (\d+) : index")
 _FORALL = re.compile(r"mlafix\.forall \(([^)]*)\) in")
 _RAGGED = re.compile(r"mlafix\.ragged_forall .* in \(%([\w$.-]+)")
-_ACCESS = re.compile(r"mlafix\.(load|store|load_state|store_state)\b(.*)")
+_ACCESS = re.compile(r"mlafix\.(load|store|load_into|store_members|load_state|store_state)\b(.*)")
+_LOOP = re.compile(r"\b(scf\.for|scf\.while|mlafix\.merge_loop)\b")
 _INDEXED = re.compile(r"%([\w$.-]+)\[([^\]]*)\]")
 
 
@@ -39,6 +40,8 @@ class Access:
     is_store: bool
     source: int
     whole_row: bool
+    in_loop: bool = False
+    """Whether a row of the grid may execute it several times."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Sizes:
             return extent["value"]
         arg = self.facts.args[extent["arg"]]
         if "dim" in extent:
-            return self.dim(extent["arg"], extent["dim"])
+            size = self.dim(extent["arg"], extent["dim"])
+            return max(1, -(-size // extent["per"])) if "per" in extent else size
         return self.given.get(arg["name"], self.given.get(arg.get("at_most", ""), DEFAULT_SIZE))
 
     def tensor_bytes(self, argument: int) -> int:
@@ -132,15 +136,22 @@ def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
     blocks = -(-rows // per_block)
     if geometry["kind"] == "ragged":
         blocks = max(1, min(geometry["blocks_per_sm"] * multiprocessors, blocks))
-    return Grid(rows, blocks * geometry.get("cluster", 1), threads)
+    of_row = sizes.extent(geometry["parts"]) if "parts" in geometry else geometry.get("cluster", 1)
+    return Grid(rows, blocks * of_row, threads)
 
 
 def find_accesses(facts: Facts) -> list[Access]:
     """The loads and stores of the kernel's text, in order."""
     names = {arg["name"]: index for index, arg in enumerate(facts.args)}
     grid: dict[str, int] = {}
+    loops: list[int] = []  # the columns of those that are open
     found = []
     for line in facts.canonical:
+        column = len(line.text) - len(line.text.lstrip())
+        while loops and column <= loops[-1]:
+            loops.pop()
+        if _LOOP.search(line.text):
+            loops.append(column)
         if match := _FORALL.search(line.text):
             grid = {name.strip(): position for position, name in enumerate(match[1].split(","))}
         if (match := _RAGGED.search(line.text)) and match[1] in names:
@@ -155,7 +166,7 @@ def find_accesses(facts: Facts) -> list[Access]:
             letters = [_letter(position) for position in positions]
             whole = len(indices) < len(facts.args[names[name]]["shape"])
             text = f"{name}[{', '.join([*letters, *([':'] if whole else [])])}]"
-            found.append(Access(names[name], positions, text, match[1].startswith("store"), line.source, whole))
+            found.append(Access(names[name], positions, text, match[1].startswith("store"), line.source, whole, bool(loops)))
     return found
 
 
@@ -164,10 +175,24 @@ def _letter(position: int | None) -> str:
 
 
 def bytes_moved(sizes: Sizes, accesses: list[Access]) -> tuple[int, int]:
-    """Bytes read and written if each element of the arguments that are accessed is moved once."""
-    read = {access.argument for access in accesses if not access.is_store}
-    written = {access.argument for access in accesses if access.is_store}
-    return sum(map(sizes.tensor_bytes, read)), sum(map(sizes.tensor_bytes, written))
+    """Bytes read and written if each element of the arguments that are accessed is moved once. Of a tensor that other tensors
+    index, as a cache of pages, the rows alone that the grid accesses."""
+    read, written = ([access for access in accesses if access.is_store == is_store] for is_store in (False, True))
+    return _moved(sizes, read), _moved(sizes, written)
+
+
+def _moved(sizes: Sizes, accesses: list[Access]) -> int:
+    geometry = sizes.facts.versions[0]["geometry"]
+    rows = None if geometry["kind"] == "ragged" else count_rows(sizes, geometry)
+    total = 0
+    for argument in dict.fromkeys(access.argument for access in accesses):
+        mine = [access for access in accesses if access.argument == argument]
+        whole = sizes.tensor_bytes(argument)
+        if rows is not None and all(None in access.indices and not access.in_loop for access in mine):
+            width = ELEMENT_BYTES[sizes.facts.args[argument]["dtype"]]
+            whole = min(whole, int(sum(rows * width * (sizes.shape(argument)[-1] if access.whole_row else 1) for access in mine)))
+        total += whole
+    return total
 
 
 def pack_of(layout: Mapping[str, int], size: int) -> int:

@@ -169,7 +169,7 @@ def _layouts(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
     parts = [f"<h2>Layout of <code>{escape(version['entry'])}</code></h2>", f"<p>{_layout_text(layout, on_gpu)}</p>"]
     for (size, width), names in rows.items():
         pack = pack_of(layout, size)
-        held = -(-size // (pack * layout["lanes"]))
+        held = -(-size // (pack * layout["lanes"])) if layout.get("parts", 1) == 1 else layout["packs"]
         parts.append(
             f"<p>A row of {size} elements of {width} bytes in {escape(', '.join(names))}: packs of {pack} elements, "
             f"{pack * width} bytes; {'a lane holds' if on_gpu else 'the program goes through'} {held}.</p>"
@@ -186,6 +186,8 @@ def _layout_text(layout: Mapping[str, int], on_gpu: bool) -> str:
                 "shares the chunks of its running merge. Numbers and colours are lanes of a warp.")  # fmt: skip
     lanes, blocks = layout["lanes"], layout.get("blocks", 1)
     holds = f"a cluster of {blocks} blocks holds 1 row" if blocks > 1 else f"a block holds {layout['rows']} rows"
+    if layout.get("parts", 1) > 1:
+        return f"A row has up to {layout['parts']} parts, each in a block of {lanes} lanes. Numbers and colours are lanes of the first block's warps."
     return (
         f"{lanes} {'lanes share' if lanes > 1 else 'lane holds'} a row, {holds}. Numbers and "
         "colours are lanes of a warp (warp:lane from the second warp on); the rows of the first warp are shown."

@@ -29,7 +29,7 @@
 // GPU: in_place_place on sm_90: a row of 128 elements is 16 packs of 8 elements; 8 lanes hold up to 2 packs each: a row stays within one warp [analysis: layout]
 // GPU: in_place_place on sm_90: a block of 128 threads has 16 rows: in place, lanes hold 2 packs and blocks are small, so that fewer threads wait for an lse [analysis: block]
 // GPU: in_place_any on sm_90: a code version for all calls [analysis: code-version]
-// GPU: in_place_any on sm_90: rows of out, a, b are moved 2 bytes at a time, where the target has accesses of 16 bytes: this code version is for rows at any address [missed: narrow-access]
+// GPU: in_place_any on sm_90: rows of out, a, b are moved 2 bytes at a time, where the target has accesses of 16 bytes: this code version is for rows at any address [missed: narrow-access, {{[0-9]+}} bytes a row]
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: while the preceding grid ends, the first 90112 threads prefetch 32 bytes of rows each [passed: prefetch]
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: the wait for the preceding grid comes after the addresses of {{[0-9]+}} loads [passed: schedule-grid-wait]
 
@@ -40,8 +40,8 @@
 // CPU: in_place_streamed on x86-64-v3: the scalars of 16 rows along the outermost extent are computed at once, as vectors, for up to 1 rows along the inner ones, before these rows are moved [passed: batch-rows]
 // CPU: remarks.mlir:{{[0-9]+}}:10: remark: in_place_streamed on x86-64-v3: rows of a are prefetched 8 ahead, 256 bytes of each: the CPU's own prefetches end with a page [passed: prefetch-rows]
 
-// NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are not a multiple of 16 [missed: narrow-access]
-// FAST: in_place_fast on sm_100: rows of out, a, b are moved 16 bytes at a time, where the target has accesses of 32 bytes: rows of any stride are taken to be aligned to 16 bytes only [missed: narrow-access]
+// NARROW: in_place_dense on sm_100: rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 32 bytes: 36 elements are not a multiple of 16 [missed: narrow-access, {{[0-9]+}} bytes a row]
+// FAST: in_place_fast on sm_100: rows of out, a, b are moved 16 bytes at a time, where the target has accesses of 32 bytes: rows of any stride are taken to be aligned to 16 bytes only [missed: narrow-access, {{[0-9]+}} bytes a row]
 // REGISTERS: in_place_any on x86-64-v3: rows of 36 elements are computed 4 elements at a time, where a register holds 8 floats: 36 elements are not a multiple of 8 [missed: narrow-access]
 // UPSTREAM: remark: [Passed] skip-copies | Category:mlafix-skip-copies | Function=in_place | Remark="if a call is in place
 mlafix.kernel @in_place(

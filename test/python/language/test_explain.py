@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import KERNELS
+from sources import load
 
 import mlafix
 from mlafix import explain
@@ -359,3 +360,17 @@ def test_the_page_works_in_a_browser(facts: explain.Facts, width: int, dark: boo
     assert seen["stages"] == [True, False, True]
     assert seen["scrolled"] == [False, True, True], "expected panes that open on the kernel's body"
     assert seen["drawn"] and seen["wide"] and seen["wraps"] and seen["dark"] == dark
+
+
+def test_what_a_tensor_indexes_counts_by_rows_and_every_access_is_listed(tmp_path: Path) -> None:
+    """Not the whole of a cache of pages; and rows that are read into others are accesses, too."""
+    module = load(tmp_path, """
+@mlafix.kernel
+def append(cache: InOut[bf16, "slots D"], x: In[bf16, "n D"], slot_of: In[i32, "n"], c: In[f32, "n Z"]):
+    for t in grid("n"):
+        cache[slot_of[t]] = f32(x[t]) + load(c[t], into="D", first=64)
+""")
+    facts = explain.facts_of_kernel(module.append, {"D": "128", "Z": "64"}, "sm_90")
+    accesses = find_accesses(facts)
+    assert "c[i, :]" in {access.text for access in accesses}
+    assert bytes_moved(Sizes(facts, {"n": 64, "slots": 4096}), accesses) == (64 * (256 + 4 + 256), 64 * 256)

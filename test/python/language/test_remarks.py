@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import mlafix
-from mlafix.dsl import DType, In, Out, f32, grid, load_state, merge, store_state
+from mlafix.dsl import DType, In, Out, argmax, bf16, cumsum, f32, grid, i32, identity, index, load_state, make_state, merge, shape, store_state
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -40,7 +40,7 @@ def test_remarks_are_at_the_lines_of_the_python_file() -> None:
 def test_remarks_say_what_the_row_length_costs() -> None:
     text = merges.remarks("sm_90", D=100, T="bf16")
     assert "rows of out, a, b are moved 8 bytes at a time, where the target has accesses of 16 bytes" in text
-    assert "100 elements are not a multiple of 8 [missed: narrow-access]" in text
+    assert "100 elements are not a multiple of 8 [missed: narrow-access, 600 bytes a row]" in text
 
 
 def test_remarks_depend_on_the_target() -> None:
@@ -67,3 +67,67 @@ def test_remarks_say_once_what_versions_share() -> None:
     text = merges.remarks("sm_90", D=128, T="bf16")
     assert text.count("16 lanes hold up to 1 pack each") == 1
     assert text.count("def merges(") == 1
+
+
+@mlafix.kernel
+def sample(token: Out[i32, "n"], logits: In[bf16, "n v<=151936"], noise: In[f32, "n v"]):
+    for t in grid("n"):
+        token[t] = argmax(f32(logits[t]) + noise[t])
+
+
+@mlafix.kernel
+def cumulated(y: Out[f32, "n V"], x: In[bf16, "n V"]):
+    for t in grid("n"):
+        y[t] = cumsum(f32(x[t]))
+
+
+@mlafix.kernel
+def attend(
+    out: Out[f32, "b H D"], q: In[bf16, "b H D"], keys: In[bf16, "b k K D"], values: In[bf16, "b k K D"], lens: In[i32, "b"]
+):
+    for b, h in grid("b", "H"):
+        state = identity("D")
+        for i in range(index(lens[b])):
+            state = merge(state, make_state(f32(values[b, i, h // 4]), sum(f32(keys[b, i, h // 4]) * f32(q[b, h]))))
+        store_state(state, out[b, h])
+
+
+@mlafix.kernel
+def looked_up(y: Out[bf16, "n D"], x: In[bf16, "n D"], starts: In[i32, "m"]):
+    for t in grid("n"):
+        before = 0
+        for i in range(shape("m")):
+            before = before + starts[i]
+        y[t] = f32(x[t]) * f32(before)
+
+
+def test_a_narrow_access_is_not_blamed_on_a_bound_that_allows_wider_ones() -> None:
+    """Rows of f32 beside it decide the elements of a pack."""
+    line = next(line for line in sample.remarks("sm_90").splitlines() if "sample_whole_dense" in line and "narrow-access" in line)
+    assert "rows of logits are moved 8 bytes at a time" in line and "since most bytes are of elements of 4 bytes" in line
+
+
+def costs(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("costs most, ")]
+
+
+def test_remarks_begin_with_what_costs_most() -> None:
+    text = cumulated.remarks("sm_90", V=128256)
+    first = costs(text)
+    assert first == text.splitlines()[: len(first)] and 0 < len(first) <= 3
+    assert any("cumulated_dense: a row is in one block" in line and "joined in the memory of one block" in line for line in first)
+    assert any("in local memory [local-memory]" in line for line in first)
+    sizes = [int(line.split()[2].replace(",", "")) for line in first]
+    assert sizes == sorted(sizes, reverse=True) and 6 * 128256 in sizes
+    assert not costs(merges.remarks("sm_90", D=128, T="bf16")), "nothing is missed there"
+
+
+def test_the_costs_are_those_of_the_version_for_the_longest_rows() -> None:
+    assert all("sample_whole_dense" in line or "sample:" in line for line in costs(sample.remarks("sm_90")))
+
+
+def test_remarks_name_rows_that_are_read_again_and_loops_over_scalars() -> None:
+    text = attend.remarks("sm_90", H=32, K=8, D=128)
+    assert "a loop reads the same rows of keys, values for 4 rows of the grid" in text or "a loop reads the same rows of values, keys for 4 rows" in text
+    assert "a loop loads scalars in turn" in looked_up.remarks("sm_90", D=128)
+    assert "read-again" not in merges.remarks("sm_90", D=128, T="bf16")
