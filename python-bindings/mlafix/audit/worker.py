@@ -36,6 +36,7 @@ class Limits:
     repair: float = 1.0  # for the cases that go through a repaired backend; 0: repairs are not tried
 
 
+MOST_OTHERS = 2  # more cases of a kind of fault in one check that are made smaller, since their cause may be another one
 LEAST = 0.5  # seconds that each check has, however long those before it took
 
 
@@ -136,7 +137,7 @@ class CheckRun:
 
     def __init__(self, check: Check, adapter: Adapter, limits: Limits, emit: Emit, known: Known, pace: Pace) -> None:
         self.check, self.adapter, self.limits, self.emit, self.known, self.pace = check, adapter, limits, emit, known, pace
-        self.found: dict[str, tuple[Fault, Any]] = {}
+        self.found: dict[str, list[tuple[Fault, Any]]] = {}
         self.refused: list[tuple[Fault, Any]] = []
 
     def outcome(self) -> Outcome:
@@ -155,12 +156,12 @@ class CheckRun:
         if outcome.cases < outcome.total:
             outcome.why = f"{outcome.cases} of {outcome.total} cases in {self.limits.check:.3g} s"
         outcome.remarks += [f"refuses {literal(case)}: {fault.got}" for fault, case in self.refused]
-        for fault, case in self.found.values():
-            self.conclude(fault, case, outcome)
+        for faults in self.found.values():
+            self.conclude_all(faults, outcome)
         if self.found:
             outcome.status = DOES_NOT
             if check.number == "A0" and raised == outcome.cases:
-                outcome.why = DOES_NOT_FIT + next(iter(self.found.values()))[0].got
+                outcome.why = DOES_NOT_FIT + next(iter(self.found.values()))[0][0].got
         elif self.refused and len(self.refused) == outcome.cases:
             outcome.status, outcome.why = NOT_APPLICABLE, "the backend refuses such calls"
         outcome.seconds = round(clock.spent(), 3)
@@ -185,7 +186,7 @@ class CheckRun:
                     self.refused.append((faults[0], case))
                     continue
                 for fault in faults:
-                    self.found.setdefault(fault.kind, (fault, case))
+                    self.found.setdefault(fault.kind, []).append((fault, case))
                 if any(is_broken(fault.got) for fault in faults):
                     return raised
         return raised
@@ -193,6 +194,17 @@ class CheckRun:
     def faults(self, case: Any) -> list[Fault]:
         found = attempt(self.check.faults(self.adapter), case, self.adapter)
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
+
+    def conclude_all(self, faults: list[tuple[Fault, Any]], outcome: Outcome) -> None:
+        """Concludes the first case of a kind of fault, then some that lack what the cases of all findings need: they have other causes."""
+        self.conclude(*faults[0], outcome)
+        others = 0
+        for fault, case in faults[1:]:
+            known = self.known.get(plain_kind(fault.kind), [])
+            is_other = bool(known) and all(lacks_needed(case, smallest) for _, smallest in known)
+            if is_other and others < MOST_OTHERS and fault.severity != "note" and not is_broken(fault.got):
+                others += 1
+                self.conclude(fault, case, outcome)
 
     def conclude(self, fault: Fault, case: Any, outcome: Outcome) -> None:
         """Adds a finding to the outcome, or a remark if an earlier finding has the same cause."""
@@ -209,7 +221,9 @@ class CheckRun:
             self.emit({"at": [self.check.number, packed(case), "shrink"]})
             fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
         if earlier := covered(case, known) or next((number for number, smallest in known if contains(smallest, case)), ""):
-            outcome.remarks.append(f"{fault.kind}, as {earlier}")
+            remark = f"{fault.kind}, as {earlier}"
+            if remark not in outcome.remarks and all(finding.kind != fault.kind for finding in outcome.findings):
+                outcome.remarks.append(remark)
             return
         known.append((self.check.number, case))
         outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
@@ -241,12 +255,15 @@ NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 
 
+def lacks_needed(case: Any, smallest: Any) -> bool:
+    """True if the smallest case of a fault needs a field that a case does not have."""
+    plain = type(smallest)()
+    return any(getattr(smallest, name) != getattr(plain, name) and getattr(case, name) == getattr(plain, name) for name in NEEDED if hasattr(plain, name))
+
+
 def contains(case: Any, smallest: Any) -> bool:
     """True if a case has all that the smallest case of a fault needs."""
-    plain = type(smallest)()
-    if type(case) is not type(smallest):
-        return False
-    if any(getattr(smallest, name) != getattr(plain, name) and getattr(case, name) == getattr(plain, name) for name in NEEDED if hasattr(plain, name)):
+    if type(case) is not type(smallest) or lacks_needed(case, smallest):
         return False
     if isinstance(case, StateCase):
         return smallest.rows <= case.rows and smallest.heads <= case.heads

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import torch
-from audit_backends import dense, ragged, reduce
+from audit_backends import dense, ragged, ragged_with_options, reduce
 from audit_faults import many_heads_crash, stale_rows
 
 Call = tuple[torch.Tensor, torch.Tensor]
@@ -59,6 +59,12 @@ def two_faults(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_
     if int(cu_seqlens_k[-1]) < v.shape[0]:
         out += (0.0 * v[int(cu_seqlens_k[-1]) :].sum()).to(out.dtype)
     return out, lse
+
+
+def two_options(*tensors: torch.Tensor, window_size: Any = (-1, -1), softcap: float = 0.0, **given: Any) -> Call:
+    """Windows lose a half of each value, softcaps a quarter."""
+    out, lse = ragged_with_options(*tensors, window_size=window_size, softcap=softcap, **given)
+    return out.mul_(0.5 if window_size != (-1, -1) else 1.0).mul_(0.75 if softcap else 1.0), lse
 
 
 def stale_and_crashes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:

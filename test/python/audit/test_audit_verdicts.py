@@ -97,6 +97,13 @@ def test_second_cause_of_a_kind_is_a_finding_of_its_own() -> None:
     assert {finding.check: finding.clauses for finding in report.findings} == {"A4": ["C4"], "A8": ["C9"]}
 
 
+def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
+    """Cases of windows come before those of softcaps, and both have wrong live rows."""
+    report = audited(odd.two_options, "A0", "A14", takes=("window_size", "softcap"))
+    needed = [(finding.case["window"] != [-1, -1], finding.case["softcap"] != 0) for finding in report.findings if finding.kind == "live rows"]
+    assert (True, False) in needed and (False, True) in needed, str(report)
+
+
 @pytest.mark.parametrize("changes, clauses", [
     ({"beyond": "nan", "pad_rows": 3}, ["C4"]), ({"layout": "odd"}, ["C9"]), ({"window": (1, 0), "causal": True}, ["C13"]), ({"scale": 0.0}, ["C14"]),
     ({"num_splits": 3}, ["C18"]), ({}, []),
