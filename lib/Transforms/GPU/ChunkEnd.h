@@ -23,11 +23,6 @@ constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
 /// loads the first chunk before both loops.
 constexpr llvm::StringLiteral kLargestLseAttr = "mlafix.largest_lse";
 
-/// Unit attribute of an scf.if whose then branch serves groups with a single
-/// chunk each; the else branch is right for any. Written by
-/// mlafix-lower-merge-loops; mlafix-load-chunks-ahead reads and removes it.
-constexpr llvm::StringLiteral kOnlyChunkAttr = "mlafix.only_chunk";
-
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_GPU_CHUNKEND_H

@@ -324,31 +324,6 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields));
 }
 
-/// The number of ops in the body of `loop`, without code for groups with only
-/// one chunk.
-static uint64_t countOpsOfLoop(scf::ForOp loop) {
-  uint64_t count = countOps(loop);
-  loop.getBody()->walk([&](scf::IfOp branch) {
-    if (branch->hasAttr(kOnlyChunkAttr))
-      branch.getThenRegion().walk([&](Operation *) { --count; });
-  });
-  return count;
-}
-
-/// Drops the code for groups with only one chunk if other code does the same.
-static void dropForOnlyChunk(KernelOp kernel) {
-  IRRewriter b(kernel.getContext());
-  kernel.walk([&](scf::IfOp branch) {
-    if (!branch->hasAttr(kOnlyChunkAttr))
-      return;
-    Operation *yield = branch.elseBlock()->getTerminator();
-    SmallVector<Value> values(yield->getOperands());
-    b.eraseOp(yield);
-    b.inlineBlockBefore(branch.elseBlock(), branch);
-    b.replaceOp(branch, values);
-  });
-}
-
 /// For each lse load of `largest`, the index of the same load in `loop`;
 /// nullopt if one has no counterpart or two copies of `loop` would be too
 /// large. Empty if `largest` is null. With one chunk per group, the lanes that
@@ -358,7 +333,7 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
-  if (2 * countOpsOfLoop(loop) > kMostUnrolledOps)
+  if (2 * countOps(loop) > kMostUnrolledOps)
     return std::nullopt;
   if (!largest)
     return SmallVector<size_t>();
@@ -447,7 +422,6 @@ public:
       end->removeAttr(kChunkEndAttr);
       loadAhead(getOperation(), end);
     }
-    dropForOnlyChunk(getOperation());
     getOperation().walk(
         [](scf::ForOp loop) { loop->removeAttr(kLargestLseAttr); });
   }

@@ -158,13 +158,9 @@ private:
   using BuildValues = function_ref<SmallVector<Value>()>;
   scf::IfOp buildIf(Value condition, TypeRange types, BuildValues then,
                     BuildValues otherwise);
-  SmallVector<Value> buildIfAll(Value byAll, TypeRange types, BuildValues then,
-                                BuildValues otherwise);
-  void publish(SharedChunks &shared, ValueRange running, ValueRange chunk,
-               Value byAll);
+  void publish(SharedChunks &shared, ValueRange chunk);
   SmallVector<Value> collect(SharedChunks &shared, ValueRange running,
                              ValueRange chunk);
-  SmallVector<Value> addByAll(SharedChunks &shared, ValueRange running);
   Value isFirstGroup() {
     IndexBuilder x(b, loc);
     return x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
@@ -306,13 +302,10 @@ Value MergeLoopLowering::flipNegative(Value bits) {
 SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
                                                     ValueRange chunk) {
   SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
-  Value byAll = op.getToFirst() ? shared.buildHasThreadForEach() : Value();
-  publish(shared, running, chunk, byAll);
+  publish(shared, chunk);
   auto mergeAll = [&] {
     buildBarrier(b, loc);
-    return buildIfAll(
-        byAll, running.getTypes(), [&] { return addByAll(shared, running); },
-        [&] { return collect(shared, running, chunk); });
+    return collect(shared, running, chunk);
   };
   scf::IfOp end = buildIf(isShared, running.getTypes(), mergeAll,
                           [&] { return merge(running, chunk); });
@@ -337,18 +330,6 @@ scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
   return branch;
 }
 
-/// A branch for groups with only one chunk each, taken if `byAll` holds. If
-/// `byAll` is null, builds only `otherwise`.
-SmallVector<Value> MergeLoopLowering::buildIfAll(Value byAll, TypeRange types,
-                                                 BuildValues then,
-                                                 BuildValues otherwise) {
-  if (!byAll)
-    return otherwise();
-  scf::IfOp branch = buildIf(byAll, types, then, otherwise);
-  branch->setAttr(kOnlyChunkAttr, b.getUnitAttr());
-  return branch.getResults();
-}
-
 /// Builds a barrier in all iterations but the first.
 void MergeLoopLowering::buildBarrierBehindFirst() {
   auto loop =
@@ -365,38 +346,12 @@ void MergeLoopLowering::buildBarrierBehindFirst() {
 /// If groups share the loop, publishes this thread's chunk in shared memory.
 /// The barrier before it is for the first group, which may still read the
 /// previous chunks while the others compute their next ones.
-void MergeLoopLowering::publish(SharedChunks &shared, ValueRange running,
-                                ValueRange chunk, Value byAll) {
+void MergeLoopLowering::publish(SharedChunks &shared, ValueRange chunk) {
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   buildBarrierBehindFirst();
-  auto write = [&] {
-    shared.write(getExchanged(chunk));
-    return SmallVector<Value>();
-  };
-  // The first group has already added its chunk: its sums come first.
-  auto writeToAdd = [&] {
-    Value isFirst = isFirstGroup();
-    SmallVector<Value> values;
-    for (auto [sum, value] : llvm::zip_equal(merge(running, chunk), chunk))
-      values.push_back(arith::SelectOp::create(b, loc, isFirst, sum, value));
-    shared.writeToAdd(getExchanged(values));
-    return SmallVector<Value>();
-  };
-  buildIfAll(byAll, TypeRange(), writeToAdd, write);
-}
-
-/// All threads add the chunks of all groups; the first group gets the sums.
-SmallVector<Value> MergeLoopLowering::addByAll(SharedChunks &shared,
-                                               ValueRange running) {
-  shared.add();
-  buildBarrier(b, loc);
-  return buildIfFirst(running, [&] {
-    SmallVector<Value> sums(running.drop_back(getExchanged(running).size()));
-    llvm::append_range(sums, shared.readSums());
-    return sums;
-  });
+  shared.write(getExchanged(chunk));
 }
 
 /// The first group merges the chunks of all groups; the others keep their

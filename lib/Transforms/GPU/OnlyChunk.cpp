@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/OnlyChunk.h"
-#include "lib/Transforms/GPU/ChunkEnd.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -166,7 +165,6 @@ void mlafix::separateOnlyChunk(ArrayRef<Operation *> before, scf::ForOp largest,
       if (isOpTriviallyDead(&op))
         op.erase();
   }
-  shared->walk([](scf::IfOp nested) { nested->removeAttr(kOnlyChunkAttr); });
   begin(branch.elseBlock());
   auto yield = scf::YieldOp::create(b, loc, values);
   for (Operation *op : ops)

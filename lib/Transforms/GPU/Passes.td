@@ -166,9 +166,6 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
     first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
-    If chunks are only added, and there are at least 16 groups with the fewest threads, all threads take part: each adds
-    one element over all groups, in the same order. Branches to that code are marked `mlafix.only_chunk`: it serves
-    launches whose groups have one chunk each.
 
     In a merge loop of numbers, lanes known to share a row take one chunk each. The largest number is then found by
     shuffles or, if there are several groups, by an atomic maximum in shared memory, of integers with the order of the
@@ -207,7 +204,7 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
 
     A launch whose groups have at most one chunk each takes separate code without loops, one version for several groups
     and one for a single group, if the loop's body has at most 512 ops. The largest lse is then computed from the lses
-    that are loaded with the rows; no others are loaded. Code marked `mlafix.only_chunk` is dropped everywhere else.
+    that are loaded with the rows; no others are loaded.
 
     ```mlir
     // Before

@@ -13,8 +13,7 @@
 namespace mlafix {
 
 /// Shared memory for the f32 packs and numbers that each thread in a layout of
-/// lane groups has of its group's chunk. Either one group reads the chunks of
-/// all groups, or all threads add them.
+/// lane groups has of its group's chunk. One group reads the chunks of all.
 class SharedChunks {
 public:
   /// Allocates memory for values of `types`.
@@ -27,38 +26,14 @@ public:
   /// before a barrier.
   llvm::SmallVector<mlir::Value> read(mlir::Value group);
 
-  /// An i1: the launch has enough groups, of the fewest threads, to add each
-  /// element of a chunk in a thread of its own. Null if no launch has.
-  mlir::Value buildHasThreadForEach();
-  /// In that case: writes this thread's values in a layout for add().
-  void writeToAdd(mlir::ValueRange values);
-  /// Behind a barrier: all threads add the groups' values, one element each, in
-  /// the order of the groups. Behind another barrier, the first group reads its
-  /// sums with readSums().
-  void add();
-  llvm::SmallVector<mlir::Value> readSums();
-
 private:
-  /// A layout of the values of `threads` threads: equal values are adjacent,
-  /// behind the previous value's, starting at element `first`.
-  struct Place {
-    mlir::Value first;
-    int64_t threads;
-    mlir::Value thread;
-  };
-  Place placeOf(mlir::Value group);
-  Place placeInGroup(mlir::Value group);
-  void write(mlir::ValueRange values, const Place &place);
-  llvm::SmallVector<mlir::Value> read(const Place &place);
-  mlir::Value indexOf(const Place &place, int64_t before, int64_t elements);
+  mlir::Value indexOf(mlir::Value group, int64_t before, int64_t elements);
 
   mlir::OpBuilder &b;
   mlir::Location loc;
-  mlir::Value group, groups, groupThreads, member; // from the row, i32
-  int64_t threads;                                 // most threads per block
-  int64_t mostGroups;
+  mlir::Value group, groupThreads, member; // from the row, i32
+  int64_t threads;                         // most threads per block
   llvm::SmallVector<mlir::Type> types;
-  int64_t elements; // per thread
   mlir::Value buffer;
 };
 
