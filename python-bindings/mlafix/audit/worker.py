@@ -74,13 +74,16 @@ class Pace:
 
 
 def work_of(case: Any) -> int:
-    """The work of a case, in multiplications of a query and a key, or in elements of states. A sequence counts 1e5, for backends that loop in Python."""
+    """The work of a case, in multiplications of a query and a key, or in elements of states.
+
+    A sequence counts 1e5 and a query 2e3, for backends that loop over them in Python.
+    """
     calls = 200 if case.after == "calls" else 1
     if isinstance(case, StateCase):
         return calls * max(case.rows, 1) * case.heads * case.dim * case.parts
     longest = max([*case.kv_lens, 1])
     products = sum(q_len * max(kv_len, 0) for q_len, kv_len in zip(case.q_lens, case.kv_lens)) + sum(case.q_lens) + longest
-    return calls * (case.heads * case.dim * products + 100_000 * len(case.q_lens))
+    return calls * (case.heads * case.dim * products + 100_000 * len(case.q_lens) + 2_000 * sum(case.q_lens))
 
 
 Known = dict[str, list[tuple[str, Any]]]
