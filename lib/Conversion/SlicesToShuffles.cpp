@@ -32,8 +32,16 @@ public:
   }
 
   void runOnOperation() override {
+    // MLIR merges blocks that are alike, which may take minutes if there are
+    // hundreds.
+    constexpr size_t kMostMerged = 128;
+    GreedyRewriteConfig config;
+    if (llvm::any_of(getOperation()->getRegions(), [](Region &region) {
+          return region.getBlocks().size() > kMostMerged;
+        }))
+      config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
     // Remaining slices fail in the translation to LLVM IR.
-    (void)applyPatternsGreedily(getOperation(), patterns);
+    (void)applyPatternsGreedily(getOperation(), patterns, config);
   }
 
 private:
