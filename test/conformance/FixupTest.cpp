@@ -14,20 +14,7 @@ using namespace conformance;
 
 namespace {
 
-using Parameters = std::tuple<HeadCase, bool>;
-
-class FixupTable : public testing::TestWithParam<Parameters> {
-protected:
-  FixupSetup setup() const {
-    FixupSetup S;
-    const auto &[Case, LseRowsFirst] = GetParam();
-    S.H = Case.Shape.H;
-    S.D = Case.Shape.D;
-    S.Type = Case.Type;
-    S.LseRowsFirst = LseRowsFirst;
-    return S;
-  }
-};
+class FixupTable : public HeadTable<FixupSetup> {};
 
 /// Decode rows of 16 x 128 bf16 with these segments.
 FixupSetup segments(std::vector<int32_t> KvLens, std::vector<int32_t> Cu,

@@ -65,6 +65,21 @@ const std::vector<HeadCase> &headCases();
 std::string
 headCaseName(const testing::TestParamInfo<std::tuple<HeadCase, bool>> &Info);
 
+/// Tests of such a case. A KernelSetup (MergeSetup, FixupSetup) has its fields.
+template <typename KernelSetup>
+class HeadTable : public testing::TestWithParam<std::tuple<HeadCase, bool>> {
+protected:
+  KernelSetup setup() const {
+    KernelSetup S;
+    const auto &[Case, LseRowsFirst] = GetParam();
+    S.H = Case.Shape.H;
+    S.D = Case.Shape.D;
+    S.Type = Case.Type;
+    S.LseRowsFirst = LseRowsFirst;
+    return S;
+  }
+};
+
 /// Flags of every launch here: the runtime asks the driver about pointers.
 constexpr uint32_t LaunchFlags = MLAFIX_LAUNCH_DEEP_CHECKS;
 

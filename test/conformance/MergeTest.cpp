@@ -16,18 +16,7 @@ using namespace conformance;
 
 namespace {
 
-class MergeTable : public testing::TestWithParam<std::tuple<HeadCase, bool>> {
-protected:
-  MergeSetup setup() const {
-    MergeSetup S;
-    const auto &[Case, LseRowsFirst] = GetParam();
-    S.H = Case.Shape.H;
-    S.D = Case.Shape.D;
-    S.Type = Case.Type;
-    S.LseRowsFirst = LseRowsFirst;
-    return S;
-  }
-};
+class MergeTable : public HeadTable<MergeSetup> {};
 
 constexpr Style Styles[] = {Style::Contiguous, Style::Misaligned, Style::Padded,
                             Style::PaddedOdd, Style::SlicedLse};
