@@ -303,7 +303,7 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (none == true)
         continue;
       std::optional<std::string> why = keepByPromise(pair, a, b);
-      // Of segments that do not overlap.
+      // The segments of a ragged grid do not overlap.
       LinearSystem apart = makePair(a, b, i, isAscending, isRagged);
       if (!why && isRagged)
         why = keepBySegments(apart, a, b);

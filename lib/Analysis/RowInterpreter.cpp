@@ -89,7 +89,8 @@ private:
   /// Looks for a NaN that the kernel made, and for what the reference has not.
   void noteOdd(const MemoryAccess &access, const Element &element,
                mlir::Value value, std::optional<int64_t> number);
-  /// What a store stores: a number or a row, or of a state its payload or lse.
+  /// Returns the operand that `op` stores: a number, a row, or a state's
+  /// payload or lse.
   static mlir::Value storedBy(mlir::Operation *op);
   void setAll(mlir::ValueRange targets, mlir::ValueRange sources);
 

@@ -10,8 +10,8 @@
 // remainder of a sum of indices. So the difference is taken for each value
 // alone, minus the sets that have this value. Each set is subtracted once then.
 //
-// MLIR 22 has a subtraction, too. It loses bounds: its Gaussian elimination
-// scales an inequality only from the pivot's column on.
+// MLIR 22 has a subtraction, too. Its result had points that the difference has
+// not: after an elimination a bound was looser than before.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,8 +30,9 @@ struct SmallLaunch {
   /// element, in row-major order. Floats, also scalar ones, are stored as the
   /// bits of an f32.
   llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
-  /// Of a replay against a reference: what outputs are expected to hold, as
-  /// `elements` has it, and how far off they may be, of the largest magnitude.
+  /// Replay against a reference only: the expected contents of outputs, stored
+  /// like `elements`, and their largest error as a share of the largest
+  /// magnitude.
   llvm::DenseMap<unsigned, std::vector<int64_t>> expected;
   double tolerance = 0;
 };

@@ -70,7 +70,7 @@ static Error readTensor(const json::Value &value, StringRef name,
   return Error::success();
 }
 
-/// What outputs are expected to hold: {"tolerance": …, "out": […]}.
+/// Reads the expected contents of outputs: {"tolerance": …, "out": […]}.
 static Error readExpected(KernelOp kernel, const json::Object &expected,
                           SmallLaunch &launch) {
   launch.tolerance = expected.getNumber("tolerance").value_or(0);

@@ -23,7 +23,7 @@ enum class AliasMode { OutOfPlace, InPlace };
 /// Limit of a row's length: the index of an element is an i32.
 inline constexpr int64_t kMaxRowElements = INT32_MAX;
 
-/// What layouts depend on: the rows that a kernel accesses.
+/// The rows that a kernel accesses, as far as its layout depends on them.
 struct RowShape {
   /// The shape of a kernel whose rows are all bound to sizes of at most
   /// kMaxRowElements. Otherwise reports an error at an operation.

@@ -95,8 +95,7 @@ FailureOr<LayoutAttr> GivenPlan::adapt(KernelOp kernel, StringRef version,
   if (layout.isGrouped() || layout.isClustered() || kernel.getExchange())
     return kernel.emitError()
            << "expected 'lanes', 'rows' and 'parts' for rows of one block, or "
-              "in "
-              "parts, got code version '"
+              "in parts, got code version '"
            << version << "', whose rows have lanes in several blocks or ranks";
   int64_t ofRow = lanes.value_or(layout.getLanes()), held = layout.getPacks();
   if (parts || !layout.isInParts())
