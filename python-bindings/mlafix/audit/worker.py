@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from .attempt import attempt, is_broken
 from .bundle import literal, script
@@ -86,8 +86,22 @@ def work_of(case: Any) -> int:
     return calls * (case.heads * case.dim * products + 100_000 * len(case.q_lens) + 2_000 * sum(case.q_lens))
 
 
-Known = dict[str, list[tuple[str, Any]]]
-"""By kind: the checks that found it, each with its smallest case."""
+class Cause(NamedTuple):
+    """What a finding has shown.
+
+    Attributes:
+        check: its number.
+        smallest: the smallest case that has the fault.
+        period: that of the numbers of keys that have it (`period_of`), or 0.
+    """
+
+    check: str
+    smallest: Any
+    period: int = 0
+
+
+Known = dict[str, list[Cause]]
+"""The causes by kind."""
 
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:
@@ -104,7 +118,7 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
     emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
     known: Known = {}
     for kind, number, case in found:
-        known.setdefault(plain_kind(kind), []).append((number, unpacked(case)))
+        known.setdefault(plain_kind(kind), []).append(Cause(number, unpacked(case)))
     for position, number in enumerate(numbers):
         emit({"limit": limits.case, "at": [number, {}]})
         share = max((limits.total - clock.spent()) / (len(numbers) - position), LEAST)
@@ -199,12 +213,13 @@ class CheckRun:
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
 
     def conclude_all(self, faults: list[tuple[Fault, Any]], outcome: Outcome) -> None:
-        """Concludes the first case of a kind of fault, then some that lack what the cases of all findings need: they have other causes."""
+        """Concludes the first case of a kind of fault, then some with other causes: no finding explains them."""
         self.conclude(*faults[0], outcome)
         others = 0
         for fault, case in faults[1:]:
             known = self.known.get(plain_kind(fault.kind), [])
-            is_other = bool(known) and all(lacks_needed(case, smallest) for _, smallest in known)
+            lacks = bool(known) and all(lacks_needed(case, cause.smallest) for cause in known)
+            is_other = lacks or self.unexplained(fault, case, known) is not None
             if is_other and others < MOST_OTHERS and fault.severity != "note" and not is_broken(fault.got):
                 others += 1
                 self.conclude(fault, case, outcome)
@@ -216,20 +231,45 @@ class CheckRun:
             return
         known = self.known.setdefault(plain_kind(fault.kind), [])
         if fault.kind.startswith("replay ") and fault.severity == "warning" and known:  # wrong numbers of a replay may have a cause of their own
-            outcome.remarks.append(f"{fault.kind}, as {known[0][0]}")
+            outcome.remarks.append(f"{fault.kind}, as {known[0].check}")
             return
         origin, words = case, [fault.expected, fault.got]
+        rest = self.unexplained(fault, case, known)
+        case = case if rest is None else rest
         if not is_broken(fault.got) and not covered(case, known):
-            case = shrink(case, self.adapter, lambda smaller: self.still(smaller, fault.kind), self.limits.shrink)
+            held = known if rest is not None else []  # a smaller case must not slip into what is known
+            case = shrink(case, self.adapter, lambda smaller: not covered(smaller, held) and self.still(smaller, fault.kind), self.limits.shrink)
             self.emit({"at": [self.check.number, packed(case), "shrink"]})
             fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
-        if earlier := covered(case, known) or next((number for number, smallest in known if contains(smallest, case)), ""):
+        if earlier := covered(case, known) or next((cause.check for cause in known if contains(cause.smallest, case)), ""):
             remark = f"{fault.kind}, as {earlier}"
             if remark not in outcome.remarks and all(finding.kind != fault.kind for finding in outcome.findings):
                 outcome.remarks.append(remark)
             return
-        known.append((self.check.number, case))
+        known.append(Cause(self.check.number, case, self.period_of(case, fault)))
         outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
+
+    def unexplained(self, fault: Fault, case: Any, known: list[Cause]) -> Any:
+        """The case without the sequences whose numbers of keys explain the fault, if it has the fault still. None else."""
+        periodic = [cause for cause in known if cause.period]
+        if not self.limits.shrink or is_broken(fault.got) or not any(contains(case, cause.smallest) for cause in periodic):
+            return None
+        left = [i for i, length in enumerate(case.kv_lens) if not any(has_period(length, cause) for cause in periodic)]
+        if not left:
+            return None
+        lengths = {"q_lens": case.q_lens, "kv_lens": case.kv_lens, "ids": case.ids or range(len(case.kv_lens))}
+        rest = replace(case, **{name: tuple(values[i] for i in left) for name, values in lengths.items()})
+        return rest if not covered(rest, known) and self.still(rest, fault.kind) else None
+
+    def period_of(self, case: Any, fault: Fault) -> int:
+        """The largest power of two up to the longest sequence's keys, if so many more have the fault and one more has not. 0 else."""
+        most = max(getattr(case, "kv_lens", ()), default=0)
+        if not self.limits.shrink or most < 2 or is_broken(fault.got):
+            return 0
+        period, at = 1 << (most.bit_length() - 1), case.kv_lens.index(most)
+        before, behind = case.kv_lens[:at], case.kv_lens[at + 1 :]
+        longer, later = (replace(case, kv_lens=(*before, most + more, *behind)) for more in (1, period))
+        return period if not self.still(longer, fault.kind) and self.still(later, fault.kind) else 0
 
     def still(self, smaller: Any, kind: str) -> bool:
         """True if a smaller case has a fault of the kind, too."""
@@ -248,9 +288,18 @@ class CheckRun:
         return finding
 
 
-def covered(case: Any, known: list[tuple[str, Any]]) -> str:
+def covered(case: Any, known: list[Cause]) -> str:
     """The check with a finding whose smallest case is contained in this case. "" if there is none: the cause is another one."""
-    return next((number for number, smallest in known if contains(case, smallest)), "")
+    for cause in known:
+        if contains(case, cause.smallest) and (not cause.period or any(has_period(length, cause) for length in case.kv_lens)):
+            return cause.check
+    return ""
+
+
+def has_period(length: int, cause: Cause) -> bool:
+    """True if a number of keys has the fault of a cause with a period, as far as that is known."""
+    most = max(cause.smallest.kv_lens)
+    return length >= most and (length - most) % cause.period == 0
 
 
 # Fields that shrinking resets where the fault stays: a smallest case that still has one needs it.

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import torch
-from audit_backends import dense, ragged, ragged_with_options, reduce
+from audit_backends import dense, paged, ragged, ragged_with_options, reduce
 from audit_faults import many_heads_crash, stale_rows
 
 Call = tuple[torch.Tensor, torch.Tensor]
@@ -65,6 +65,13 @@ def two_options(*tensors: torch.Tensor, window_size: Any = (-1, -1), softcap: fl
     """Windows lose a half of each value, softcaps a quarter."""
     out, lse = ragged_with_options(*tensors, window_size=window_size, softcap=softcap, **given)
     return out.mul_(0.5 if window_size != (-1, -1) else 1.0).mul_(0.75 if softcap else 1.0), lse
+
+
+def two_lengths(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) -> Call:
+    """Loses the last page if it is full, and the key behind a tile of 64."""
+    page = torch.where(seq_lens % 16 == 0, 16, 0)
+    key = torch.where((seq_lens > 64) & (seq_lens % 64 == 1), 1, 0)
+    return paged(*tensors, seq_lens=(seq_lens - page - key).clamp(min=0), **given)
 
 
 def stale_and_crashes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:

@@ -104,6 +104,12 @@ def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
     assert (True, False) in needed and (False, True) in needed, str(report)
 
 
+def test_cause_of_some_lengths_hides_none_of_other_lengths() -> None:
+    report = audited(odd.two_lengths, "A0", "A4", "A13", form="paged")
+    assert [(finding.check, finding.kind, max(finding.case["kv_lens"])) for finding in report.findings] == [
+        ("A4", "live rows", 16), ("A13", "live rows", 65)], str(report)  # fmt: skip
+
+
 @pytest.mark.parametrize("changes, clauses", [
     ({"beyond": "nan", "pad_rows": 3}, ["C4"]), ({"layout": "odd"}, ["C9"]), ({"window": (1, 0), "causal": True}, ["C13"]), ({"scale": 0.0}, ["C14"]),
     ({"num_splits": 3}, ["C18"]), ({}, []),
