@@ -1,18 +1,27 @@
 // Written by scripts/gen-kernels from python-bindings/mlafix/kernels/merge.py: edit that.
 //
-// Merges two partial attention states per (token, head) row and quantises the payload, as merge_attn_states_fp8 does; rows at or past
-// context_rows take the suffix whatever its lse is: out = saturate(suffix * (1 / out_scale)), and the lse bit for bit.
+// Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
 //
-//   out        [n, H, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
-//   out_lse    [H, n]    f32       written; optional; may be prefix_lse or suffix_lse itself
-//   out_scale  [1]       f32       on the device
-//   prefix     [n, H, D] T         its rows at or past context_rows are not read
+//   out        [n, H, D] T    written; may be prefix or suffix itself
+//   out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
+//   out_scale  [1]       f32  on the device; of the kernels for fp8 alone
+//   prefix     [n, H, D] T    its rows at or past context_rows are not read
 //   prefix_lse [H, n]    f32
 //   suffix     [n, H, D] T
 //   suffix_lse [H, n]    f32
-//   context_rows         index, 0 … n: rows at or past it are the suffix's
+//   context_rows         index, 0 … n: rows at or past it take the suffix alone
 //
-// The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
+// The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in
+// which the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an
+// [n, H] tensor is passed as its transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in
+// which both sides hold nothing becomes 0, -inf.
+//
+// merge_attn_states_copy: rows at or past context_rows are copies of the suffix, payload and lse bit for bit, an lse of +inf and the
+// payload beside it included. The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be
+// stored as 0, -inf. So its payload does not wait for its lse, either.
+//
+// merge_attn_states_fp8, merge_attn_states_copy_fp8: out is f8e4m3fn, saturate((prefix (+) suffix) * (1 / out_scale)); it rounds to
+// nearest even, saturates at +-448, NaN stays NaN. 1 / out_scale is rounded to f32 once. The lse is not scaled.
 
 !f8E4M3FN_3d = memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

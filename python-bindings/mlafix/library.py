@@ -34,7 +34,7 @@ def _files() -> dict[str, Path]:
 def names() -> list[str]:
     """Names of the library's kernels: first those that are compiled ahead, then those that compile when first used. Those that
     quantise their result to groups are families (`mlafix.kernels.families`), whose members :func:`kernel` and `mlafix.warmup` take
-    too: "merge_two_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
+    too: "merge_attn_states_nvfp4" (`mlafix.kernels.scaling.FORMATS`)."""
     return list(dict.fromkeys([*_files(), *_in_python().names()]))
 
 

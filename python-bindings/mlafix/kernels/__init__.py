@@ -1,18 +1,19 @@
 """The kernel library: every kernel that the package launches, in the modules that `mlafix.ops` has for their functions.
 
 `scripts/gen-kernels` writes those that are compiled ahead as text (kernels/*.mlir); others compile when first used. A kernel whose
-result is fp8 or fp4 is a family (`scaling.Family`), one for each way to scale it.
+result may be fp8 or fp4 is a family (`scaling.Family`), one for each way to store it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from .._launcher.kernel import Kernel
-from .scaling import FORMATS, Family
+from .scaling import Family
 
 MODULES = ("blank", "checks", "merge", "merge_many", "merge_mapped", "metadata", "push", "ranks", "rows", "tokens")
 
@@ -43,14 +44,15 @@ def _names_of(kind: type) -> list[str]:
 
 
 def find(name: str) -> Kernel:
-    """A kernel, or the member of a family: "merge_two_states_nvfp4". Raises KeyError for a name that is neither."""
-    families = {name.removesuffix(f"_{format}"): format for format in FORMATS if name.endswith(f"_{format}")}
-    for module in _modules(name, *families):
-        value = vars(module).get(name)
-        if isinstance(value, Kernel):
-            return value
-        for family, format in families.items():
-            value = vars(module).get(family)
+    """A kernel, or the member of a family: "merge_attn_states_nvfp4". Raises KeyError for a name that is neither."""
+    words = name.split("_")
+    starts = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
+    for module in _modules(*starts):
+        for start in starts:
+            value = vars(module).get(start)
+            if isinstance(value, Kernel) and start == name:
+                return value
             if isinstance(value, Family):
-                return value.member(format)
+                with contextlib.suppress(KeyError):
+                    return value.member(name[len(start) + 1 :])
     raise KeyError(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -34,7 +35,7 @@ from mlafix.dsl import (
     store_state,
     u8,
 )
-from mlafix.kernels.scaling import Scaling, result, scaled, store_rows, store_states
+from mlafix.kernels.scaling import BARE, FORMATS, Result, Scaling, heads_of, result, scaled, store_rows, store_states
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -59,22 +60,33 @@ class Pair:
     context_rows: Any
 
 
-def pair(row: str = "D") -> Pair:
+def pair(row: str) -> Pair:
     """The declaration of two states with such rows."""
     rows, lses = In[T, f"n H {row}"], In[f32, "H n"]
     return Pair(rows, lses, rows, lses, index.at_most("n"))
 
 
+def is_fp8(how: Scaling) -> bool:
+    """True if a merged row is stored as a state with one scale, in fp8."""
+    return how.is_static and how.turned == 0
+
+
 @dataclasses.dataclass(frozen=True)
-class Stored:
-    """Where a merged row is stored, and the scale of fp8 or None: arguments of a kernel, as they are declared."""
+class Beside:
+    """The lses of merged rows, and the scale of all of them or None: arguments of a kernel, which `beside` declares."""
 
-    out: Any = Out[T, "n H D"]
-    out_lse: Any = Out[f32, "H n"] | None
-    out_scale: Any = None
+    out_lse: Any
+    out_scale: Any
 
 
-FP8 = Stored(Out[f8e4m3fn, "n H D"], out_scale=In[f32, "one=1"])
+def stored(how: Scaling) -> Result:
+    """The declaration of merged rows."""
+    return Result(Out[f8e4m3fn, "n H D"], None, None, None, how) if is_fp8(how) else result(how)
+
+
+def beside(how: Scaling) -> Beside:
+    """The declaration of what is beside merged rows."""
+    return Beside(Out[f32, "H n"] | None, In[f32, "one=1"] if is_fp8(how) else None)
 
 
 @inline
@@ -92,117 +104,36 @@ def copied_lse(t, h, of):
 
 
 @inline
-def store_merged(t, h, of, in_context, to, scale):
-    if to.out_scale is not None:
-        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t], scale=scale)
+def store_merged(t, h, of, in_context, to, more, scale):
+    if more.out_scale is not None:
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], more.out_lse[h, t], scale=scale)
     else:
-        store_state(merged_pair(t, h, of, in_context), to.out[t, h], to.out_lse[h, t])
+        store_state(merged_pair(t, h, of, in_context), to.out[t, h], more.out_lse[h, t])
 
 
 @inline
-def store_copy(t, h, of, to, scale):
+def store_copy(t, h, of, to, more, scale):
     row = of.suffix[t, h]
     lse = copied_lse(t, h, of)
-    if to.out_scale is not None:
+    if more.out_scale is not None:
         row = row * (1.0 / scale)
     to.out[t, h] = row
-    to.out_lse[h, t] = lse
+    more.out_lse[h, t] = lse
 
 
 @inline
-def store_pair(t, h, of, to, copies):
-    """Stores the merge of a row; `copies`: past the context a copy of the suffix, whatever its lse is."""
+def store_pair(t, h, of, to, more, copies):
+    """Stores the merge of a row as a state, on request scaled; `copies`: past the context a copy of the suffix, whatever its lse is."""
     scale = None
-    if to.out_scale is not None:
-        scale = to.out_scale[0]
+    if more.out_scale is not None:
+        scale = more.out_scale[0]
     if copies:
         if t < of.context_rows:
-            store_merged(t, h, of, True, to, scale)
+            store_merged(t, h, of, True, to, more, scale)
         else:
-            store_copy(t, h, of, to, scale)
+            store_copy(t, h, of, to, more, scale)
     else:
-        store_merged(t, h, of, t < of.context_rows, to, scale)
-
-
-@kernel
-def merge_attn_states(to: Stored(), of: pair()):
-    """Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
-
-      out        [n, H, D] T    written; may be prefix or suffix itself
-      out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
-      prefix     [n, H, D] T    its rows at or past context_rows are not read
-      prefix_lse [H, n]    f32
-      suffix     [n, H, D] T
-      suffix_lse [H, n]    f32
-      context_rows         index, 0 … n: rows at or past it copy the suffix
-
-    The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in which
-    the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an [n, H] tensor is passed as its
-    transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
-    nothing becomes 0, -inf.
-    """
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=False)
-
-
-@kernel
-def merge_attn_states_fp8(to: FP8, of: pair()):
-    """Merges two partial attention states per (token, head) row, as merge_attn_states does, and quantises the payload to fp8:
-    out = saturate((prefix (+) suffix) * (1 / out_scale)).
-
-      out        [n, H, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
-      out_lse    [H, n]    f32       written; optional; may be prefix_lse or suffix_lse itself
-      out_scale  [1]       f32       on the device
-      prefix     [n, H, D] T         its rows at or past context_rows are not read
-      prefix_lse [H, n]    f32
-      suffix     [n, H, D] T
-      suffix_lse [H, n]    f32
-      context_rows         index, 0 … n: rows at or past it take the suffix alone
-
-    The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
-    """
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=False)
-
-
-@kernel
-def merge_attn_states_copy(to: Stored(), of: pair()):
-    """Merges two partial attention states per (token, head) row, as merge_attn_states does; rows at or past context_rows are copies of
-    the suffix, payload and lse bit for bit, an lse of +inf and the payload beside it included.
-
-      out        [n, H, D] T    written; may be prefix or suffix itself
-      out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
-      prefix     [n, H, D] T    its rows at or past context_rows are not read
-      prefix_lse [H, n]    f32
-      suffix     [n, H, D] T
-      suffix_lse [H, n]    f32
-      context_rows         index, 0 … n: rows at or past it are copies of the suffix
-
-    The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be stored as 0, -inf. So its
-    payload does not wait for its lse, either. The lse is in base e, or in base 2 where B = 2.
-    """
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=True)
-
-
-@kernel
-def merge_attn_states_copy_fp8(to: FP8, of: pair()):
-    """Merges two partial attention states per (token, head) row and quantises the payload, as merge_attn_states_fp8 does; rows at or past
-    context_rows take the suffix whatever its lse is: out = saturate(suffix * (1 / out_scale)), and the lse bit for bit.
-
-      out        [n, H, D] f8e4m3fn  written; rounds to nearest even, saturates at +-448, NaN stays NaN
-      out_lse    [H, n]    f32       written; optional; may be prefix_lse or suffix_lse itself
-      out_scale  [1]       f32       on the device
-      prefix     [n, H, D] T         its rows at or past context_rows are not read
-      prefix_lse [H, n]    f32
-      suffix     [n, H, D] T
-      suffix_lse [H, n]    f32
-      context_rows         index, 0 … n: rows at or past it are the suffix's
-
-    The lse is in base e, or in base 2 where B = 2; it is not scaled. 1 / out_scale is rounded to f32 once.
-    """
-    for t, h in grid("n", "H"):
-        store_pair(t, h, of, to, copies=True)
+        store_merged(t, h, of, t < of.context_rows, to, more, scale)
 
 
 @inline
@@ -216,26 +147,48 @@ def row_of_pair(t, h, of, in_context, copies):
     return row, lse
 
 
-@scaled
-def merge_two_states(scaling: Scaling, copies: bool = False) -> Any:
+@functools.partial(scaled, named={"": (BARE,), "copy": (BARE, True), "copy_fp8": (FORMATS["fp8"], True)})
+def merge_attn_states(scaling: Scaling, copies: bool = False) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    groups = scaling.dim
+    over, is_state = scaling.dim, scaling.is_bare or is_fp8(scaling)
 
     @kernel
-    def merge_two_states(
-        to: result(scaling),
-        out_lse: Out[f32, "H n"] | None,
-        of: pair("(G K)"),
-    ):
-        for t, p in grid("n", groups):
-            in_context = t < of.context_rows
-            heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            results = [row_of_pair(t, h, of, in_context, copies) for h in heads]
-            store_rows([result[0] for result in results], t, p, to)
-            for j in range(scaling.joined):
-                out_lse[heads[j], t] = results[j][1]
+    def merge_attn_states(to: stored(scaling), more: beside(scaling), of: pair("D" if is_state else "(G K)")):
+        """Merges two partial attention states per (token, head) row: out, lse = prefix (+) suffix in the monoid of attention states.
 
-    return merge_two_states
+          out        [n, H, D] T    written; may be prefix or suffix itself
+          out_lse    [H, n]    f32  written; optional; may be prefix_lse or suffix_lse itself
+          out_scale  [1]       f32  on the device; of the kernels for fp8 alone
+          prefix     [n, H, D] T    its rows at or past context_rows are not read
+          prefix_lse [H, n]    f32
+          suffix     [n, H, D] T
+          suffix_lse [H, n]    f32
+          context_rows         index, 0 … n: rows at or past it take the suffix alone
+
+        The lses are in base e, or in base 2 where B = 2; PrefixBase, SuffixBase and ResultBase say it of one of them, and MeetingBase in
+        which the merge takes place. An lse of another base is multiplied once, and rounded. Its layout is whatever its strides say: an
+        [n, H] tensor is passed as its transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in
+        which both sides hold nothing becomes 0, -inf.
+
+        merge_attn_states_copy: rows at or past context_rows are copies of the suffix, payload and lse bit for bit, an lse of +inf and the
+        payload beside it included. The copy is a row of its own, not a state: a state with an lse of +inf is empty (N2) and would be
+        stored as 0, -inf. So its payload does not wait for its lse, either.
+
+        merge_attn_states_fp8, merge_attn_states_copy_fp8: out is f8e4m3fn, saturate((prefix (+) suffix) * (1 / out_scale)); it rounds to
+        nearest even, saturates at +-448, NaN stays NaN. 1 / out_scale is rounded to f32 once. The lse is not scaled.
+        """
+        for t, h in grid("n", over):
+            if is_state:
+                store_pair(t, h, of, to, more, copies)
+            else:
+                in_context = t < of.context_rows
+                heads = heads_of(h, scaling)
+                results = [row_of_pair(t, head, of, in_context, copies) for head in heads]
+                store_rows([result[0] for result in results], t, h, to)
+                for j in range(scaling.joined):
+                    more.out_lse[heads[j], t] = results[j][1]
+
+    return merge_attn_states
 
 
 @kernel
@@ -367,7 +320,7 @@ def merge_masked_states(scaling: Scaling) -> Any:
         halvings: index,
     ):
         for t, p in grid("n", of):
-            heads = [p * scaling.joined + j for j in range(scaling.joined)]
+            heads = heads_of(p, scaling)
             early = [prefix_where(shape("n") <= FEW, prefix, prefix_lse, t, h) for h in heads]
             inside = is_of_a_sequence(t, cu_seqlens)
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)

@@ -34,7 +34,7 @@ from mlafix.dsl import (
     splat,
     store_state,
 )
-from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_states, turned
+from mlafix.kernels.scaling import Scaling, as_stored, heads_of, result, scaled_or_bare, store_states, turned
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -46,64 +46,78 @@ P = DType("T", default=f32)
 
 
 @inline
-def merged_dense(v, s, t, h):
-    merged = identity("D")
+def merged_dense(v, s, t, h, row):
+    merged = identity(row)
     for j in range(v.shape[1]):
         merged = merge(merged, load_state(v[t, j, h], s[t, j, h]))
-    return merged
+    return rebase(merged, RESULT)
 
 
-@kernel
-def merge_states(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n k H D"], s: In[f32, "n k H"]):
-    """Merges the k partial attention states of each (token, head) row: out, out_lse = (+) over j of (v[:, j], s[:, j]).
+@scaled_or_bare
+def merge_states(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
 
-      out     [n, H, D]    T    written
-      out_lse [n, H]       f32  written; optional
-      v       [n, k, H, D] T    each row is read once
-      s       [n, k, H]    f32
+    @kernel
+    def merge_states(to: result(scaling), out_lse: Out[f32, "n H"] | None, v: In[T, f"n k H {row}"], s: In[f32, "n k H"]):
+        """Merges the k partial attention states of each (token, head) row: out, out_lse = (+) over j of (v[:, j], s[:, j]).
 
-    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
-    gives 0, -inf; binding it (k = 4) makes code for that k alone.
-    """
-    for t, h in grid("n", "H"):
-        store_state(rebase(merged_dense(v, s, t, h), RESULT), out[t, h], out_lse[t, h])
+          out     [n, H, D]    T    written
+          out_lse [n, H]       f32  written; optional
+          v       [n, k, H, D] T    each row is read once
+          s       [n, k, H]    f32
+
+        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. k may be 0, which
+        gives 0, -inf; binding it (k = 4) makes code for that k alone.
+        """
+        for t, h in grid("n", over):
+            merged = [merged_dense(v, s, t, head, row) for head in heads_of(h, scaling)]
+            store_states(merged, t, h, to, out_lse)
+
+    return merge_states
 
 
 @inline
-def merged_run(v, s, indptr, t, h, nnz, n1):
-    following = t + 1
-    known = following < n1
-    first, last = load(indptr[t], where=known), load(indptr[following], where=known)
-    start, end = index(first), index(last)
-    sound = 0 <= start <= end <= nnz
-    merged = identity("D")
+def merged_run(v, s, start, end, sound, h, row):
+    merged = identity(row)
     for i in range(start, end if sound else start):
         merged = merge(merged, load_state(v[i, h], s[i, h]))
-    return merged
+    return rebase(merged, RESULT)
 
 
-@kernel
-def merge_states_ragged(
-    out: Out[T, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    v: In[T, "nnz H D"],
-    s: In[f32, "nnz H"],
-    indptr: In[i32, "n1"],
-):
-    """Merges a run of partial attention states per token: out[t], out_lse[t] = (+) over i in [indptr[t], indptr[t + 1]) of (v[i], s[i]).
+@scaled_or_bare
+def merge_states_ragged(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
 
-      out     [n, H, D]   T    written
-      out_lse [n, H]      f32  written; optional
-      v       [nnz, H, D] T    each row is read once
-      s       [nnz, H]    f32
-      indptr  [n1]        i32  n + 1 entries
+    @kernel
+    def merge_states_ragged(
+        to: result(scaling),
+        out_lse: Out[f32, "n H"] | None,
+        v: In[T, f"nnz H {row}"],
+        s: In[f32, "nnz H"],
+        indptr: In[i32, "n1"],
+    ):
+        """Merges a run of partial attention states per token: out[t], out_lse[t] = (+) over i in [indptr[t], indptr[t + 1]) of (v[i], s[i]).
 
-    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
-    0, -inf, and so does one that is no part of [0, nnz].
-    """
-    nnz, n1 = shape("nnz"), shape("n1")
-    for t, h in grid("n", "H"):
-        store_state(rebase(merged_run(v, s, indptr, t, h, nnz, n1), RESULT), out[t, h], out_lse[t, h])
+          out     [n, H, D]   T    written
+          out_lse [n, H]      f32  written; optional
+          v       [nnz, H, D] T    each row is read once
+          s       [nnz, H]    f32
+          indptr  [n1]        i32  n + 1 entries
+
+        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. An empty run gives
+        0, -inf, and so does one that is no part of [0, nnz].
+        """
+        nnz, n1 = shape("nnz"), shape("n1")
+        for t, h in grid("n", over):
+            following = t + 1
+            known = following < n1
+            first, last = load(indptr[t], where=known), load(indptr[following], where=known)
+            start, end = index(first), index(last)
+            sound = 0 <= start <= end <= nnz
+            merged = [merged_run(v, s, start, end, sound, head, row) for head in heads_of(h, scaling)]
+            store_states(merged, t, h, to, out_lse)
+
+    return merge_states_ragged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +142,7 @@ class Listed:
     s7: Any
 
 
-def listed(row: str = "D") -> Listed:
+def listed(row: str) -> Listed:
     """The declaration of up to eight states with such rows; all but the first are optional."""
     v, s = In[T, f"n H {row}"], In[f32, "n H"]
     return Listed(v, s, *(one | None for _ in range(7) for one in (v, s)))
@@ -143,121 +157,127 @@ def merged_list(of, t, h):
     return merged
 
 
-@kernel
-def merge_states_list(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, of: listed()):
-    """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
-
-      out     [n, H, D] T    written; may be one of v0 … v7 itself
-      out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
-      v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
-      s0 … s7 [n, H]    f32  likewise
-
-    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
-    """
-    for t, h in grid("n", "H"):
-        store_state(rebase(merged_list(of, t, h), RESULT), out[t, h], out_lse[t, h])
-
-
-@inline
-def merged_splits(partial, partial_lse, i, j, h):
-    merged = identity("D")
-    for k in range(shape("s")):
-        merged = merge(merged, load_state(partial[k, i, j, h], partial_lse[k, i, j, h]))
-    return merged
-
-
-@kernel
-def combine_split_kv(
-    out: Out[O, "b l H D"],
-    out_lse: Out[f32, "b l H"] | None,
-    partial: In[P, "s b l H D"],
-    partial_lse: In[f32, "s b l H"],
-):
-    """Combines the partial results of attention over s splits of the keys: out, out_lse = (+) over i of (partial[i], partial_lse[i]).
-
-      out         [b, l, H, D]    O    written
-      out_lse     [b, l, H]       f32  written; optional
-      partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
-      partial_lse [s, b, l, H]    f32
-
-    The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
-    gives 0, -inf; binding it (s = 4) makes code for that s alone.
-    """
-    for i, j, h in grid("b", "l", "H"):
-        store_state(rebase(merged_splits(partial, partial_lse, i, j, h), RESULT), out[i, j, h], out_lse[i, j, h])
-
-
-@inline
-def dense(v, s, t, h):
-    merged = identity("(G K)", base=B)
-    for i in range(shape("k")):
-        merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-    return rebase(merged, RESULT)
-
-
-@scaled
-def merge_dense_states(scaling: Scaling) -> Any:
-    """k states of one array, in its order."""
-    of = scaling.dim
-
-    @kernel
-    def merge_dense_states(
-        to: result(scaling),
-        out_lse: Out[f32, "n H"] | None,
-        v: In[T, "n k H (G K)"],
-        s: In[f32, "n k H"],
-    ):
-        for t, p in grid("n", of):
-            merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
-            store_states(merged, t, p, to, out_lse)
-
-    return merge_dense_states
-
-
-@scaled
-def merge_listed_states(scaling: Scaling) -> Any:
-    """Up to eight states, each of arrays of its own."""
+@scaled_or_bare
+def merge_states_list(scaling: Scaling) -> Any:
     over = scaling.dim
 
     @kernel
-    def merge_listed_states(to: result(scaling), out_lse: Out[f32, "n H"] | None, of: listed("(G K)")):
-        for t, p in grid("n", over):
-            merged = [rebase(merged_list(of, t, p * scaling.joined + j), RESULT) for j in range(scaling.joined)]
-            store_states(merged, t, p, to, out_lse)
+    def merge_states_list(to: result(scaling), out_lse: Out[f32, "n H"] | None, of: listed(scaling.row)):
+        """Merges up to eight partial attention states that lie in buffers of their own: out, out_lse = (v0, s0) (+) … (+) (v7, s7).
 
-    return merge_listed_states
+          out     [n, H, D] T    written; may be one of v0 … v7 itself
+          out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
+          v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
+          s0 … s7 [n, H]    f32  likewise
+
+        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default.
+        """
+        for t, h in grid("n", over):
+            merged = [rebase(merged_list(of, t, head), RESULT) for head in heads_of(h, scaling)]
+            store_states(merged, t, h, to, out_lse)
+
+    return merge_states_list
 
 
 @inline
-def run(v, s, start, end, h):
-    merged = identity("(G K)", base=B)
-    for i in range(start, end):
-        merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
+def merged_splits(partial, partial_lse, i, j, h, row):
+    merged = identity(row)
+    for k in range(shape("s")):
+        merged = merge(merged, load_state(partial[k, i, j, h], partial_lse[k, i, j, h]))
     return rebase(merged, RESULT)
 
 
-@scaled
-def merge_ragged_states(scaling: Scaling) -> Any:
-    """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
-    of = scaling.dim
+def split_races(how: Scaling) -> set[str]:
+    """What kernels of splits may do: row (i, j) of scales is number i * l + j, a product that the proofs do not know."""
+    return set() if how.is_bare else {"races"}
 
-    @kernel
-    def merge_ragged_states(
-        to: result(scaling),
-        out_lse: Out[f32, "n H"] | None,
-        v: In[T, "nnz H (G K)"],
-        s: In[f32, "nnz H"],
-        indptr: In[i32, "n1"],
+
+@dataclasses.dataclass(frozen=True)
+class Beside:
+    """What is beside the rows of combined splits: arguments of a kernel, which `beside` declares.
+
+    Args:
+        sinks: a logit of each head without a value, in base e: out has it, out_lse has not. None where rows are bare.
+    """
+
+    out_lse: Any
+    sinks: Any
+
+
+def beside(how: Scaling) -> Beside:
+    """The declaration of what is beside the rows of combined splits."""
+    return Beside(Out[f32, "b l H"] | None, None if how.is_bare else In[f32, "H"] | None)
+
+
+@inline
+def row_beside_sink(state, h, sinks):
+    if present(sinks):
+        row = payload(merge(state, sink(sinks[h], base="e")))
+    else:
+        row = payload(state)
+    return row
+
+
+@inline
+def store_split(merged, i, j, h, to, more):
+    """As `store_states` of `scaling`, with two indices of a token and with sinks."""
+    if to.how.is_bare:
+        store_state(merged[0], to.out[i, j, h], more.out_lse[i, j, h])
+    else:
+        store_split_rows(merged, i, j, h, heads_of(h, to.how), to, more.out_lse, more.sinks)
+
+
+@inline
+def store_split_rows(merged, i, j, p, heads, to, out_lse, sinks):
+    rows = [row_beside_sink(merged[k], heads[k], sinks) for k in range(to.how.joined)]
+    if to.how.turned > 0:
+        position = to.positions[i, j]
+        rows = [turned(row, position, to) for row in rows]
+    scale, elements = as_stored(rows, to)
+    if to.how.joined > 1:
+        to.out_scales[i, j, p, 0, 0] = scale
+    elif to.how.tile_rows > 0:
+        to.out_scales[to.first_row + i * shape("l") + j, p] = scale
+    elif to.how.by_head:
+        to.out_scales[i, j, p, 0] = scale
+    elif not (to.how.is_plain or to.how.is_static):
+        to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
+    for k in range(to.how.joined):
+        to.out[i, j, heads[k]] = elements[k]
+    if to.how.pads:
+        if p == shape("H") - 1:
+            for other in range(p % shape("Q") + 1, shape("Q")):
+                to.out_scales[i, j, p // shape("Q"), other] = 0.0
+    for k in range(to.how.joined):
+        out_lse[i, j, heads[k]] = lse_of(merged[k])
+
+
+@scaled_or_bare
+def combine_split_kv(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
+
+    @kernel(allow=split_races(scaling))
+    def combine_split_kv(
+        to: result(scaling, "b l", bare=O),
+        more: beside(scaling),
+        partial: In[P if scaling.is_bare else T, f"s b l H {row}"],
+        partial_lse: In[f32, "s b l H"],
     ):
-        for t, p in grid("n", of):
-            known = t + 1 < shape("n1")
-            start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
-            sound = 0 <= start and start <= end and end <= shape("nnz")
-            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j)
-                      for j in range(scaling.joined)]  # fmt: skip
-            store_states(merged, t, p, to, out_lse)
+        """Combines the partial results of attention over s splits of the keys: out, out_lse = (+) over i of (partial[i], partial_lse[i]).
 
-    return merge_ragged_states
+          out         [b, l, H, D]    O    written
+          out_lse     [b, l, H]       f32  written; optional
+          partial     [s, b, l, H, D] T    each row is read once; f32 as a rule
+          partial_lse [s, b, l, H]    f32
+
+        The lse is in base e, or in base 2 where B = 2; that of the result in ResultBase, which is B by default. s may be 0, which
+        gives 0, -inf; binding it (s = 4) makes code for that s alone.
+        """
+        for i, j, h in grid("b", "l", over):
+            merged = [merged_splits(partial, partial_lse, i, j, head, row) for head in heads_of(h, scaling)]
+            store_split(merged, i, j, h, to, more)
+
+    return combine_split_kv
 
 
 # -- Splits that are counted, or not normalised -------------------------------------------------------------------------
@@ -367,93 +387,20 @@ def counted(i, j, h, of, row):
     return rebase(merge(merged, load_state(of.beside[i, j, h], of.beside_lse[i, j, h], base=B)), RESULT)
 
 
-@kernel
-def combine_split_kv_counted(out: Out[O, "b l H D"], out_lse: Out[f32, "b l H"] | None, of: splits_of(P, "D")):
-    """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside
-    them; what does not count is not read."""
-    for i, j, h in grid("b", "l", "H"):
-        store_state(counted(i, j, h, of, "D"), out[i, j, h], out_lse[i, j, h])
+@scaled_or_bare
+def combine_split_kv_counted(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
 
-
-@inline
-def splits(partial, partial_lse, i, j, h):
-    merged = identity("(G K)", base=B)
-    for part in range(shape("s")):
-        merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-    return rebase(merged, RESULT)
-
-
-@scaled
-def merge_split_states(scaling: Scaling) -> Any:
-    """The splits of split-KV attention."""
-    of = scaling.dim
-
-    @kernel(allow={"races"})  # row (i, j) of n by l is number i * l + j, a product that the proofs do not know
-    def merge_split_states(
-        to: result(scaling, "b l H (G K)", "b l P Q G"),
-        out_lse: Out[f32, "b l H"] | None,
-        sinks: In[f32, "H"] | None,
-        partial: In[T, "s b l H (G K)"],
-        partial_lse: In[f32, "s b l H"],
+    @kernel(allow=split_races(scaling))
+    def combine_split_kv_counted(
+        to: result(scaling, "b l", bare=O),
+        more: beside(scaling),
+        of: splits_of(P if scaling.is_bare else T, row),
     ):
-        for i, j, p in grid("b", "l", of):
-            heads = [p * scaling.joined + k for k in range(scaling.joined)]
-            merged = [splits(partial, partial_lse, i, j, h) for h in heads]
-            store_split(merged, i, j, p, heads, to, out_lse, sinks)
+        """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside
+        them; what does not count is not read."""
+        for i, j, h in grid("b", "l", over):
+            merged = [counted(i, j, head, of, row) for head in heads_of(h, scaling)]
+            store_split(merged, i, j, h, to, more)
 
-    return merge_split_states
-
-
-@inline
-def row_beside_sink(state, h, sinks):
-    if present(sinks):
-        row = payload(merge(state, sink(sinks[h], base="e")))
-    else:
-        row = payload(state)
-    return row
-
-
-@inline
-def store_split(merged, i, j, p, heads, to, out_lse, sinks):
-    """As `store_rows` of `scaling`, with two indices of a token, and their lses, which are without the sinks."""
-    rows = [row_beside_sink(merged[k], heads[k], sinks) for k in range(to.how.joined)]
-    if to.how.turned > 0:
-        position = to.positions[i, j]
-        rows = [turned(row, position, to) for row in rows]
-    scale, elements = as_stored(rows, to)
-    if to.how.joined > 1:
-        to.out_scales[i, j, p, 0, 0] = scale
-    elif to.how.tile_rows > 0:
-        to.out_scales[to.first_row + i * shape("l") + j, p] = scale
-    elif to.how.by_head:
-        to.out_scales[i, j, p, 0] = scale
-    elif not (to.how.is_plain or to.how.is_static):
-        to.out_scales[i, j, p // shape("Q"), p % shape("Q")] = scale
-    for k in range(to.how.joined):
-        to.out[i, j, heads[k]] = elements[k]
-    if to.how.pads:
-        if p == shape("H") - 1:
-            for other in range(p % shape("Q") + 1, shape("Q")):
-                to.out_scales[i, j, p // shape("Q"), other] = 0.0
-    for k in range(to.how.joined):
-        out_lse[i, j, heads[k]] = lse_of(merged[k])
-
-
-@scaled
-def merge_counted_states(scaling: Scaling) -> Any:
-    """Splits that are counted, or not normalised."""
-    of_groups = scaling.dim
-
-    @kernel(allow={"races"})  # as in merge_split_states
-    def merge_counted_states(
-        to: result(scaling, "b l H (G K)", "b l P Q G"),
-        out_lse: Out[f32, "b l H"] | None,
-        sinks: In[f32, "H"] | None,
-        of: splits_of(T, "(G K)"),
-    ):
-        for i, j, p in grid("b", "l", of_groups):
-            heads = [p * scaling.joined + k for k in range(scaling.joined)]
-            merged = [counted(i, j, h, of, "(G K)") for h in heads]
-            store_split(merged, i, j, p, heads, to, out_lse, sinks)
-
-    return merge_counted_states
+    return combine_split_kv_counted

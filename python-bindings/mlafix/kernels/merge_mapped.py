@@ -34,7 +34,7 @@ from mlafix.dsl import (
     splat,
     store_state,
 )
-from mlafix.kernels.scaling import Scaling, result, scaled, store_rows
+from mlafix.kernels.scaling import Scaling, heads_of, result, scaled_or_bare, store_rows
 
 T = DType("T")
 B = Base("B", default="e")
@@ -174,91 +174,87 @@ def store_lse(merged, t, h, out_lse, of):
     out_lse[t, h] = lse if lse != -math.inf else of.empty_lse
 
 
-@kernel
-def merge_states_mapped(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | None, of: groups(P, "D")):
-    """Merges groups of partial attention states through maps. For each group g with its parts j in [indptr[g], indptr[g + 1]):
-
-      out[t], out_lse[t] = (+) over j of (parts[i], lses[i]),  t = row_map[g] or g,  i = part_map[j] or j
-
-      out      [n, H, D]  O    written in the rows that groups name
-      out_lse  [n, H]     f32  likewise; optional
-      parts    [p, H, D]  T    f32 as a rule
-      lses     [p, H]     f32
-      indptr   [g1]       i32  one entry more than groups
-      part_map [k]        i32  the row of each part; optional
-      row_map  [g]        i32  the row of each group, no two alike; optional
-      sinks    [H]        f32  a logit without a value, in base e, beside the parts: out has it, out_lse has not; optional
-      min_parts           i32  groups of fewer parts are left out: 0 writes where there are none, 2 leaves what the writer of an only part
-                               has written
-      empty_lse           f32  stored for -inf, which is where nothing was merged
-
-    The lses are in base e, or in base 2 where B = 2, and out_lse in ResultBase, which is B by default. A group of a row that is none
-    is left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
-    """
-    distinct(of.row_map)
-    for g, h in grid("g1", "H"):
-        group = group_of(g, of)
-        if group.wanted:
-            merged = merged_parts(group, parts_of(group, of), of, h, "D")
-            # Without a branch on whether there are sinks, which most calls leave open.
-            whole = merge(merged, sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
-            store_state(whole, out[group.row, h], None)
-            store_lse(merged, group.row, h, out_lse, of)
-
-
-@kernel
-def merge_states_mapped_sums(out: InOut[O, "n H D"], out_lse: InOut[f32, "n H"] | None, of: groups(P, "D"), beside: Sums()):
-    """merge_states_mapped of parts that are not normalised: sums of weights times values, with the maxima of the scores in place of lses."""
-    distinct(of.row_map)
-    for g, h in grid("g1", "H"):
-        group = group_of(g, of)
-        if group.wanted:
-            merged = summed_parts(group, parts_of(group, of), of, beside, h, "D")
-            store_state(with_sink(merged, of, h), out[group.row, h], None)
-            store_lse(merged, group.row, h, out_lse, of)
-
-
 @inline
-def store_group(merged, group, p, heads, to, out_lse, of):
+def store_group(merged, group, p, to, out_lse, of):
     """The rows of one head, or of those that share a group of elements, with their scales, and their lses."""
+    heads = heads_of(p, to.how)
     rows = [payload(with_sink(merged[j], of, heads[j])) for j in range(to.how.joined)]
     store_rows(rows, group.row, p, to)
     for j in range(to.how.joined):
         store_lse(merged[j], group.row, heads[j], out_lse, of)
 
 
-@scaled
-def merge_mapped_sums(scaling: Scaling) -> Any:
-    """Groups of parts that are not normalised, as of merge_states_mapped_sums."""
-    dim = scaling.dim
+def map_races(how: Scaling) -> set[str]:
+    """What kernels of groups may do: with `first_row` the map's entries, which are distinct, are more cases than the proofs look at."""
+    return set() if how.is_bare else {"races"}
 
-    @kernel(allow={"races"})  # as in merge_mapped_states
-    def merge_mapped_sums(to: result(scaling, some=True), out_lse: InOut[f32, "n H"] | None, of: groups(T, "(G K)"), beside: Sums()):
+
+@scaled_or_bare
+def merge_states_mapped(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
+
+    @kernel(allow=map_races(scaling))
+    def merge_states_mapped(
+        to: result(scaling, some=True, bare=O), out_lse: InOut[f32, "n H"] | None, of: groups(P if scaling.is_bare else T, row)
+    ):
+        """Merges groups of partial attention states through maps. For each group g with its parts j in [indptr[g], indptr[g + 1]):
+
+          out[t], out_lse[t] = (+) over j of (parts[i], lses[i]),  t = row_map[g] or g,  i = part_map[j] or j
+
+          out      [n, H, D]  O    written in the rows that groups name
+          out_lse  [n, H]     f32  likewise; optional
+          parts    [p, H, D]  T    f32 as a rule
+          lses     [p, H]     f32
+          indptr   [g1]       i32  one entry more than groups
+          part_map [k]        i32  the row of each part; optional
+          row_map  [g]        i32  the row of each group, no two alike; optional
+          sinks    [H]        f32  a logit without a value, in base e, beside the parts: out has it, out_lse has not; optional
+          min_parts           i32  groups of fewer parts are left out: 0 writes where there are none, 2 leaves what the writer of an only part
+                                   has written
+          empty_lse           f32  stored for -inf, which is where nothing was merged
+
+        The lses are in base e, or in base 2 where B = 2, and out_lse in ResultBase, which is B by default. A group of a row that is none
+        is left out, and a part that is none is empty. A group that is not 0 <= indptr[g] <= indptr[g + 1] has no parts.
+        """
         distinct(of.row_map)
-        for g, p in grid("g1", dim):
-            group = group_of(g, of)
-            if group.wanted:
-                heads = [p * scaling.joined + j for j in range(scaling.joined)]
-                merged = [summed_parts(group, parts_of(group, of), of, beside, h, "(G K)") for h in heads]
-                store_group(merged, group, p, heads, to, out_lse, of)
-
-    return merge_mapped_sums
-
-
-@scaled
-def merge_mapped_states(scaling: Scaling) -> Any:
-    """Groups of parts, through maps; rows that no group names are left, and their scales."""
-    dim = scaling.dim
-
-    @kernel(allow={"races"})  # with `first_row` the map's entries, which are distinct, are more cases than the proofs look at
-    def merge_mapped_states(to: result(scaling, some=True), out_lse: InOut[f32, "n H"] | None, of: groups(T, "(G K)")):
-        distinct(of.row_map)
-        for g, p in grid("g1", dim):
+        for g, h in grid("g1", over):
             group = group_of(g, of)
             if group.wanted:
                 bounds = parts_of(group, of)
-                heads = [p * scaling.joined + j for j in range(scaling.joined)]
-                merged = [merged_parts(group, bounds, of, h, "(G K)") for h in heads]
-                store_group(merged, group, p, heads, to, out_lse, of)
+                merged = [merged_parts(group, bounds, of, head, row) for head in heads_of(h, scaling)]
+                if scaling.is_bare:
+                    # Without a branch on whether there are sinks, which most calls leave open.
+                    whole = merge(merged[0], sink(load(of.sinks[h], where=present(of.sinks), otherwise=-math.inf), base="e"))
+                    store_state(whole, to.out[group.row, h], None)
+                    store_lse(merged[0], group.row, h, out_lse, of)
+                else:
+                    store_group(merged, group, h, to, out_lse, of)
 
-    return merge_mapped_states
+    return merge_states_mapped
+
+
+@scaled_or_bare
+def merge_states_mapped_sums(scaling: Scaling) -> Any:
+    over, row = scaling.dim, scaling.row
+
+    @kernel(allow=map_races(scaling))
+    def merge_states_mapped_sums(
+        to: result(scaling, some=True, bare=O),
+        out_lse: InOut[f32, "n H"] | None,
+        of: groups(P if scaling.is_bare else T, row),
+        beside: Sums(),
+    ):
+        """merge_states_mapped of parts that are not normalised: sums of weights times values, with the maxima of the scores in place of lses."""
+        distinct(of.row_map)
+        for g, h in grid("g1", over):
+            group = group_of(g, of)
+            if group.wanted:
+                bounds = parts_of(group, of)
+                merged = [summed_parts(group, bounds, of, beside, head, row) for head in heads_of(h, scaling)]
+                if scaling.is_bare:
+                    store_state(with_sink(merged[0], of, h), to.out[group.row, h], None)
+                    store_lse(merged[0], group.row, h, out_lse, of)
+                else:
+                    store_group(merged, group, h, to, out_lse, of)
+
+    return merge_states_mapped_sums

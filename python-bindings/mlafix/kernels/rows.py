@@ -186,7 +186,7 @@ def store_in_pages(scaling: Scaling) -> Any:
 
     @kernel(allow={"races"})  # slots are distinct, and so are their pages and offsets, which the proofs do not look at
     def store_in_pages(
-        to: result(scaling, rows="pages size H (G K)", scales="pages size P Q G", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
+        to: result(scaling, "pages size", some=True), x: In[T, "n H (G K)"], slots: In[P, "n"]
     ):
         distinct(slots)
         for t, h in grid("n", "H"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mlafix.dsl import (
@@ -28,10 +28,12 @@ from mlafix.dsl import (
     lse_of,
     payload,
     shape,
+    store_state,
     swap,
     where,
 )
 
+T = DType("T")
 S = DType("S")
 # Of a result that is not scaled, of cosines and sines, and of positions.
 O = DType("O")  # noqa: E741 (the library's name)
@@ -61,6 +63,7 @@ class Scaling:
         is_static: elements are f8e4m3fn with one scale, which is given in the place of scales; G is 1.
         joined: heads that share a group, of f8e4m3fn.
         is_plain: elements are not scaled: of a dtype of their own; G is 1.
+        is_bare: rows are stored as they are: they have D elements, and there are no other arguments.
         turned: elements of each row that are turned by the angles of its position, before all else; 0: none.
         first: the first of these.
         halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
@@ -76,6 +79,7 @@ class Scaling:
     is_static: bool = False
     joined: int = 1
     is_plain: bool = False
+    is_bare: bool = False
     turned: int = 0
     first: int = 0
     halves: bool = False
@@ -85,6 +89,11 @@ class Scaling:
     def dim(self) -> str:
         """The grid's: of heads, or of what shares a group."""
         return "H" if self.joined == 1 else "P"
+
+    @property
+    def row(self) -> str:
+        """The dims of a row: groups, and their elements."""
+        return "D" if self.is_bare else "(G K)"
 
     @property
     def stored(self) -> Any:
@@ -104,7 +113,9 @@ class Scaling:
         return InOut[S, dims] if some else Out[S, dims]
 
 
-# The ways that have a name: a family's member is called after it, "merge_two_states_nvfp4".
+BARE = Scaling(is_bare=True)
+
+# The ways that have a name: a family's member is called after it, "merge_attn_states_nvfp4".
 FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),
@@ -118,24 +129,30 @@ FORMATS = {
 
 
 class Family:
-    """A kernel for each way to scale its result: called with a `Scaling`, the kernel, which is made once."""
+    """A kernel for each way to scale its result: called with a `Scaling`, the kernel, which is made once.
 
-    def __init__(self, make: Callable[..., Any]) -> None:
+    Args:
+        named: what else is called after its arguments, beside FORMATS: {"copy": (BARE, True)}. "" is called as the family is.
+    """
+
+    def __init__(self, make: Callable[..., Any], named: Mapping[str, tuple[Any, ...]] | None = None) -> None:
         functools.update_wrapper(self, make)
         self._make = functools.lru_cache(maxsize=None)(make)
+        self._named = {**{name: (scaling,) for name, scaling in FORMATS.items()}, **(named or {})}
 
     def __call__(self, scaling: Scaling, *more: Any) -> Any:
         made = self._make(scaling, *more)
         made.made_with = (scaling, *more)
         return made
 
-    def member(self, format: str) -> Any:
-        """The kernel for one of FORMATS. Raises KeyError."""
-        return self(FORMATS[format])
+    def member(self, name: str) -> Any:
+        """The kernel that is called after one of FORMATS, or of `named`. Raises KeyError."""
+        return self(*self._named[name])
 
 
-# What decorates the function that makes a family's kernels.
+# What decorates the function that makes a family's kernels, and the same for one that has a bare result, too.
 scaled = Family
+scaled_or_bare = functools.partial(Family, named={"": (BARE,)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,14 +176,22 @@ class Result:
     sign: Any = None
 
 
-def result(how: Scaling, rows: str = "n H (G K)", scales: str = "n P Q G", some: bool = False) -> Result:
-    """The declaration of a result with these dims; `some`: rows may be left."""
-    out = (InOut if some else Out)[how.stored, rows]
+def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T) -> Result:
+    """The declaration of a result with these dims of tokens. `some`: rows may be left; `bare`: the dtype of bare rows."""
+    rows, scales = f"{tokens} H {how.row}", f"{tokens} P Q G"
+    out = (InOut if some else Out)[bare if how.is_bare else how.stored, rows]
+    if how.is_bare:
+        return Result(out, None, None, None, how)
     whole = Result(out, how.scales(scales, some), In[f32, "one=1"] | None, index, how)
     if not how.turned:
         return whole
-    tokens = rows.partition(" H ")[0]
     return dataclasses.replace(whole, positions=In[N, tokens], cos_sin=In[A, "angles two=2 Z"], sign=f32)
+
+
+@inline
+def heads_of(p, how):
+    """The heads of group p, or head p itself."""
+    return [p * how.joined + j for j in range(how.joined)] if how.joined > 1 else [p]
 
 
 @inline
@@ -299,6 +324,9 @@ def store_rows(rows, t, p, to):
 @inline
 def store_states(states, t, p, to, out_lse):
     """Merged states of one head, or of those that share a group: their rows with their scales, and their lses."""
-    store_rows([payload(state) for state in states], t, p, to)
-    for j in range(to.how.joined):
-        out_lse[t, p * to.how.joined + j] = lse_of(states[j])
+    if to.how.is_bare:
+        store_state(states[0], to.out[t, p], out_lse[t, p])
+    else:
+        store_rows([payload(state) for state in states], t, p, to)
+        for j in range(to.how.joined):
+            out_lse[t, p * to.how.joined + j] = lse_of(states[j])

@@ -32,14 +32,7 @@ def _renamed(name: str) -> Any:
 _LAUNCHES = {kind: _renamed(name) for name, kind in FORMATS.items()} | {Plain: _renamed("")}
 _PLAIN = Plain()
 
-# The families of `mlafix.kernels`: a call imports the module of its own.
-_FAMILIES = {"two_states": "merge.merge_two_states", "masked_states": "merge.merge_masked_states", "dense_states": "merge_many.merge_dense_states",
-             "ragged_states": "merge_many.merge_ragged_states", "listed_states": "merge_many.merge_listed_states",
-             "split_states": "merge_many.merge_split_states", "counted_states": "merge_many.merge_counted_states",
-             "mapped_states": "merge_mapped.merge_mapped_states", "mapped_sums": "merge_mapped.merge_mapped_sums",
-             "quantised_rows": "rows.quantize_rows", "normed_rows": "rows.norm_rows",
-             "paged_rows": "rows.store_in_pages"}  # fmt: skip
-_OF_SIDES = ("two_states", "masked_states")
+_OF_SIDES = ("merge.merge_attn_states", "merge.merge_masked_states")
 
 
 def _in_kernels(name: str) -> Any:
@@ -52,8 +45,7 @@ def _in_kernels(name: str) -> Any:
 def _kernel(name: str, how: How, bases: LseBases, count: str, bound: int, copies: bool) -> Any:
     """A kernel of `mlafix.kernels`; a count above 0 is compiled into it."""
     scaling = Scaling(**{**how._asdict(), "rounding": ROUNDINGS[how.rounding]})
-    family = _in_kernels(_FAMILIES[name])
-    made = family(scaling, *([copies] if name == "two_states" else []))
+    made = _in_kernels(name)(scaling, *([True] if copies else []))
     chosen = bases.bindings(sides=name in _OF_SIDES)
     bindings = ({count: bound} if bound else {}) | chosen | ({"G": 1} if how.is_static or how.is_plain or how.joined > 1 else {})
     return made.specialize(**bindings) if bindings else made
@@ -64,7 +56,7 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
     Args:
-        name: the kernel.
+        name: the kernel's family in `mlafix.kernels`, such as "rows.norm_rows": a call imports this module alone.
         out_format: what `out` is stored in; None: its own dtype.
         rows: the shape of the result without a format, `[…, H, D]`.
         out: the result.

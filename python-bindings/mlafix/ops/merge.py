@@ -151,7 +151,8 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
     else:
         lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
-        launch_in(out_format, "two_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, "prefix", bases, stream, copies=copies, rope=rope)
+        launch_in(out_format, "merge.merge_attn_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, "prefix", bases, stream,
+                  copies=copies, rope=rope)
     return out, out_lse
 
 
@@ -303,7 +304,7 @@ def fixup_merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Arr
     halvings = max(sequences, 0).bit_length()
     lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "nh")
     arguments = (lses[0], prefix, lses[1], suffix, lses[2], kv_lens, cu_seqlens, halvings)
-    launch_in(out_format, "masked_states", rows, out, arguments, prefix, "prefix", bases, stream, rope=rope)
+    launch_in(out_format, "merge.merge_masked_states", rows, out, arguments, prefix, "prefix", bases, stream, rope=rope)
     return out, out_lse
 
 

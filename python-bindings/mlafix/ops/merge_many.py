@@ -123,7 +123,7 @@ def _merge_states(v: Array, s: Array, *, out: Array | None, out_lse: Array | Non
         key = _key(bases.prefix, count, "k") + bases.key("nh")[2:]
         launch(_DENSE[key], (out, out_lse, v, s), stream)
     else:
-        launch_in(out_format, "dense_states", rows, out, (out_lse, v, s), v, "v", bases, stream, count="k", bound=bound_count(count),
+        launch_in(out_format, "merge_many.merge_states", rows, out, (out_lse, v, s), v, "v", bases, stream, count="k", bound=bound_count(count),
                   rope=rope)
     return out, out_lse
 
@@ -177,7 +177,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if out_format is None and rope is None:
         launch(_RAGGED[bases.key("nh")], (out, lses[0], v, lses[1], indptr), stream)
     else:
-        launch_in(out_format, "ragged_states", shape, out, (lses[0], v, lses[1], indptr), v, "v", bases, stream, rope=rope)
+        launch_in(out_format, "merge_many.merge_states_ragged", shape, out, (lses[0], v, lses[1], indptr), v, "v", bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -235,7 +235,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         lses = transposed((out_lse, *ss), layout, "nh")
         pairs = [array for pair in zip(vs, lses[1:]) for array in pair]
         rows = rows_of(first, "vs[0]", ROWS)
-        launch_in(out_format, "listed_states", rows, out, (lses[0], *pairs, *absent), first, "vs[0]", bases, stream, rope=rope)
+        launch_in(out_format, "merge_many.merge_states_list", rows, out, (lses[0], *pairs, *absent), first, "vs[0]", bases, stream, rope=rope)
     return out, out_lse
 
 
@@ -371,12 +371,14 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
         if is_plain:
             launch(_SPLIT_COUNTED[_key(bases.prefix, shape[0], "s") + bases.key("nh")[2:]], (out, lses[0], *counted), stream)
         else:
-            launch_in(out_format, "counted_states", shape[1:], out, (lses[0], sinks, *counted), partial, "partial", bases, stream, **of_all)
+            launch_in(out_format, "merge_many.combine_split_kv_counted", shape[1:], out, (lses[0], sinks, *counted), partial, "partial", bases,
+                      stream, **of_all)
     elif is_plain:
         key = _key(bases.prefix, shape[0], "s") + bases.key("nh")[2:]
         launch(_SPLIT[key], (out, lses[0], partial, lses[1]), stream)
     else:
-        launch_in(out_format, "split_states", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, "partial", bases, stream, **of_all)
+        launch_in(out_format, "merge_many.combine_split_kv", shape[1:], out, (lses[0], sinks, partial, lses[1]), partial, "partial", bases,
+                  stream, **of_all)
     return out, out_lse
 
 

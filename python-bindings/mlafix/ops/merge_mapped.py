@@ -91,5 +91,5 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
         launch((_MAPPED if part_sums is None else _SUMS)[bases.key("nh")], (out, *arguments), stream)
     else:
         rows = (rows_of(out, "out", ROWS)[0], *rows_of(parts, "parts", ("p", "H", "D"))[1:])
-        launch_in(out_format, "mapped_states" if part_sums is None else "mapped_sums", rows, out, arguments, parts, "parts", bases,
-                  stream, dtype=out_dtype, rope=rope)
+        family = "merge_mapped.merge_states_mapped" + ("" if part_sums is None else "_sums")
+        launch_in(out_format, family, rows, out, arguments, parts, "parts", bases, stream, dtype=out_dtype, rope=rope)

@@ -59,7 +59,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         [[10.0, 3.0, 448.0, nan]]
     """
     if len(getattr(x, "shape", ())) == 3:
-        return _stored("quantised_rows", x, Fp8(scale), out, {"x": x}, (), stream, splits=True)
+        return _stored("rows.quantize_rows", x, Fp8(scale), out, {"x": x}, (), stream, splits=True)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
     launch(_QUANTIZE[PLAIN], (out, x, one_element(scale, x)), stream)
@@ -101,7 +101,7 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
     check_format(out_format)
     if type(out_format) is Fp8:
         raise wrong("out_format", "Fp8Groups, MxFp8, MxFp4 or NvFp4 (one static scale has quantize_fp8_static)", "Fp8")
-    return _stored("quantised_rows", x, out_format, out, {"x": x}, (), stream, splits=True)
+    return _stored("rows.quantize_rows", x, out_format, out, {"x": x}, (), stream, splits=True)
 
 
 @operation({"y": "out"}, writes=("residual",), out="")
@@ -146,7 +146,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, residual: Array |
     if out_format is not None:
         check_format(out_format)
     check_dtype(weight, "weight")
-    return _stored("normed_rows", x, out_format, out, {"residual": residual, "x": x}, (weight, epsilon), stream)
+    return _stored("rows.norm_rows", x, out_format, out, {"residual": residual, "x": x}, (weight, epsilon), stream)
 
 
 @operation({"y": "out"}, out="")

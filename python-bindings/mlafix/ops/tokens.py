@@ -145,7 +145,7 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
         how = out_format.place((pages, size, heads, dim), rows, None).how
         if not how.is_static and not how.by_head:
             raise wrong("out_format", "scales [pages, page_size, H, G], neither in words nor in tiles", repr(type(out_format).__name__))
-    launch_in(out_format, "paged_rows", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
+    launch_in(out_format, "rows.store_in_pages", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
               LseBases("e", "e", "e"), stream)  # fmt: skip
 
 

@@ -335,7 +335,7 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("target", ["sm_90", "sm_100"])
 def test_the_code_for_dense_calls(target: str) -> None:
     """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
-    kernel = merge.merge_two_states(Scaling(is_fp4=True, tile_rows=128))
+    kernel = merge.merge_attn_states(Scaling(is_fp4=True, tile_rows=128))
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
     stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]

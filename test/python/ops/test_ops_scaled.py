@@ -353,7 +353,7 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
     """16 bytes a load; a division by a scale is a product and two corrections, but for what is out of range, and a product by a
     power of two."""
-    kernel = merge.merge_two_states(Scaling(is_power=words))
+    kernel = merge.merge_attn_states(Scaling(is_power=words))
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
     packs, groups = 2, min(dim // 128, 2)  # packs and groups of a lane

@@ -70,9 +70,9 @@ def test_warm_calls_compile_nothing(compiled: list[str], monkeypatch: pytest.Mon
         ops.softmax(x[:, 0])
 
     keys = mlafix.compile_keys([(layer, rows())])
-    assert [key.kernel for key in keys] == ["merge_two_states", "softmax"] and not compiled
+    assert [key.kernel for key in keys] == ["merge_attn_states", "softmax"] and not compiled
     units = mlafix.warmup(keys, "cpu")
-    assert len(units) == 2 and sorted(compiled) == ["merge_two_states", "softmax"]
+    assert len(units) == 2 and sorted(compiled) == ["merge_attn_states", "softmax"]
     monkeypatch.setenv("MLAFIX_STRICT", "1")
     layer(*rows(n=6))
     assert len(compiled) == 2
