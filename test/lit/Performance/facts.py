@@ -10,7 +10,8 @@ global memory have to be exactly those listed (count x bytes), in blocks of exac
 so many of the loads ahead of the first exponential. Whatever the table says, no variant may use non-coherent loads
 (in place is legal), call functions, or, where a target has dependent launch, access memory before it waits.
 
---registers also assembles, which takes an assembler. --update writes what is into the table; look at the difference.
+--registers also assembles, which takes an assembler. --update writes what is into the table; look at the difference. A kernel
+that library.json has and the table has not gets a paragraph, of the first bindings that units have of it.
 Exit code: 0 all as in the table, 1 not, 2 a wrong command line or a compiler that failed.
 """
 
@@ -191,6 +192,13 @@ def write_table(path: Path, head: list[str], table: Table) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
+def listed(kernels: Path) -> list[tuple[str, str]]:
+    """The kernels that library.json lists, with the first bindings that units or tests have of them."""
+    entries = json.loads((kernels / "library.json").read_text())["kernels"]
+    first = [(entry["name"], (entry.get("units") or entry["tests"])[0]) for entry in entries]
+    return [(name, re.sub(r"\{([^,}]*)[^}]*\}", r"\1", bindings)) for name, bindings in first]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tool")
@@ -210,11 +218,13 @@ def main() -> int:
     head, table = read_table(options.table)
     kernels = [name for name, _ in table]
     bad = False
-    for path in sorted(options.kernels.glob("**/*.mlir")):
-        if path.relative_to(options.kernels).with_suffix("").as_posix() not in kernels:
-            print(f"{path.name}: expected a paragraph in {options.table.name}, got none: write a line there, the kernel with the "
-                  "bindings to measure, and let --update fill it in")
+    for name, bindings in listed(options.kernels):
+        if name not in kernels and options.update and name in (options.names or [name]):
+            table[name, bindings] = {}
+        elif name not in kernels:
+            print(f"{Path(name).name}.mlir: expected a paragraph in {options.table.name}, got none: --update writes it")
             bad = True
+    kernels = [name for name, _ in table]
     for name in options.names:
         if name not in kernels:
             parser.error(f"expected a kernel of {options.table.name}, got '{name}'")

@@ -1,6 +1,6 @@
 """Random calls of every function of `mlafix.ops` and `mlafix.compat`: optional arguments, layouts, bases, formats, aliases, special values.
 
-    PYTHONPATH=PACKAGE python test/python/ops/test_drawn_calls.py [--seed N] [--seconds S] [--where numpy|torch|cuda] [FUNCTION…]
+    PYTHONPATH=PACKAGE:test/python python test/python/ops/test_drawn_calls.py [--seed N] [--seconds S] [--where numpy|torch|cuda] [FUNCTION…]
 
 A call that is wrong prints its seed; `--seed N --calls 1 FUNCTION` makes it again.
 """
