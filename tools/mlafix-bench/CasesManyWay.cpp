@@ -15,11 +15,8 @@ using namespace mlafix::bench;
 
 namespace {
 
-std::string bindings(int64_t heads, int64_t dim, const char *type,
-                     const char *outType = nullptr) {
-  std::string text =
-      "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + ",T=" + type;
-  return outType ? text + ",O=" + outType : text;
+std::string bindings(int64_t heads, int64_t dim) {
+  return "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + ",T=bf16";
 }
 
 std::string baselineName(const char *form, int64_t ways, int64_t heads,
@@ -34,10 +31,9 @@ Traffic trafficOf(int64_t n, int64_t heads, int64_t dim, int64_t ways) {
   return {ways * bytes, bytes};
 }
 
-Check checkOf(View out, View outLse, std::vector<States> inputs,
-              mlafix_dtype type) {
+Check checkOf(View out, View outLse, std::vector<States> inputs) {
   MergeCheck check;
-  check.type = type;
+  check.type = MLAFIX_BF16;
   check.rows = out;
   check.lse = outLse;
   check.inputs = std::move(inputs);
@@ -74,7 +70,7 @@ Launch mergePair(const States &result, const States &left,
                  const States &right) {
   const std::vector<int64_t> &sizes = result.rows.sizes;
   return {"merge_attn_states",
-          bindings(sizes[1], sizes[2], "bf16"),
+          bindings(sizes[1], sizes[2]),
           {result.rows, result.lse.transposed(), left.rows,
            left.lse.transposed(), right.rows, right.lse.transposed(),
            sizes[0]}};
@@ -83,7 +79,7 @@ Launch mergePair(const States &result, const States &left,
 Launch mergeInto(const States &result, const States &, const States &right) {
   const std::vector<int64_t> &sizes = result.rows.sizes;
   return {"merge_state_in_place",
-          bindings(sizes[1], sizes[2], "bf16") + ",mask=absent",
+          bindings(sizes[1], sizes[2]) + ",mask=absent",
           {result.rows, result.lse, right.rows, right.lse, Argument()}};
 }
 
@@ -107,7 +103,7 @@ MergeTwo baselineMerge(bool isDependent) {
 void addPairs(Case &work, const std::vector<States> &inputs,
               const States &result, bool isBaseline = false) {
   int between = int(inputs.size()) - 2;
-  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
+  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs);
   for (bool isDependent : {false, true}) {
     std::string prefix = isBaseline ? "cuda, pairs" : "pairs",
                 how = isDependent ? ", dependent" : "", ours = "mlafix" + how;
@@ -153,9 +149,8 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
   args.resize(2 + 2 * slots); // omit the rest
-  addOurs(work,
-          {"merge_states_list",
-           bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
+  addOurs(work, {"merge_states_list",
+                 bindings(heads, dim) + (isOpen ? "" : exactly(ways)), args});
   if (!isOpen) {
     addPairs(work, inputs, {out, outLse});
     addPairs(work, inputs, {out, outLse}, /*isBaseline=*/true);
@@ -163,7 +158,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   addBaseline(work, baselineName("list", ways, heads, dim), baselineArgs,
               n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
-  work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
+  work.check = checkOf(out, outLse, inputs);
   return work;
 }
 
@@ -179,81 +174,14 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
   std::vector<States> inputs;
   for (int64_t i = 0; i < ways; ++i)
     inputs.push_back({rows.at(1, i), lse.at(1, i)});
-  addOurs(
-      work,
-      {"merge_states", bindings(heads, dim, "bf16"), {out, outLse, rows, lse}});
+  addOurs(work,
+          {"merge_states", bindings(heads, dim), {out, outLse, rows, lse}});
   if (hasPairs)
     addPairs(work, inputs, {out, outLse});
   addBaseline(work, baselineName("dense", ways, heads, dim),
               {out, outLse, rows, lse, n}, n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
-  work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
-  return work;
-}
-
-/// Four consecutive states per token, found through indptr.
-Case makeRagged(int64_t n) {
-  constexpr int64_t heads = 128, dim = 128, ways = 4;
-  Case work;
-  work.name = "n_way/ragged_k4_h128_d128/n" + std::to_string(n);
-  View out = work.add(MLAFIX_BF16, {n, heads, dim}, Content::Poison);
-  View outLse = work.add(MLAFIX_F32, {n, heads}, Content::Poison);
-  View rows = work.add(MLAFIX_BF16, {n * ways, heads, dim}, Content::Payload);
-  View lse = work.add(MLAFIX_F32, {n * ways, heads}, Content::Lse);
-  std::vector<double> starts;
-  for (int64_t t = 0; t <= n; ++t)
-    starts.push_back(double(t * ways));
-  View indptr = work.add(MLAFIX_I32, {n + 1}, Content::Values, starts);
-  std::vector<States> inputs;
-  for (int64_t i = 0; i < ways; ++i) {
-    auto everyWayth = [&](View view) {
-      view.offset = i * view.strides[0];
-      view.sizes[0] = n;
-      view.strides[0] *= ways;
-      return view;
-    };
-    inputs.push_back({everyWayth(rows), everyWayth(lse)});
-  }
-  work.implementations = {{"mlafix",
-                           false,
-                           false,
-                           "",
-                           {{"merge_states_ragged",
-                             bindings(heads, dim, "bf16"),
-                             {out, outLse, rows, lse, indptr}}}}};
-  work.traffic = trafficOf(n, heads, dim, ways);
-  work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
-  return work;
-}
-
-/// Combines f32 partials of split-KV attention, [S, B, L, H, D], to bf16.
-Case makeCombine(int64_t splits, int64_t batch) {
-  constexpr int64_t length = 1, heads = 128, dim = 128;
-  Case work;
-  work.name = "n_way/combine_split_kv_s" + std::to_string(splits) +
-              "_h128_d128/b" + std::to_string(batch);
-  View out =
-      work.add(MLAFIX_BF16, {batch, length, heads, dim}, Content::Poison);
-  View outLse = work.add(MLAFIX_F32, {batch, length, heads}, Content::Poison);
-  View rows = work.add(MLAFIX_F32, {splits, batch, length, heads, dim},
-                       Content::Payload);
-  // FlashAttention's layout: [S, B, H, L], viewed as [S, B, L, H].
-  View lse = work.add(MLAFIX_F32, {splits, batch, heads, length}, Content::Lse);
-  std::swap(lse.sizes[2], lse.sizes[3]);
-  std::swap(lse.strides[2], lse.strides[3]);
-  std::vector<States> inputs;
-  for (int64_t i = 0; i < splits; ++i)
-    inputs.push_back({rows.at(0, i).at(1, 0), lse.at(0, i).at(1, 0)});
-  work.implementations = {{"mlafix",
-                           false,
-                           false,
-                           "",
-                           {{"combine_split_kv",
-                             bindings(heads, dim, "f32", "bf16"),
-                             {out, outLse, rows, lse}}}}};
-  int64_t numRows = batch * length * heads;
-  work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
-  work.check = checkOf(out.at(1, 0), outLse.at(1, 0), inputs, MLAFIX_BF16);
+  work.check = checkOf(out, outLse, inputs);
   return work;
 }
 
@@ -270,6 +198,4 @@ void mlafix::bench::addManyWayCases(std::vector<Case> &cases) {
   // FlashInfer's cascade: a hundred splits.
   cases.push_back(makeDense("n_way/cascade_k100_h32_d128/n2048", 100, 2048, 32,
                             128, false));
-  cases.push_back(makeRagged(1024));
-  cases.push_back(makeCombine(8, 64));
 }
