@@ -20,7 +20,7 @@ def Mlafix_PrintOp : Mlafix_Op<"print", [MemoryEffects<[MemWrite]>]> {
     mlafix.print "row {}: {}", %t, %s : index, !mlafix.state<"D", e>
     ```
   }];
-  let arguments = (ins StrAttr:$text, Variadic<AnyTypeOf<[Mlafix_Scalar, Mlafix_StateType]>>:$values);
+  let arguments = (ins StrAttr:$text, Variadic<AnyTypeOf<[Mlafix_Value, Mlafix_StateType]>>:$values);
   let assemblyFormat = "$text (`,` $values^ `:` type($values))? attr-dict";
   let hasVerifier = 1;
 }

@@ -146,7 +146,7 @@ public:
               const SourceLocation &location);
 
   /// In the grid: prints `text` in watched launches (docs/Proofs.md); each "{}"
-  /// stands for one of `values`, scalars or states.
+  /// stands for one of `values`: scalars, rows or states.
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
 

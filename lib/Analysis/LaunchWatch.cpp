@@ -46,7 +46,8 @@ void LaunchWatch::add(OddValue one) {
   odd.push_back(std::move(one));
 }
 
-void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row, GetNumber get) {
+void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row,
+                        const RowValues &values) {
   if (printed.size() == kMaxTexts) {
     ++textsDropped;
     return;
@@ -57,7 +58,7 @@ void LaunchWatch::print(PrintOp op, ArrayRef<int64_t> row, GetNumber get) {
   for (Value value : op.getValues()) {
     auto [before, after] = rest.split("{}");
     stream << before;
-    writeNumber(stream, value.getType(), get(value));
+    values.write(stream, value);
     rest = after;
   }
   stream << rest;

@@ -25,7 +25,7 @@ public:
   }
   /// Records the first table entry >= 0 that equals an earlier one.
   void check(DistinctOp op, const SmallLaunch &launch);
-  void print(PrintOp op, llvm::ArrayRef<int64_t> row, GetNumber get);
+  void print(PrintOp op, llvm::ArrayRef<int64_t> row, const RowValues &values);
   /// Keeps the first one of its kind in its argument.
   void add(OddValue one);
 

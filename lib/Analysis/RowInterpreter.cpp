@@ -242,7 +242,7 @@ bool RowInterpreter::note(Operation &op) {
   if (auto distinct = dyn_cast<DistinctOp>(op))
     watch.check(distinct, launch);
   if (auto print = dyn_cast<PrintOp>(op))
-    watch.print(print, row, [&](Value value) { return get(value); });
+    watch.print(print, row, tiles);
   return true;
 }
 

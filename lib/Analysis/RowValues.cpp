@@ -21,6 +21,8 @@ using namespace mlafix;
 
 bool mlafix::isNaN(int64_t bits) { return std::isnan(floatOf(bits)); }
 
+static bool isInfinite(int64_t bits) { return std::isinf(floatOf(bits)); }
+
 //===----------------------------------------------------------------------===//
 // Attributes as numbers
 //===----------------------------------------------------------------------===//
@@ -84,6 +86,45 @@ void mlafix::writeNumber(llvm::raw_ostream &stream, Type type,
     char *end = std::to_chars(text, text + sizeof text, floatOf(*number)).ptr;
     stream << StringRef(text, end - text);
   }
+}
+
+/// Writes ", 3 NaN from element 5": how many elements are of a kind, and the
+/// first.
+static void writeCount(llvm::raw_ostream &stream, const RowValues::Row &row,
+                       const char *kind, bool (*isOfKind)(int64_t bits)) {
+  auto first = llvm::find_if(row, isOfKind);
+  if (first != row.end())
+    stream << ", " << std::count_if(first, row.end(), isOfKind) << " " << kind
+           << " from element " << first - row.begin();
+}
+
+void RowValues::write(llvm::raw_ostream &stream, Value value) const {
+  Type type = getElementTypeOrSelf(value.getType());
+  if (!isRowTile(value.getType()))
+    return writeNumber(stream, type, getNumber(value));
+  const Row *row = get(value);
+  if (!row)
+    return writeNumber(stream, type, std::nullopt);
+  auto writeAll = [&](llvm::ArrayRef<int64_t> elements) {
+    llvm::interleaveComma(elements, stream, [&](int64_t element) {
+      writeNumber(stream, type, element);
+    });
+  };
+  llvm::ArrayRef<int64_t> elements = *row;
+  stream << "[";
+  if (elements.size() <= 8) {
+    writeAll(elements);
+    stream << "]";
+    return;
+  }
+  writeAll(elements.take_front(4));
+  stream << ", ..., ";
+  writeAll(elements.take_back(2));
+  stream << "] of " << elements.size();
+  if (!isa<FloatType>(type))
+    return;
+  writeCount(stream, *row, "NaN", isNaN);
+  writeCount(stream, *row, "infinite", isInfinite);
 }
 
 //===----------------------------------------------------------------------===//

@@ -67,6 +67,10 @@ public:
   std::optional<llvm::SmallVector<std::optional<int64_t>>>
   compute(mlir::Operation *op);
 
+  /// Writes a number, the lse of a state, or a row: the ends of a long one, and
+  /// how many of its elements are NaN or infinite.
+  void write(llvm::raw_ostream &stream, mlir::Value value) const;
+
   /// Notes that a scalar result is `bits`; what a NaN among them comes from.
   void noteScalar(mlir::Operation *op, mlir::Value result, int64_t bits);
   /// Notes that a value that was read from memory has a NaN.

@@ -476,8 +476,9 @@ bool KernelBuilder::print(std::string_view text, const Values &values,
     return false;
   for (Value value : values) {
     ValueType::Kind kind = impl->type(value).kind;
-    if (kind != ValueType::Kind::Scalar && kind != ValueType::Kind::State) {
-      impl->fail(location) << "expected scalars and states to print, got "
+    if (kind != ValueType::Kind::Scalar && kind != ValueType::Kind::Row &&
+        kind != ValueType::Kind::State) {
+      impl->fail(location) << "expected scalars, rows and states to print, got "
                            << impl->spell(value);
       return false;
     }

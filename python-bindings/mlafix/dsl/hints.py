@@ -353,10 +353,8 @@ def of_extent(value: Any) -> str:
 
 
 def of_printed(value: Any) -> str:
-    """For a row or a tensor that is printed."""
-    if isinstance(value, Dyn) and value.type.kind == "row":
-        return "; print one element, x[t, 0], or sum(row); kernel.debug(…) follows rows, and another Out shows all of one"
-    return f"; print one element, as {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
+    """For a tensor that is printed."""
+    return f"; print a row, {_row_of(value)}, or an element, {_row_of(value)[:-1]}, 0]" if isinstance(value, Tensor) and value.rank > 1 else ""
 
 
 def of_outside(value: Any) -> str:

@@ -54,9 +54,9 @@ class PromiseBuiltIns:
                 self.ctx.fail(node.value, f"expected {{…}} without a format, got {ast.unparse(ast.JoinedStr([node]))}")
             return self._piece(node.value, values)
         value = self.expressions.eval(node)
-        if isinstance(value, Dyn) and value.type.kind in ("scalar", "state"):
+        if isinstance(value, Dyn) and value.type.kind in ("scalar", "row", "state"):
             values.append(value)
             return "{}"
         if isinstance(value, str) or as_number(value) is not None:
             return (value if isinstance(value, str) else describe(value)).replace("{}", "{ }")
-        self.ctx.fail(node, f"expected a scalar, a state, a number or a text to print, got {describe(value)}{hints.of_printed(value)}")
+        self.ctx.fail(node, f"expected a scalar, a row, a state, a number or a text to print, got {describe(value)}{hints.of_printed(value)}")

@@ -86,6 +86,22 @@ def test_numbers_that_come_of_rows_are_printed(dtype: str) -> None:
     assert not report.faults and not report.unknown_rows
 
 
+def test_rows_are_printed_whole_or_by_their_ends() -> None:
+    @mlafix.kernel
+    def show(y: Out[T, "n D"], x: In[T, "n D"], at: In[i32, "n D"]):
+        for t in grid("n"):
+            row = f32(x[t])
+            print("row", row, f"at {at[t]}", row > 2.0, payload(identity("D")))
+            y[t] = row
+
+    x = np.arange(4, dtype=np.float16).reshape(1, 4)
+    assert texts(show.debug(np.empty_like(x), x, x.astype(np.int32))) == ["row [0, 1, 2, 3] at [0, 1, 2, 3] [false, false, false, true] [0, 0, 0, 0]"]
+    x = np.arange(130, dtype=F32).reshape(1, 130)
+    x[0, [5, 128, 2, 77]] = np.nan, np.nan, np.inf, -np.inf
+    (text,) = texts(show.debug(np.empty_like(x), x, np.arange(130, dtype=np.int32).reshape(1, 130)))
+    assert text.startswith("row [0, 1, inf, 3, ..., nan, 129] of 130, 2 NaN from element 5, 2 infinite from element 2 at [0, 1, 2, 3, ..., 128, 129] of 130 [false, ")
+
+
 def test_a_nan_is_a_fault_at_the_operation_that_made_it() -> None:
     x, none = np.ones((2, 4), F32), np.float32([0, -np.inf])
     report = by_hand.debug(np.empty_like(x), x, none, x, none)

@@ -36,7 +36,7 @@ BODIES = [
     ("y[t] = 'text'", "'text'", "expected a scalar, a row or a state, got 'text'"),
     ("y[t] = numpy.exp(x[t])", "numpy.exp", "got the function 'exp'; mlafix.dsl has exp"),
     ("y[t] = numpy.maximum(x[t], 0.0)", "numpy.maximum", "got the function 'maximum'; write max(a, b)"),
-    ("print(x[t])", "x[t]", "expected a scalar, a state, a number or a text to print, got a row of f32 along D"),
+    ("print(x)", "x", "expected a scalar, a row, a state, a number or a text to print, got the tensor 'x'"),
     ("print(k, sep='')", "''", "expected print(value, …), got an argument 'sep'"),
     ("print(f'{f:.3}')", "f", "expected {…} without a format, got"),
     ("y[t] = x[t].sum()", "x[t].sum", "got .sum of a row of f32 along D; write sum(…)"),

@@ -98,7 +98,7 @@ BODIES = [
     ("y[t] = x[t] << 1", "x[t] << 1", "expected integers for << and >>, got a row of f32 along D"),
     ("y[t] = ~x[t]", "~x[t]", "; compare it with something"),
     ("y[t] = where(~(x[t] > 0.0), 1.0, 0.0)", "~(x[t] > 0.0)", "; write not …"),
-    ("print(x[t])", "x[t]", "; print one element, x[t, 0], or sum(row); kernel.debug(…) follows rows"),
+    ("print(x)", "x", "; print a row, x[t], or an element, x[t, 0]"),
     # statements
     ("for r in x:\n    pass", "x", "; write for i in range(x.shape[0]), and x[i]"),
     ("for i in range(8, 0, -1):\n    pass", "-1", "; count up, and compute what counts down"),

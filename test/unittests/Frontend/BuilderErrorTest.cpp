@@ -192,7 +192,8 @@ TEST_F(BuilderErrors, a_promise_about_a_number) {
 
 TEST_F(BuilderErrors, printing_a_tensor) {
   EXPECT_FALSE(b.print("{}", {c}, at(4)));
-  expectError("expected scalars and states to print, got a tensor of i32 (n)");
+  expectError(
+      "expected scalars, rows and states to print, got a tensor of i32 (n)");
 }
 
 TEST_F(BuilderErrors, a_table_inside_the_grid) {

@@ -28,7 +28,7 @@ mlafix.kernel @watched(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "u
     %b = mlafix.make_state %row lse %v : tensor<2xf32, #mlafix.dim<2>> -> !mlafix.state<2, e>
     %merged = mlafix.merge %a, %b : !mlafix.state<2, e>
     %sum = mlafix.reduce add %row : tensor<2xf32, #mlafix.dim<2>>
-    mlafix.print "slot {}, flag {}, lse {}, sum {}", %s, %low, %merged, %sum : i32, i1, !mlafix.state<2, e>, f32
+    mlafix.print "slot {}, flag {}, lse {}, sum {}, row {}", %s, %low, %merged, %sum, %row : i32, i1, !mlafix.state<2, e>, f32, tensor<2xf32, #mlafix.dim<2>>
     mlafix.store_state %merged to %out[%t] : !mlafix.state<2, e>, !rows
   }
 }
