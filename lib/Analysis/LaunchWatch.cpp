@@ -41,7 +41,7 @@ void LaunchWatch::check(DistinctOp op, const SmallLaunch &launch) {
 
 void LaunchWatch::add(OddValue one) {
   for (const OddValue &known : odd)
-    if (known.argument == one.argument && known.isNaN == one.isNaN)
+    if (known.argument == one.argument && known.question == one.question)
       return;
   odd.push_back(std::move(one));
 }

@@ -86,7 +86,8 @@ private:
   std::optional<RowValues::Row> readRow(const MemoryAccess &access);
   void noteStoredRow(const MemoryAccess &access, const Element &indices,
                      const RowElements &part);
-  /// Looks for a NaN that the kernel made, and for what the reference has not.
+  /// Looks for a NaN or an infinity that the kernel made, and for what the
+  /// reference has not.
   void noteOdd(const MemoryAccess &access, const Element &element,
                mlir::Value value, std::optional<int64_t> number);
   /// Returns the operand that `op` stores: a number, a row, or a state's
@@ -185,14 +186,14 @@ void RowInterpreter::compute(Operation &op) {
       if (known || number) {
         values[result] = number;
         if (isReplay && number)
-          tiles.noteScalar(&op, result, *number);
+          tiles.noteOrigins(&op, result, *number);
         continue;
       }
     }
     values[result] = isReplay ? foldFloats(&op, operands)
                               : std::optional(oracle(result, row));
     if (isReplay && values[result])
-      tiles.noteScalar(&op, result, *values[result]);
+      tiles.noteOrigins(&op, result, *values[result]);
   }
 }
 
@@ -528,15 +529,36 @@ static bool isFarFrom(int64_t got, int64_t want, double tolerance) {
   return a != b && !(std::abs(a - b) <= tolerance * std::max(1.0, std::abs(b)));
 }
 
+/// True if a finite f32 is stored as an infinity.
+static bool isTooLarge(FloatType type, int64_t bits) {
+  APFloat stored(floatOf(bits));
+  bool isInexact;
+  stored.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                 &isInexact);
+  return (type.isF16() || type.isBF16()) && stored.isInfinity() &&
+         !isOdd(OddFloat::Infinity, bits);
+}
+
 void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
                              Value value, std::optional<int64_t> number) {
   Type type = access.getElementType();
   if (!isa<FloatType>(type) || !number)
     return;
-  NaNOrigin origin = tiles.getOrigin(value);
-  if (isNaN(*number) && origin.op && !origin.isInput)
-    watch.add({access.op, access.getArgNumber(), /*isNaN=*/true, row, element,
-               origin.how, origin.op});
+  auto add = [&](StringRef question, std::string text, Operation *from) {
+    watch.add({access.op, access.getArgNumber(), question, row, element,
+               std::move(text), from});
+  };
+  for (OddFloat kind : {OddFloat::NaN, OddFloat::Infinity}) {
+    OddOrigin origin = tiles.getOrigin(value, kind);
+    if (isOdd(kind, *number) && origin.op && !origin.isInput)
+      add(kind == OddFloat::NaN ? "NaN" : "infinity", origin.how, origin.op);
+  }
+  Type f32 = Float32Type::get(kernel.getContext());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  writeNumber(stream, f32, *number);
+  if (isa<StoreOp>(access.op) && isTooLarge(cast<FloatType>(type), *number))
+    add("infinity", text, access.op);
   auto expected = launch.expected.find(access.getArgNumber());
   if (expected == launch.expected.end())
     return;
@@ -547,14 +569,9 @@ void RowInterpreter::noteOdd(const MemoryAccess &access, const Element &element,
   if (at >= expected->second.size() ||
       !isFarFrom(*number, expected->second[at], launch.tolerance))
     return;
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  Type f32 = Float32Type::get(kernel.getContext());
-  writeNumber(stream, f32, *number);
   stream << ", where the reference has ";
   writeNumber(stream, f32, expected->second[at]);
-  watch.add({access.op, access.getArgNumber(), /*isNaN=*/false, row, element,
-             text, nullptr});
+  add("reference", text, nullptr);
 }
 
 void RowInterpreter::noteStoredRow(const MemoryAccess &access,
@@ -652,8 +669,8 @@ void RowInterpreter::load(LoadOp op) {
     return;
   if (happens) {
     values[op] = read(access);
-    if (isReplay && op.getType().isF32() && values[op] && isNaN(*values[op]))
-      tiles.noteInput(op, op);
+    if (isReplay && values[op])
+      tiles.noteOrigins(op, op, *values[op]);
     return;
   }
   bool isOff = access.predicate && get(access.predicate) == 0;
@@ -673,10 +690,7 @@ void RowInterpreter::loadRow(LoadOp op, const MemoryAccess &access,
     if (other)
       elements = RowValues::Row(type.getNumElements(), *other);
   }
-  tiles.clearOrigin(op);
-  if (elements && type.getElementType().isF32() &&
-      llvm::any_of(*elements, isNaN))
-    tiles.noteInput(op, op);
+  tiles.noteOrigins(op, op, elements.value_or(RowValues::Row()));
   tiles.set(op, std::move(elements));
 }
 

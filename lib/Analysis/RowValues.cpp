@@ -19,9 +19,10 @@
 using namespace mlir;
 using namespace mlafix;
 
-bool mlafix::isNaN(int64_t bits) { return std::isnan(floatOf(bits)); }
-
-static bool isInfinite(int64_t bits) { return std::isinf(floatOf(bits)); }
+bool mlafix::isOdd(OddFloat kind, int64_t bits) {
+  float number = floatOf(bits);
+  return kind == OddFloat::NaN ? std::isnan(number) : std::isinf(number);
+}
 
 //===----------------------------------------------------------------------===//
 // Attributes as numbers
@@ -91,11 +92,13 @@ void mlafix::writeNumber(llvm::raw_ostream &stream, Type type,
 /// Writes ", 3 NaN from element 5": how many elements are of a kind, and the
 /// first.
 static void writeCount(llvm::raw_ostream &stream, const RowValues::Row &row,
-                       const char *kind, bool (*isOfKind)(int64_t bits)) {
+                       OddFloat kind) {
+  auto isOfKind = [&](int64_t bits) { return isOdd(kind, bits); };
   auto first = llvm::find_if(row, isOfKind);
   if (first != row.end())
-    stream << ", " << std::count_if(first, row.end(), isOfKind) << " " << kind
-           << " from element " << first - row.begin();
+    stream << ", " << std::count_if(first, row.end(), isOfKind)
+           << (kind == OddFloat::NaN ? " NaN" : " infinite") << " from element "
+           << first - row.begin();
 }
 
 void RowValues::write(llvm::raw_ostream &stream, Value value) const {
@@ -123,8 +126,8 @@ void RowValues::write(llvm::raw_ostream &stream, Value value) const {
   stream << "] of " << elements.size();
   if (!isa<FloatType>(type))
     return;
-  writeCount(stream, *row, "NaN", isNaN);
-  writeCount(stream, *row, "infinite", isInfinite);
+  writeCount(stream, *row, OddFloat::NaN);
+  writeCount(stream, *row, OddFloat::Infinity);
 }
 
 //===----------------------------------------------------------------------===//
@@ -192,6 +195,91 @@ std::optional<RowValues::Row> RowValues::reduceGroups(ReduceOp op,
 }
 
 //===----------------------------------------------------------------------===//
+// Origins of NaN and of infinities
+//===----------------------------------------------------------------------===//
+
+RowValues::Row RowValues::elementsOf(Operation *op, Value operand,
+                                     size_t index) const {
+  if (!getElementTypeOrSelf(operand.getType()).isF32())
+    return {};
+  auto select = dyn_cast<arith::SelectOp>(op);
+  if (select) {
+    bool isTrue = getElement(select.getCondition(), index) == 1;
+    if (operand != (isTrue ? select.getTrueValue() : select.getFalseValue()))
+      return {};
+  }
+  const Row *row = get(operand);
+  if (row && isa<ReduceOp>(op))
+    return *row;
+  auto broadcast = dyn_cast<BroadcastOp>(op);
+  if (row && !row->empty() && broadcast)
+    index /= get(broadcast.getResult())->size() / row->size();
+  std::optional<int64_t> element = getElement(operand, index);
+  return element ? Row{*element} : Row{};
+}
+
+std::string RowValues::describeOperands(Operation *op, size_t index) const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  auto describe = [&](Value operand) {
+    if (isa<ReduceOp>(op))
+      return write(stream, operand);
+    Type type = getElementTypeOrSelf(operand.getType());
+    std::optional<int64_t> number = getElement(operand, index);
+    writeNumber(stream, type, isNumberType(type) ? number : std::nullopt);
+    OddOrigin origin = getOrigin(operand, OddFloat::Infinity);
+    if (type.isF32() && number && isOdd(OddFloat::Infinity, *number) &&
+        origin.op && !origin.isInput)
+      stream << " (made of " << origin.how << " by "
+             << origin.op->getName().stripDialect() << ")";
+  };
+  llvm::interleave(op->getOperands(), stream, describe, " and ");
+  return text;
+}
+
+OddOrigin RowValues::findOrigin(Operation *op, OddFloat kind, int64_t bits,
+                                size_t index) const {
+  std::optional<OddOrigin> found;
+  for (Value operand : op->getOperands())
+    for (int64_t element : elementsOf(op, operand, index)) {
+      if (!isOdd(kind, element) || (found && element != bits))
+        continue;
+      OddOrigin origin = getOrigin(operand, kind);
+      found = origin.op ? origin : OddOrigin{op, /*isInput=*/true, ""};
+    }
+  if (found)
+    return *found;
+  // A constant, or what a state holds; and log(0) is the lse of no keys.
+  bool isMeant =
+      op->getNumOperands() == 0 || isa<LoadOp>(op) ||
+      llvm::any_of(op->getOperandTypes(), llvm::IsaPred<StateType>) ||
+      (isa<math::LogOp, math::Log2Op>(op) && bits == bitsOf(-INFINITY));
+  return {op, isMeant, isMeant ? "" : describeOperands(op, index)};
+}
+
+void RowValues::noteOrigins(Operation *op, Value result,
+                            llvm::ArrayRef<int64_t> elements) {
+  origins.erase(result);
+  if (!getElementTypeOrSelf(result.getType()).isF32())
+    return;
+  for (OddFloat kind : {OddFloat::NaN, OddFloat::Infinity}) {
+    OddOrigin first;
+    for (auto [index, bits] : llvm::enumerate(elements)) {
+      if (!isOdd(kind, bits))
+        continue;
+      OddOrigin origin = findOrigin(op, kind, bits, index);
+      bool isMade = !origin.isInput;
+      if (isMade || !first.op)
+        first = std::move(origin);
+      if (isMade)
+        break;
+    }
+    if (first.op)
+      origins[result][unsigned(kind)] = std::move(first);
+  }
+}
+
+//===----------------------------------------------------------------------===//
 // Elements
 //===----------------------------------------------------------------------===//
 
@@ -206,11 +294,11 @@ void RowValues::set(Value value, std::optional<RowValues::Row> row) {
 
 void RowValues::copyAll(ValueRange targets, ValueRange sources) {
   SmallVector<std::optional<RowValues::Row>> passed;
-  SmallVector<NaNOrigin> passedOrigins;
+  SmallVector<std::array<OddOrigin, 2>> passedOrigins;
   for (Value source : sources) {
     const RowValues::Row *row = get(source);
     passed.push_back(row ? std::optional(*row) : std::nullopt);
-    passedOrigins.push_back(getOrigin(source));
+    passedOrigins.push_back(origins.lookup(source));
   }
   for (auto [target, row, origin] : llvm::zip(targets, passed, passedOrigins)) {
     if (isRowTile(target.getType()) || isa<StateType>(target.getType()))
@@ -219,17 +307,19 @@ void RowValues::copyAll(ValueRange targets, ValueRange sources) {
   }
 }
 
-/// The element of an operand: of a row, or a scalar.
+std::optional<int64_t> RowValues::getElement(Value value, size_t index) const {
+  if (!isRowTile(value.getType()))
+    return getNumber(value);
+  const RowValues::Row *row = get(value);
+  return row && index < row->size() ? std::optional((*row)[index])
+                                    : std::nullopt;
+}
+
 std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
   SmallVector<Attribute> operands;
   for (Value operand : op->getOperands()) {
     Type type = getElementTypeOrSelf(operand.getType());
-    const RowValues::Row *row = get(operand);
-    std::optional<int64_t> number =
-        isRowTile(operand.getType())
-            ? (row && index < row->size() ? std::optional((*row)[index])
-                                          : std::nullopt)
-            : getNumber(operand);
+    std::optional<int64_t> number = getElement(operand, index);
     if (!number || !isNumberType(type))
       return std::nullopt;
     operands.push_back(attributeOf(type, *number));
@@ -258,42 +348,6 @@ std::optional<int64_t> RowValues::foldElement(Operation *op, size_t index) {
   }
   scalar->destroy();
   return number;
-}
-
-void RowValues::noteNaN(Operation *op, Value result, size_t index) {
-  for (Value operand : op->getOperands())
-    if (NaNOrigin origin = getOrigin(operand); origin.op) {
-      origins[result] = origin;
-      return;
-    }
-  NaNOrigin origin{op, false, ""};
-  llvm::raw_string_ostream stream(origin.how);
-  llvm::interleave(
-      op->getOperands(), stream,
-      [&](Value operand) {
-        Type type = getElementTypeOrSelf(operand.getType());
-        std::optional<int64_t> number = getNumber(operand);
-        if (isa<StateType>(type)) // the number of a state is its lse
-          type = Float32Type::get(op->getContext());
-        else if (!isNumberType(type))
-          number = std::nullopt;
-        else if (const RowValues::Row *row = get(operand))
-          number =
-              index < row->size() ? std::optional((*row)[index]) : std::nullopt;
-        writeNumber(stream, type, number);
-      },
-      " and ");
-  origins[result] = origin;
-}
-
-void RowValues::noteScalar(Operation *op, Value result, int64_t bits) {
-  origins.erase(result);
-  if (result.getType().isF32() && isNaN(bits))
-    noteNaN(op, result, 0);
-}
-
-void RowValues::noteInput(Value value, Operation *op) {
-  origins[value] = {op, /*isInput=*/true, ""};
 }
 
 std::optional<RowValues::Row> RowValues::computeElements(Operation *op) {
@@ -435,20 +489,15 @@ std::optional<RowValues::Numbers> RowValues::compute(Operation *op) {
     if (partial)
       number =
           reduceElements(reduce.getKind(), source.getElementType(), *partial);
-    if (number && result.getType().isF32() && isNaN(*number))
-      noteNaN(op, result, 0);
+    if (number)
+      noteOrigins(op, result, *number);
     return Numbers{number};
   }
   if (!isRowTile(result.getType()))
     return Numbers{std::nullopt};
   std::optional<RowValues::Row> row = computeRow(op);
-  auto type = getElementTypeOrSelf(result.getType());
-  if (row && type.isF32())
-    for (size_t i = 0; i < row->size(); ++i)
-      if (isNaN((*row)[i])) {
-        noteNaN(op, result, i);
-        break;
-      }
+  if (row)
+    noteOrigins(op, result, *row);
   rows[result] = std::move(row);
   return Numbers{std::nullopt};
 }

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Computes rows and what is reduced from them, one element after the other, as
-// the compiler folds constants; and remembers which operation made a NaN of
-// operands that are none.
+// the compiler folds constants; and remembers which operation made a NaN or an
+// infinity of operands that are none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -34,14 +35,18 @@ mlir::Attribute attributeOf(mlir::Type type, int64_t number);
 std::optional<int64_t> foldFloats(mlir::Operation *op,
                                   llvm::ArrayRef<mlir::Attribute> operands);
 
-/// True for the bits of an f32 that is NaN.
-bool isNaN(int64_t bits);
+/// The floats that are no numbers.
+enum class OddFloat { NaN, Infinity };
 
-/// Where a NaN comes from: the operation that made it, and its operands.
-struct NaNOrigin {
+/// True if an f32 with these bits is of the kind.
+bool isOdd(OddFloat kind, int64_t bits);
+
+/// Where a NaN or an infinity comes from: the operation that made it, and its
+/// operands.
+struct OddOrigin {
   mlir::Operation *op = nullptr; ///< null: not known
-  bool isInput = false;          ///< it was read from memory
-  std::string how;               ///< "-inf - -inf"
+  bool isInput = false;          ///< from memory, an argument or a constant
+  std::string how;               ///< "-inf and -inf"
 };
 
 class RowValues {
@@ -59,7 +64,6 @@ public:
   void set(mlir::Value value, std::optional<Row> row);
   /// Gives targets the rows and the origins of sources.
   void copyAll(mlir::ValueRange targets, mlir::ValueRange sources);
-  void clearOrigin(mlir::Value value) { origins.erase(value); }
 
   /// Computes the rows among the results of `op`, and the payload of states.
   /// The numbers that it reduces a row to are returned by result, those that
@@ -71,12 +75,14 @@ public:
   /// how many of its elements are NaN or infinite.
   void write(llvm::raw_ostream &stream, mlir::Value value) const;
 
-  /// Notes that a scalar result is `bits`; what a NaN among them comes from.
-  void noteScalar(mlir::Operation *op, mlir::Value result, int64_t bits);
-  /// Notes that a value that was read from memory has a NaN.
-  void noteInput(mlir::Value value, mlir::Operation *op);
-  /// The origin of the NaN in a value.
-  NaNOrigin getOrigin(mlir::Value value) const { return origins.lookup(value); }
+  /// Notes the origins of a NaN and of an infinity among the elements of a
+  /// result: of the first that the kernel made, else of the first.
+  void noteOrigins(mlir::Operation *op, mlir::Value result,
+                   llvm::ArrayRef<int64_t> elements);
+  /// The origin of the NaN, or of the infinity, in a value.
+  OddOrigin getOrigin(mlir::Value value, OddFloat kind) const {
+    return origins.lookup(value)[unsigned(kind)];
+  }
 
 private:
   using Numbers = llvm::SmallVector<std::optional<int64_t>>;
@@ -87,11 +93,18 @@ private:
   std::optional<Row> mergePayloads(MergeOp merge);
   std::optional<Row> reduceGroups(ReduceOp op, size_t groups);
   std::optional<int64_t> foldElement(mlir::Operation *op, size_t index);
-  void noteNaN(mlir::Operation *op, mlir::Value result, size_t index);
+  /// An element of a row, or a scalar.
+  std::optional<int64_t> getElement(mlir::Value value, size_t index) const;
+  /// The elements of an operand that element `index` of a result is made of.
+  Row elementsOf(mlir::Operation *op, mlir::Value operand, size_t index) const;
+  /// The origin of element `index` of a result, which is `bits`.
+  OddOrigin findOrigin(mlir::Operation *op, OddFloat kind, int64_t bits,
+                       size_t index) const;
+  std::string describeOperands(mlir::Operation *op, size_t index) const;
 
   std::function<std::optional<int64_t>(mlir::Value)> getNumber;
   llvm::DenseMap<mlir::Value, std::optional<Row>> rows;
-  llvm::DenseMap<mlir::Value, NaNOrigin> origins;
+  llvm::DenseMap<mlir::Value, std::array<OddOrigin, 2>> origins;
   int64_t elementsLeft = kMostElements;
 
   /// So many elements are computed; later rows are not known.

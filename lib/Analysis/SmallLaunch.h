@@ -55,19 +55,19 @@ struct BrokenPromise {
   llvm::SmallVector<int64_t> element;
 };
 
-/// The text that a row printed.
-/// A store of a value that is odd: a NaN that an operation of the kernel made,
-/// or not what a reference has.
+/// A store of an odd value: a NaN or an infinity that the kernel made, or not
+/// what a reference has.
 struct OddValue {
   mlir::Operation *store;
   unsigned argument;
-  bool isNaN;
+  llvm::StringRef question; ///< "NaN", "infinity" or "reference"
   llvm::SmallVector<int64_t> row;
   llvm::SmallVector<int64_t> element;
-  std::string text;      ///< what was stored, or what made the NaN of what
-  mlir::Operation *from; ///< of a NaN, the operation that made it
+  std::string text;      ///< operands of `from`; else what both sides have
+  mlir::Operation *from; ///< what made it; null: "reference"
 };
 
+/// The text that a row printed.
 struct PrintedText {
   PrintOp op;
   llvm::SmallVector<int64_t> row;
@@ -86,7 +86,7 @@ struct Replay {
   bool isWhole = true;
   /// The first violation of each promise.
   std::vector<BrokenPromise> broken;
-  /// The first odd value of each kind in each argument.
+  /// The first odd value of each question in each argument.
   std::vector<OddValue> odd;
   /// Printed texts in row order, and the number of texts dropped.
   std::vector<PrintedText> printed;

@@ -215,14 +215,18 @@ static json::Object describe(KernelOp kernel, const OddValue &odd) {
   StringRef name = kernel.getArgName(odd.argument);
   std::string text =
       spell(name, odd.element) + ": " + spell("row ", odd.row) + " stores ";
-  text += odd.isNaN ? "NaN, made of " + odd.text + " by " +
-                          odd.from->getName().stripDialect().str()
-                    : odd.text;
-  json::Object fault{{"question", odd.isNaN ? "NaN" : "reference"},
+  if (odd.from) {
+    text += odd.question == "NaN" ? "NaN" : "an infinity";
+    text += ", made of " + odd.text + " by " +
+            odd.from->getName().stripDialect().str();
+  } else {
+    text += odd.text;
+  }
+  json::Object fault{{"question", odd.question},
                      {"argument", name},
                      {"element", json::Array(odd.element)},
                      {"row", json::Array(odd.row)}};
-  if (odd.isNaN) {
+  if (odd.from) {
     json::Object origin;
     addLocation(origin, odd.from);
     if (std::optional<int64_t> line = origin.getInteger("line"))

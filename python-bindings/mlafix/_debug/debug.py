@@ -32,8 +32,8 @@ class Fault:
 
     Attributes:
         question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …; or
-            "promise": the launch breaks one; "NaN": the kernel stores NaN that it made of numbers, at the place of the operation
-            that made it; "reference": a value is not what the function `against` has.
+            "promise": the launch breaks one; "NaN", "infinity": the kernel stores one that it made of numbers, at the place of the
+            operation that made it; "reference": a value is not what the function `against` has.
         argument: the tensor's name; "" where a promise is about no tensor.
         element: the indices of the first element that it is about; those of a list begin with the tensor's.
         row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.

@@ -300,11 +300,11 @@ class Runner:
         return wrong
 
     def _watch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray, interpreter: Interpreter) -> str:
-        """The fault in what debug mode prints, and in what it finds of rows; accesses out of bounds and NaN are drawn on purpose."""
+        """The fault in what debug mode prints, and in what it finds of rows; accesses out of bounds, NaN and infinities are drawn on purpose."""
         self.device.begin(before)
         with contextlib.redirect_stdout(None):
             report = kernel.debug(*arguments(arena, made, call, self.device.view, lambda tensor, array: list(array)))
-        faults = [str(fault) for fault in report.faults if fault.question not in ("bounds", "NaN")]
+        faults = [str(fault) for fault in report.faults if fault.question not in ("bounds", "NaN", "infinity")]
         return faults[0] if faults else prints.compare(interpreter, report)
 
     def _launch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray) -> np.ndarray:

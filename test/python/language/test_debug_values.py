@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mlafix.dsl import (
     i32,
     identity,
     load_state,
+    log,
     lse_of,
     max,
     merge,
@@ -118,6 +120,38 @@ def test_a_nan_of_an_input_and_one_that_is_replaced_are_none() -> None:
     assert not guarded.debug(np.empty_like(x), x, lse).faults
     x[1, 2] = np.nan
     assert not by_hand.debug(np.empty_like(x), x, np.zeros(2, F32), x, np.zeros(2, F32)).faults
+
+
+@mlafix.kernel
+def softmax_of_large(out: Out[T, "n D"], total: Out[f32, "n"], x: In[f32, "n D"], mask: In[i32, "n D"], s: f32):
+    for t in grid("n"):
+        weights = exp(where(mask[t] != 0, x[t], -math.inf))
+        whole = sum(weights)
+        total[t] = log(whole)
+        out[t] = weights * s / whole
+
+
+def of_large(x: Any, *, dtype: Any = F32, s: float = 1.0, keys: int = 3) -> list[Any]:
+    mask = np.int32([[1] * keys + [0] * (3 - keys)])
+    return list(softmax_of_large.debug(np.empty((1, 3), dtype), np.empty(1, F32), np.float32([x]), mask, s).faults)
+
+
+def test_an_infinity_is_a_fault_at_the_operation_that_made_it() -> None:
+    first, second = of_large([1, 100, 2])
+    assert (first.question, first.argument, first.element) == ("infinity", "total", (0,))
+    assert first.message.startswith("total[0]: row [0] stores an infinity, made of 100 by exp in line ")
+    assert "weights = exp(" in LINES[first.line - 1]
+    assert (second.question, second.argument, second.element) == ("NaN", "out", (0, 1))
+    assert "stores NaN, made of inf (made of 100 by exp) and inf (made of 100 by exp) by / in line " in second.message
+    (large,) = of_large([1, 2, 3], dtype=np.float16, s=1e6)
+    assert (large.question, large.element) == ("infinity", (0, 0))
+    assert "stores an infinity, made of 90030.57 by store in line " in large.message
+
+
+def test_an_infinity_of_an_input_and_the_lse_of_no_keys_are_none() -> None:
+    assert [fault.question for fault in of_large([1, 2, 3], keys=0)] == ["NaN"]  # 0 / 0; the lse is -inf
+    assert not of_large([1, -np.inf, 3])
+    assert not of_large([1, 1000, 3], keys=1)
 
 
 @mlafix.kernel
