@@ -316,7 +316,6 @@ void RepairMergesPass::repair(Value root, const MachineModel *unrolls,
   Value isBad = HasNonfiniteOp::create(b, loc, root);
   auto branch = scf::IfOp::create(b, loc, root.getType(), isBad,
                                   /*withElseRegion=*/true);
-  branch->setAttr(kRepairAttr, b.getUnitAttr());
   for (OpOperand *use : uses)
     use->set(branch.getResult(0));
   b.setInsertionPointToStart(branch.elseBlock());

@@ -16,7 +16,8 @@ using namespace mlafix;
 
 bool mlafix::isInRepair(Operation *op) {
   auto branch = op->getParentOfType<scf::IfOp>();
-  return branch && (branch->hasAttr(kRepairAttr) || isInRepair(branch));
+  return branch && (!branch.thenBlock()->getOps<RepairOp>().empty() ||
+                    isInRepair(branch));
 }
 
 MergeOp mlafix::getRunningMerge(scf::ForOp loop, StringRef &reason) {

@@ -17,10 +17,9 @@
 
 namespace mlafix {
 
-/// Unit attribute of the scf.if that repeats a merge whose result is not finite
-/// (mlafix-repair-merges). Few rows enter it, so its loops are neither chunked
-/// nor unrolled.
-constexpr llvm::StringLiteral kRepairAttr = "mlafix.repair";
+/// True if `op` is in a branch that repeats a merge whose result is not finite
+/// (it has a mlafix.repair). Few rows enter it, so its loops are neither
+/// chunked nor unrolled.
 bool isInRepair(mlir::Operation *op);
 
 /// The merge at the end of each iteration of `loop`, if the loop carries only
