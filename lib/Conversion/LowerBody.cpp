@@ -162,9 +162,10 @@ class BodyLowering {
 public:
   BodyLowering(KernelOp kernel, LLVM::LLVMFuncOp function,
                ArrayRef<ParamAttr> params, ValueRange values,
-               unsigned addressSpace)
+               unsigned addressSpace, const llvm::DenseSet<Value> &streamed)
       : kernel(kernel), function(function), params(params), values(values),
-        addressSpace(addressSpace), b(kernel.getContext()) {}
+        addressSpace(addressSpace), streamed(streamed), b(kernel.getContext()) {
+  }
 
   LogicalResult run();
 
@@ -206,6 +207,7 @@ private:
   ArrayRef<ParamAttr> params;
   ValueRange values;
   unsigned addressSpace;
+  const llvm::DenseSet<Value> &streamed;
   OpBuilder b;
   llvm::DenseMap<Value, Value> localPointers;
   int64_t commonBytes = 0; // memory shared by all exchanges; 0: each has its
@@ -350,6 +352,8 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
   Location loc = op->getLoc();
   Type memory = getMemoryType(access.type);
   bool isBoolean = getElementTypeOrSelf(access.type).isInteger(1);
+  bool isStreamed = access.isStreamed || (streamed.contains(access.memref) &&
+                                          isPackOfF32(access.type));
   Value value;
   if (access.mask) {
     // Booleans are bytes in memory.
@@ -365,11 +369,11 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
           /*strides=*/{1});
     auto load = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, mask, none,
                                            access.alignment);
-    load.setNontemporal(access.isStreamed);
+    load.setNontemporal(isStreamed);
     value = load;
   } else {
     value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment,
-                                 /*isVolatile=*/false, access.isStreamed);
+                                 /*isVolatile=*/false, isStreamed);
   }
   if (isBoolean) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(memory));
@@ -617,6 +621,8 @@ LogicalResult BodyLowering::run() {
 
 LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
                                 ArrayRef<ParamAttr> params, ValueRange values,
-                                unsigned addressSpace) {
-  return BodyLowering(kernel, function, params, values, addressSpace).run();
+                                unsigned addressSpace,
+                                const llvm::DenseSet<Value> &streamed) {
+  return BodyLowering(kernel, function, params, values, addressSpace, streamed)
+      .run();
 }

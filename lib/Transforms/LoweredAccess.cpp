@@ -44,7 +44,6 @@ std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
                    load.getAlignment());
     found->mask = load.getMask();
     found->passThru = load.getPassThru();
-    found->isStreamed = load->hasAttr(kStreamedAttr);
   } else if (auto prefetch = dyn_cast<memref::PrefetchOp>(op)) {
     found = access(prefetch.getMemref(), prefetch.getIndices(),
                    prefetch.getMemRefType().getElementType());
@@ -52,6 +51,12 @@ std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
     found = access(atomic.getMemref(), atomic.getIndices(), atomic.getType());
   }
   return found;
+}
+
+bool mlafix::isPackOfF32(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getElementType().isF32() &&
+         vector.getNumElements() > 1;
 }
 
 SmallVector<BlockArgument> mlafix::getAddressed(Operation *op) {

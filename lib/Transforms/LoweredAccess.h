@@ -14,10 +14,6 @@
 
 namespace mlafix {
 
-/// Unit attribute of masked loads that caches need not keep (vector.load has
-/// its own attribute).
-inline constexpr llvm::StringLiteral kStreamedAttr = "mlafix.streamed";
-
 /// A load, store, prefetch or atomic operation on an element or pack, in a form
 /// common to all ops.
 struct LoweredAccess {
@@ -28,7 +24,7 @@ struct LoweredAccess {
   mlir::Value stored = {};   ///< stores only
   mlir::Value mask = {};     ///< masked loads only
   mlir::Value passThru = {}; ///< result where masked off
-  bool isStreamed = false;   ///< caches need not keep it
+  bool isStreamed = false;   ///< the op says that caches need not keep it
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());
@@ -37,6 +33,9 @@ struct LoweredAccess {
 
 /// Nullopt if the op is no access.
 std::optional<LoweredAccess> getAccess(mlir::Operation *op);
+
+/// True for packs of several f32.
+bool isPackOfF32(mlir::Type type);
 
 /// The arguments of which `op` needs the addresses and nothing else:
 /// mlafix.present and mlafix.same_tensor; empty for other ops.

@@ -30,34 +30,22 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Marks loads of f32 rows that caches need not keep: rows that a loop merges
-/// whose bounds come from memory.
-static void streamListedRows(KernelOp kernel) {
+/// The tensors whose rows of f32 caches need not keep: a loop merges them whose
+/// bounds come from memory.
+static llvm::DenseSet<Value> findListedRows(KernelOp kernel) {
+  llvm::DenseSet<Value> listed;
   if (!kernel.getPlanAttr().has(PlanField::StreamsListedRows))
-    return;
-  auto isRow = [](Operation *op) {
-    if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op))
-      return false;
-    auto type = cast<VectorType>(op->getResult(0).getType());
-    return type.getElementType().isF32() && type.getNumElements() > 1;
-  };
-  llvm::SmallPtrSet<Value, 4> listed;
+    return listed;
   kernel.walk([&](Operation *op) {
-    if (!isRow(op) || listed.contains(op->getOperand(0)))
+    if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op) ||
+        !isPackOfF32(op->getResult(0).getType()))
       return;
     auto loop = op->getParentOfType<scf::ForOp>();
-    if (loop && comesFromMemory(loop.getLowerBound()))
+    if (loop && !listed.contains(op->getOperand(0)) &&
+        comesFromMemory(loop.getLowerBound()))
       listed.insert(op->getOperand(0));
   });
-  // Includes the remainder of an unrolled loop, which follows it.
-  kernel.walk([&](Operation *op) {
-    if (!isRow(op) || !listed.contains(op->getOperand(0)))
-      return;
-    if (auto load = dyn_cast<vector::LoadOp>(op))
-      load.setNontemporal(true);
-    else
-      op->setAttr(kStreamedAttr, UnitAttr::get(op->getContext()));
-  });
+  return listed;
 }
 
 /// Ensures that threads only store to the memory of cluster blocks that have
@@ -153,9 +141,8 @@ private:
     function->setAttr(kPlanAttr, kernel.getPlanAttr());
     Block *entry = function.addEntryBlock(b);
     passTablesByValue(function, params, kGlobal);
-    streamListedRows(kernel);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),
-                         kGlobal)))
+                         kGlobal, findListedRows(kernel))))
       return failure();
     kernel.erase();
     lowerPeerFlags(function, params, kGlobal);
