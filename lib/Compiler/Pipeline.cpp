@@ -93,8 +93,7 @@ static void addDistributionPasses(OpPassManager &pm) {
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createSkipZeroWeightAddsPass());
-  pm.addNestedPass<KernelOp>(createDelayWideningPass());
-  pm.addNestedPass<KernelOp>(createWidenWordsPass());
+  pm.addNestedPass<KernelOp>(createNarrowRowsPass());
   pm.addNestedPass<KernelOp>(createReplaceDivisionsPass());
   pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
   pm.addNestedPass<KernelOp>(createJoinReciprocalsPass());

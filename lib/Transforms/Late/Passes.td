@@ -38,10 +38,12 @@ def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::Ker
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
-def DelayWideningPass : Pass<"mlafix-delay-widening", "::mlafix::KernelOp"> {
-  let summary = "rows of 16 bits are widened where something needs f32, and not before";
+def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
+  let summary = "rows of 16 bits are masked and widened as words of 32 bits, where something needs f32 and not before";
   let description = [{
-    If both branches of an `scf.if` widen their result, it is widened after the branches, so that they yield words.
+    If both branches of an `scf.if` widen their result, it is widened after the branches, so that they yield words. A
+    pack that is widened for both branches, and used nowhere else, is widened in each: until then it takes a half or a
+    quarter of the registers, and each branch may mask it.
 
     The maximum or minimum of rows of bf16 or f16, or of their magnitudes, is computed on the narrow elements, two at
     once, and then widened. It is one of the elements, so only the bits of a NaN may change. Later arithmetic on the row
@@ -51,7 +53,17 @@ def DelayWideningPass : Pass<"mlafix-delay-widening", "::mlafix::KernelOp"> {
     If a lane has many packs of such rows (`inTurnPacks`) and the kernel stores rows, all ops on rows are sunk to their
     first use: packs are computed one after the other, with the registers of a single pack.
 
-    Not for targets that compute with two f32 at once.
+    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many
+    selections. A pack of bf16 that is computed with is widened with two instructions per word; the instruction for one
+    element takes three. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
+    and the number is replaced by 1.
+
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits. Between
+    bf16 and f16 that is f16, which ends at 65504 where bf16 ends at 3.4e38. So a kernel that narrows to f16 always
+    widens bf16 by integer arithmetic, which LLVM does not recognise.
+
+    For GPUs: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`). Targets that compute with two f32
+    at once only widen in branches: LLVM's code for words takes more registers there.
 
     ```mlir
     // Before
@@ -60,42 +72,15 @@ def DelayWideningPass : Pass<"mlafix-delay-widening", "::mlafix::KernelOp"> {
     %max = arith.maximumf %f, %g : vector<2xf32>
     // After
     %narrow = arith.maximumf %x, %y : vector<2xbf16>
-    %max = arith.extf %narrow : vector<2xbf16> to vector<2xf32>
-    ```
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
-
-def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
-  let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
-  let description = [{
-    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many
-    selections. A pack of bf16 that is computed with is widened with two instructions per word; the instruction for one
-    element takes three. fp8 that is multiplied by a number and then masked is masked before, as words of four elements,
-    and the number is replaced by 1. Not for targets that compute with two f32 at once: LLVM's code for words takes more
-    registers there.
-
-    A pack that is widened for both branches of an `scf.if`, and used nowhere else, is widened in each. Until then it
-    takes a half or a quarter of the registers, and each branch may mask it.
-
-    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits. Between
-    bf16 and f16 that is f16, which ends at 65504 where bf16 ends at 3.4e38. So a kernel that narrows to f16 always
-    widens bf16 by integer arithmetic, which LLVM does not recognise. For GPUs: a CPU converts bf16 by integer
-    arithmetic anyway (`mlafix-expand-math`).
-
-    ```mlir
-    // Before
-    %f = arith.extf %x : vector<2xbf16> to vector<2xf32>
-    // After
-    %word = vector.bitcast %x : vector<2xbf16> to vector<1xi32>
+    %word = vector.bitcast %narrow : vector<2xbf16> to vector<1xi32>
     %up = arith.shli %word, %c16 : vector<1xi32>
     %first = arith.bitcast %up : vector<1xi32> to vector<1xf32>
     %upper = arith.andi %word, %cUpperHalf : vector<1xi32>
     %second = arith.bitcast %upper : vector<1xi32> to vector<1xf32>
-    %f = vector.interleave %first, %second : vector<1xf32> -> vector<2xf32>
+    %max = vector.interleave %first, %second : vector<1xf32> -> vector<2xf32>
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {

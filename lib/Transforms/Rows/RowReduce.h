@@ -55,7 +55,7 @@ mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
 bool isNarrowExtreme(ReduceOp op);
 
 /// The extreme of all packs of this lane, a scalar: combines packs elementwise,
-/// then halves, so that mlafix-delay-widening can use packed instructions on
+/// then halves, so that mlafix-narrow-rows can use packed instructions on
 /// the narrow elements. The order does not affect the result.
 mlir::Value reduceInHalves(mlir::OpBuilder &b, const RowLayout &layout,
                            ReduceOp op, mlir::ValueRange packs);

@@ -126,7 +126,7 @@ mlafix.kernel @best(%y: !icol {mlafix.dims = ["n"], mlafix.access = "write"}, %z
 }
 
 // The pass alone: masks of constants are narrow, too.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-lower-states{target=sm_90},mlafix-distribute,mlafix-delay-widening))" | FileCheck %s --check-prefix=ALONE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-lower-states{target=sm_90},mlafix-distribute,mlafix-narrow-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @best_dense
 // ALONE: arith.maximumf %{{.*}} : vector<8xbf16>
 // A pack that a lane does not have is the least number.
@@ -134,4 +134,4 @@ mlafix.kernel @best(%y: !icol {mlafix.dims = ["n"], mlafix.access = "write"}, %z
 // ALONE: arith.select %{{.*}}, %{{.*}}, %[[LEAST]] : vector<8xbf16>
 // ALONE: arith.maximumf %{{.*}} : vector<2xbf16>
 // ALONE: scf.if
-// ALONE: arith.extf %{{.*}} {mlafix.separate} : vector<8xbf16> to vector<8xf32>
+// ALONE: arith.extf %{{.*}} : vector<8xbf16> to vector<8xf32>

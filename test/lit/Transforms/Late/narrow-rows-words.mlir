@@ -116,8 +116,8 @@ mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
-// The pass alone, behind the one that says where a row is widened.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-delay-widening,mlafix-widen-words))" | FileCheck %s --check-prefix=ALONE
+// The pass alone.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-narrow-rows))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @mixed
 // ALONE-NOT: arith.extf {{.*}}bf16
 // ALONE: arith.truncf {{.*}} to {{.*}}f16
