@@ -94,9 +94,7 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createSkipZeroWeightAddsPass());
   pm.addNestedPass<KernelOp>(createNarrowRowsPass());
-  pm.addNestedPass<KernelOp>(createReplaceDivisionsPass());
-  pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
-  pm.addNestedPass<KernelOp>(createJoinReciprocalsPass());
+  pm.addNestedPass<KernelOp>(createLowerDivisionsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createScheduleGridWaitPass());

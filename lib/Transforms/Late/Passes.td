@@ -83,8 +83,8 @@ def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
-def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {
-  let summary = "divisions by numbers that are known, or nearly so, become products";
+def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
+  let summary = "divisions become products with reciprocals, and give the same bits";
   let description = [{
     A division by a power of two that was f8E8M0FNU becomes a product with its inverse. The inverse is a power of two as
     well, so the product is exact for all numbers.
@@ -95,7 +95,7 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
 
     A division by a number that is known to be within 2^-20 and 2^20, as that of a hyperbolic tangent by 1 + e^-2|x|,
     becomes a product with the number's reciprocal and a correction by the remainder, which is correctly rounded too. The
-    dividend must be a sum with a constant, so that no remainder is too small for f32. For GPUs.
+    dividend must be a sum with a constant, so that no remainder is too small for f32.
 
     ```mlir
     // Before
@@ -105,21 +105,14 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
     %less = arith.mulf %most, %low : f32
     %scale = math.fma %most, %high, %less : f32
     ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
-}
 
-def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
-  let summary = "packs are divided by a number through its reciprocal, exactly";
-  let description = [{
     A pack that is divided by one number is multiplied by the number's reciprocal, and each quotient is corrected by the
     remainder of its dividend. That takes three operations per element instead of a dozen, and gives the same bits.
     Packs in a block share one branch, and one reciprocal if they have the same divisor. Quotients are correctly rounded
     (N10) if the magnitude of every element is 0 or in [2^-100, 2^62] and the divisor is in [2^-64, 2^20]. If quotients
     are stored as fp8, converted to integers or added to a constant of at least 1, small ones vanish: elements may then
     be smaller, and the divisor up to 2^64. Otherwise, or if small quotients matter and there are fewer than `fewest`
-    elements, each is divided. For GPUs: a CPU divides a vector at once.
+    elements, each is divided.
 
     ```mlir
     // Before
@@ -140,19 +133,11 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
       scf.yield %slow : vector<2xf32>
     }
     ```
-  }];
-  let options = [Option<"fewest", "fewest", "int64_t", "16", "elements of a lane that are divided so in one block, unless nothing is left of small quotients: the checks cost as much as a few divisions">];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
 
-def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> {
-  let summary = "reciprocals of a block are checked together";
-  let description = [{
     Two or more correctly rounded scalar reciprocals in a block are computed in two steps that are right for normal
     numbers. One may depend on another. One branch behind the last checks the remainders of all of them. If one is too
     far off (for 0, subnormals, infinities, NaN, and numbers beyond 2^126), the branch computes all in full, and repeats
-    the operations between them. Other operations that need a reciprocal move behind the branch. For GPUs.
+    the operations between them. Other operations that need a reciprocal move behind the branch.
 
     ```mlir
     // Before
@@ -174,7 +159,10 @@ def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> 
       scf.yield %b1 : f32
     }
     ```
+
+    For GPUs: a CPU divides a vector at once.
   }];
+  let options = [Option<"fewest", "fewest", "int64_t", "16", "elements of a lane that are divided so in one block, unless nothing is left of small quotients: the checks cost as much as a few divisions">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of lib/Transforms/Late/ShareReciprocals.cpp and of
-// ReplaceDivisions.cpp beside it: for all significands, and at the ends of its
-// range.
+// The arithmetic of lib/Transforms/Late/LowerDivisions.cpp: for all
+// significands, and at the ends of its range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -170,7 +169,7 @@ TEST(ReciprocalTest, QuotientsByConstantsAreExactForAllSignificands) {
   }
 }
 
-// The least dividends, by the bound of ReplaceDivisions.cpp.
+// The least dividends, by the bound of LowerDivisions.cpp.
 TEST(ReciprocalTest, QuotientsByConstantsAreExactAtTheEndsOfTheirRange) {
   for (auto [c, least] : {std::pair(448.0f, 0x1p-114f),
                           {3.0f, 0x1p-120f},

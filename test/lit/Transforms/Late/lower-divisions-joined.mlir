@@ -1,6 +1,6 @@
 // Reciprocals of a block are computed as if all were normal, also those of what others lead to; one branch checks them, and computes them in full
 // where one is none.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-join-reciprocals,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=chain --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 
 !numbers = memref<?xf32, strided<[?], offset: ?>>

@@ -1,6 +1,6 @@
 // A division by a power of two from f8E8M0FNU is a product with its inverse; a division by a constant of few bits one with the constant's inverse in
 // two parts. Divisors within known bounds are multiplied by their reciprocals. Others stay divisions.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-replace-divisions,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=scales --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=powers --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=POWERS
 // RUN: %mlafix-opt %s --kernel=scales --target=x86-64-v3 --variant=any --emit=llvm -o - | FileCheck %s --check-prefix=CPU
