@@ -97,8 +97,7 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createLowerDivisionsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
-  pm.addNestedPass<LLVM::LLVMFuncOp>(createScheduleGridWaitPass());
-  pm.addNestedPass<LLVM::LLVMFuncOp>(createScheduleDependentLaunchPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createOverlapGridsPass());
   FloatsToBitsPassOptions bits;
   bits.width = 8;
   pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass(bits));

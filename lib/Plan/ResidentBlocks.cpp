@@ -119,7 +119,7 @@ static int64_t countFittingBlocks(KernelOp kernel,
   int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
                                                       : machine.tightRegisters;
   // A loop's addresses are kept beside those of its first iteration, which is
-  // prefetched (ScheduleGridWait.cpp).
+  // prefetched (OverlapGrids.cpp).
   if (kernel.getPlanAttr().has(PlanField::DependentLaunch) &&
       loadsInLoop(kernel))
     others += machine.loopRegisters;

@@ -309,7 +309,7 @@ static scf::ForOp carryLoads(scf::ForOp loop, const ChunkLoads &loads,
   };
   // Also carry where the next chunk begins. As a function of the induction
   // variable it would be known before the wait for the preceding grid, and
-  // ScheduleGridWait.cpp would prefetch the second chunk beside the first.
+  // OverlapGrids.cpp would prefetch the second chunk beside the first.
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(next);

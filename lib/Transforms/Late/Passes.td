@@ -189,8 +189,8 @@ def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
-def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "addresses are computed, and rows prefetched, before the wait for the preceding grid";
+def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "rows are prefetched before the wait for the preceding grid, and the next one is let begin between loads";
   let description = [{
     Has a thread compute the addresses of its first loads while it waits for the preceding grid. The pass moves that
     arithmetic before the wait, and puts an `exit` between them that needs its results and is never taken. Without it,
@@ -224,14 +224,7 @@ def ScheduleGridWaitPass : Pass<"mlafix-schedule-grid-wait", "::mlir::LLVM::LLVM
     llvm.inline_asm has_side_effects "{… @none exit; griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
-  }];
-  let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
-}
 
-def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "the next grid is let begin between loads of rows and those that need an index from memory";
-  let description = [{
     If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
     need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise
     ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
@@ -261,7 +254,8 @@ def ScheduleDependentLaunchPass : Pass<"mlafix-schedule-dependent-launch", "::ml
     }
     ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::NVVM::NVVMDialect"];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // MLAFIX_TRANSFORMS_LATE_PASSES

@@ -1,4 +1,4 @@
-//===- ScheduleGridWait.cpp - addresses before the wait -------------------===//
+//===- OverlapGrids.cpp - the wait for one grid, the launch of the next ---===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -20,18 +20,34 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
-#define DEBUG_TYPE "mlafix-schedule-grid-wait"
+#define DEBUG_TYPE "mlafix-overlap-grids"
 
 namespace mlafix {
-#define GEN_PASS_DEF_SCHEDULEGRIDWAITPASS
+#define GEN_PASS_DEF_OVERLAPGRIDSPASS
 #include "lib/Transforms/Passes.h.inc"
 } // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
+
+/// The number of leading threads of a grid that prefetch their rows, of `bytes`
+/// each: prefetching more than memory can deliver before the preceding grid
+/// ends would load it twice. But a grid of at most `earlyThreads` (a few blocks
+/// per multiprocessor) prefetches all rows, since it takes as long as its
+/// slowest blocks.
+static int64_t countPrefetchingThreads(const MachineModel &machine,
+                                       int64_t bytes) {
+  return machine.earlyBytes / bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// The wait for the preceding grid
+//===----------------------------------------------------------------------===//
 
 /// The pointers of loads after `wait` outside of loops.
 static SmallVector<Value> collectPointers(Operation *wait) {
@@ -136,49 +152,30 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
 static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
 
 namespace {
-class ScheduleGridWaitPass
-    : public mlafix::impl::ScheduleGridWaitPassBase<ScheduleGridWaitPass> {
+/// Moves the wait of one function, and prefetches ahead of it.
+class GridWait {
 public:
-  void runOnOperation() override {
-    local = Value();
-    SmallVector<Operation *> waits;
-    getOperation().walk([&](Operation *op) {
-      if (isGridWait(op))
-        waits.push_back(op);
-    });
-    for (Operation *wait : waits)
-      delay(wait);
-    prefetchTables();
-  }
+  explicit GridWait(LLVM::LLVMFuncOp function)
+      : function(function), machine(getMachine(function)) {}
+
+  void delay(Operation *wait);
+  void prefetchTables();
 
 private:
-  int64_t choosePrefetches(Operation *wait, const MachineModel &machine,
-                           SmallVector<CandidateLoads> &loads);
+  int64_t choosePrefetches(Operation *wait, SmallVector<CandidateLoads> &loads);
   Value getLocal();
   void prefetch(Operation *wait);
-  void prefetchTables();
-  void delay(Operation *wait);
 
+  LLVM::LLVMFuncOp function;
+  MachineModel machine;
   Value local; ///< cached result of getLocal()
 };
 } // namespace
 
-/// The number of leading threads of a grid that prefetch their rows, of `bytes`
-/// each: prefetching more than memory can deliver before the preceding grid
-/// ends would load it twice. But a grid of at most `earlyThreads` (a few blocks
-/// per multiprocessor) prefetches all rows, since it takes as long as its
-/// slowest blocks.
-static int64_t countPrefetchingThreads(const MachineModel &machine,
-                                       int64_t bytes) {
-  return machine.earlyBytes / bytes;
-}
-
 /// Drops candidates that are not worth a prefetch from `loads`; returns the
 /// bytes of the remaining rows per thread.
-int64_t
-ScheduleGridWaitPass::choosePrefetches(Operation *wait,
-                                       const MachineModel &machine,
-                                       SmallVector<CandidateLoads> &loads) {
+int64_t GridWait::choosePrefetches(Operation *wait,
+                                   SmallVector<CandidateLoads> &loads) {
   // Each condition is a branch that every thread executes.
   bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
   int64_t bytes = 0;
@@ -195,7 +192,7 @@ ScheduleGridWaitPass::choosePrefetches(Operation *wait,
   }
   LDBG() << "prefetches " << packs << " packs of rows and " << values
          << " shared values, leaves " << dropped << " packs";
-  auto opts = nameRemark("prefetch", DEBUG_TYPE, getOperation());
+  auto opts = nameRemark("prefetch", DEBUG_TYPE, function);
   if (dropped)
     remark::missed(wait->getLoc(), opts) << remark::add(
         "rows that have predicates are not prefetched while the preceding grid "
@@ -222,11 +219,10 @@ ScheduleGridWaitPass::choosePrefetches(Operation *wait,
 
 /// An i1: the launch reads only memory of its own device. This is a parameter
 /// of kernels that prefetch; null if there are too many parameters already.
-Value ScheduleGridWaitPass::getLocal() {
+Value GridWait::getLocal() {
   if (local)
     return local;
-  LLVM::LLVMFuncOp function = getOperation();
-  MLIRContext *context = &getContext();
+  MLIRContext *context = function.getContext();
   unsigned count = function.getNumArguments();
   // In tests, the function need not be a code version.
   if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
@@ -274,11 +270,10 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function,
 
 /// Prefetches before the wait what is loaded after it; the first block
 /// prefetches values that all blocks load.
-void ScheduleGridWaitPass::prefetch(Operation *wait) {
-  MachineModel machine = getMachine(wait);
+void GridWait::prefetch(Operation *wait) {
   SmallVector<CandidateLoads> loads =
       PrefetchCandidates(wait, machine.earlyAccessBytes).build();
-  int64_t bytes = choosePrefetches(wait, machine, loads);
+  int64_t bytes = choosePrefetches(wait, loads);
   llvm::erase_if(loads, [](const CandidateLoads &group) {
     return group.rows.empty() && group.shared.empty();
   });
@@ -307,7 +302,7 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
   int64_t packs = 0;
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const CandidateLoads &group) {
-    std::string text = writePrefetch(getOperation(), machine, group.packBytes);
+    std::string text = writePrefetch(function, machine, group.packBytes);
     for (Value condition : {local, group.condition, group.mask})
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
@@ -331,9 +326,9 @@ void ScheduleGridWaitPass::prefetch(Operation *wait) {
 
 /// Replaces the kernel's own prefetches (Grid/RowOrder.cpp) by PTX that is
 /// restricted to this device's memory.
-void ScheduleGridWaitPass::prefetchTables() {
+void GridWait::prefetchTables() {
   SmallVector<LLVM::Prefetch> prefetches;
-  getOperation().walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
+  function.walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
   for (LLVM::Prefetch op : prefetches) {
     if (Value isLocal = getLocal()) {
       OpBuilder b(op);
@@ -347,7 +342,7 @@ void ScheduleGridWaitPass::prefetchTables() {
 }
 
 /// Moves the wait behind the computation of addresses for loads after it.
-void ScheduleGridWaitPass::delay(Operation *wait) {
+void GridWait::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
   Value addresses;
@@ -368,7 +363,7 @@ void ScheduleGridWaitPass::delay(Operation *wait) {
         addresses ? LLVM::OrOp::create(b, loc, addresses, address) : address;
   }
   prefetch(wait);
-  auto opts = nameRemark("schedule-grid-wait", DEBUG_TYPE, getOperation());
+  auto opts = nameRemark("schedule-grid-wait", DEBUG_TYPE, function);
   if (!addresses) {
     remark::missed(loc, opts) << remark::add(
         "the wait for the preceding grid comes first: no address of a load can "
@@ -390,3 +385,208 @@ void ScheduleGridWaitPass::delay(Operation *wait) {
                 addresses);
   wait->erase();
 }
+
+//===----------------------------------------------------------------------===//
+// The launch of the next grid
+//
+// Where a load's address comes of another load, ptxas 13.0 issues the first of
+// the other rows' loads, then waits for the one that has the address, and then
+// issues the rest. It moves no load across `griddepcontrol.launch_dependents`:
+// that comes behind the index, and the rows that need no memory to be found.
+//
+// ptxas waits for the index ahead of it, so that the next grid begins once the
+// index is there. A grid whose rows have all been prefetched lets it begin at
+// once, too: it has nothing to lose to what the next grid prefetches.
+//
+// Lane groups load their first chunk ahead of the merge loop: the next grid,
+// whose prefetches take turns with these loads, begins behind them.
+//
+//===----------------------------------------------------------------------===//
+
+/// The next op with memory effects; null if there is none.
+static Operation *getNextEffect(Operation *op) {
+  do
+    op = op->getNextNode();
+  while (op && isMemoryEffectFree(op));
+  return op;
+}
+
+/// The branch behind `launch`, if nothing else follows; else null.
+static scf::IfOp getGuard(Operation *launch) {
+  auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
+  return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
+}
+
+static bool loadsOnly(scf::IfOp branch) {
+  return !branch
+              ->walk([](Operation *op) {
+                bool loads = isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op);
+                return loads || op->getNumRegions() || isMemoryEffectFree(op)
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+/// The last of the branches with the loads of loops' first chunks
+/// (mlafix-load-chunks-ahead) directly behind `launch`; null if there is none.
+static scf::IfOp getFirstChunks(Operation *launch) {
+  scf::IfOp last;
+  for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {
+    if (isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op))
+      continue;
+    auto branch = dyn_cast<scf::IfOp>(op);
+    bool isCarried = branch && llvm::any_of(branch->getUsers(), [](auto *user) {
+                       return isa<scf::ForOp>(user);
+                     });
+    if (!isCarried || !loadsOnly(branch))
+      break;
+    last = branch;
+  }
+  return last;
+}
+
+/// True if `value` depends on a load in `block`; adds the impure ops that it
+/// depends on to `of`.
+static bool needsMemory(Value value, Block &block,
+                        llvm::SmallSetVector<Operation *, 4> &of) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getBlock() != &block)
+    return false;
+  if (!isPure(op) || op->getNumRegions()) {
+    of.insert(op);
+    return true;
+  }
+  bool needs = false;
+  for (Value operand : op->getOperands())
+    needs |= needsMemory(operand, block, of);
+  return needs;
+}
+
+/// True if `op` loads a pack without a predicate.
+static bool isRowLoad(Operation &op) {
+  auto load = dyn_cast<LLVM::LoadOp>(op);
+  auto type = load ? dyn_cast<VectorType>(load.getType()) : VectorType();
+  return type && type.getNumElements() > 1 && isGlobal(load.getAddr());
+}
+
+/// The loads to schedule first, if some load depends on another: those that
+/// others depend on, then the rows that do not depend on memory and precede the
+/// first write. Empty if there are no such rows.
+static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
+  SmallVector<LLVM::LoadOp> rows, loads;
+  llvm::SmallSetVector<Operation *, 4> needed;
+  for (Operation &op : block) {
+    if (isMemoryEffectFree(&op))
+      continue;
+    if (!isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op))
+      break;
+    bool needs = false;
+    for (Value operand : op.getOperands())
+      needs |= needsMemory(operand, block, needed);
+    if (!needs && isRowLoad(op))
+      rows.push_back(cast<LLVM::LoadOp>(op));
+  }
+  if (needed.empty() || rows.empty())
+    return {};
+  for (Operation *op : needed)
+    if (auto index = dyn_cast<LLVM::LoadOp>(op); index && !isRowLoad(*op))
+      loads.push_back(index);
+  llvm::append_range(loads, rows);
+  return loads;
+}
+
+/// The launch trigger as assembly that LLVM treats as a store: it would move
+/// loads across the intrinsic.
+static Operation *buildLaunchAssembly(OpBuilder &b, Location loc) {
+  return LLVM::InlineAsmOp::create(
+      b, loc, TypeRange(), ValueRange(), "griddepcontrol.launch_dependents;",
+      "~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+      ArrayAttr());
+}
+
+/// Bytes of rows that `op` loads per thread.
+static int64_t countRowBytes(Operation &op) {
+  return isRowLoad(op)
+             ? DataLayout::closest(&op).getTypeSize(op.getResult(0).getType())
+             : llvm::TypeSize::getFixed(0);
+}
+
+static int64_t countRowBytes(Block &block) {
+  int64_t bytes = 0;
+  for (Operation &op : block)
+    bytes += countRowBytes(op);
+  return bytes;
+}
+
+/// Keeps `launch` in place for grids that prefetch all of their rows, `bytes`
+/// per thread.
+static void keepIfPrefetched(Operation *launch, int64_t bytes) {
+  OpBuilder b(launch);
+  Location loc = launch->getLoc();
+  Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
+                                      buildBlockSize(b, loc));
+  int64_t most =
+      countPrefetchingThreads(getMachine(launch), std::max<int64_t>(1, bytes));
+  Value isPrefetched = LLVM::ICmpOp::create(
+      b, loc, LLVM::ICmpPredicate::ule, threads,
+      LLVM::ConstantOp::create(b, loc, b.getI32Type(), most));
+  auto early =
+      scf::IfOp::create(b, loc, isPrefetched, /*withElseRegion=*/false);
+  launch->moveBefore(early.thenBlock()->getTerminator());
+}
+
+/// Places the launch trigger among the loads of `block`, all that follows
+/// `launch`.
+static void place(Operation *launch, Block &block) {
+  SmallVector<LLVM::LoadOp> loads = collectLoads(block);
+  llvm::erase_if(loads, [&](LLVM::LoadOp load) {
+    return !isKnownBefore(load.getAddr(), launch);
+  });
+  int64_t bytes = 0;
+  for (LLVM::LoadOp load : loads)
+    bytes += countRowBytes(*load);
+  if (!bytes)
+    return;
+  LDBG() << loads.size() << " loads before " << *launch;
+  Location loc = launch->getLoc();
+  auto b = OpBuilder::atBlockBegin(&block);
+  Operation *later = buildLaunchAssembly(b, loc);
+  for (LLVM::LoadOp load : loads) {
+    moveBeforeWait(load.getAddr(), launch);
+    load->moveBefore(later);
+  }
+  keepIfPrefetched(launch, bytes);
+}
+
+/// Has the next grid begin behind loads that its prefetches would compete with.
+static void delayLaunch(Operation *launch) {
+  if (scf::IfOp guard = getGuard(launch))
+    place(launch, *guard.thenBlock());
+  if (scf::IfOp chunks = getFirstChunks(launch)) {
+    OpBuilder b(chunks->getContext());
+    b.setInsertionPointAfter(chunks);
+    buildLaunchAssembly(b, launch->getLoc());
+    keepIfPrefetched(launch, countRowBytes(*chunks.thenBlock()));
+  }
+}
+
+namespace {
+class OverlapGridsPass
+    : public mlafix::impl::OverlapGridsPassBase<OverlapGridsPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<Operation *> waits, launches;
+    getOperation().walk([&](Operation *op) {
+      if (isGridControl(op))
+        (isGridWait(op) ? waits : launches).push_back(op);
+    });
+    GridWait wait(getOperation());
+    for (Operation *op : waits)
+      wait.delay(op);
+    wait.prefetchTables();
+    llvm::for_each(launches, delayLaunch);
+  }
+};
+} // namespace

@@ -1,9 +1,8 @@
 // The next grid is let begin behind an index from memory and the loads of rows that need none: ptxas moves no load across that, and would otherwise wait
 // for the index between two packs of a row. Of a grid whose rows are all prefetched (2.75 MB of 32 bytes a thread), it is let begin at once, too.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-dependent-launch))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s
 
 // CHECK-LABEL: llvm.func @indexed
-// CHECK: nvvm.griddepcontrol wait
 // CHECK-DAG: %[[GRID:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK-DAG: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ntid.x
 // CHECK: %[[THREADS:.*]] = llvm.mul %[[GRID]], %[[BLOCK]] : i32
@@ -20,7 +19,6 @@
 // CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
 llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) {
   %second = llvm.getelementptr %x[8] : (!llvm.ptr<1>) -> !llvm.ptr<1>, bf16
-  nvvm.griddepcontrol wait
   nvvm.griddepcontrol launch_dependents
   scf.if %isRow {
     %a = llvm.load %x : !llvm.ptr<1> -> vector<8xbf16>
@@ -40,7 +38,6 @@ llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>
 // CHECK: nvvm.griddepcontrol launch_dependents
 // CHECK-NOT: inline_asm
 llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
-  nvvm.griddepcontrol wait
   nvvm.griddepcontrol launch_dependents
   scf.if %isRow {
     %a = llvm.load %x : !llvm.ptr<1> -> vector<8xbf16>
@@ -56,7 +53,6 @@ llvm.func @plain(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %isRow: i1) {
 // CHECK: llvm.store
 // CHECK: llvm.load %{{.*}} -> vector<8xbf16>
 llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) {
-  nvvm.griddepcontrol wait
   nvvm.griddepcontrol launch_dependents
   scf.if %isRow {
     %i = llvm.load %places : !llvm.ptr<1> -> i64
@@ -71,7 +67,6 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
 
 // Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that, or at once if all first chunks are prefetched.
 // CHECK-LABEL: llvm.func @chunks
-// CHECK: nvvm.griddepcontrol wait
 // CHECK: %[[SMALL:.*]] = llvm.icmp "ule"
 // CHECK: scf.if %[[SMALL]] {
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
@@ -84,7 +79,6 @@ llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
-  nvvm.griddepcontrol wait
   nvvm.griddepcontrol launch_dependents
   %first = scf.if %exists -> (vector<4xf32>) {
     %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
@@ -109,7 +103,6 @@ llvm.func @no_chunk(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
-  nvvm.griddepcontrol wait
   nvvm.griddepcontrol launch_dependents
   %first = scf.if %exists -> (vector<4xf32>) {
     %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>

@@ -1,8 +1,8 @@
 // The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads,
 // where the launch says that all it reads is local.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-grid-wait))" | FileCheck %s --check-prefixes=CHECK,MANY
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,MANY
 // Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
-// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-schedule-grid-wait))" | FileCheck %s --check-prefixes=CHECK,FEW
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
 
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @copy(
