@@ -85,7 +85,6 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createRowsToPacksPass());
   pm.addPass(createUnswitchLoopsPass());
   pm.addPass(createLowerMergeLoopsPass());
-  pm.addPass(createLoadChunksAheadPass());
   pm.addPass(createInlineRowsPass());
 }
 

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "dialect/Plan.h"
-#include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/GPU/OnlyChunk.h"
-#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/States/RunningMerge.h"
 
@@ -23,12 +22,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
-#define DEBUG_TYPE "mlafix-load-chunks-ahead"
-
-namespace mlafix {
-#define GEN_PASS_DEF_LOADCHUNKSAHEADPASS
-#include "lib/Transforms/Passes.h.inc"
-} // namespace mlafix
+#define DEBUG_TYPE "mlafix-lower-merge-loops"
 
 using namespace mlir;
 using namespace mlafix;
@@ -51,8 +45,8 @@ public:
       : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes),
         branches(branches) {}
 
-  /// Collects the loads. Returns false and sets `reason` if one depends on its
-  /// own iteration, or if together they need too many registers.
+  /// Collects the loads. Returns false and sets `reason` if an address comes
+  /// from memory, or if together they need too many registers.
   bool collect(StringRef &reason);
   /// Bytes of the next chunk per lane.
   int64_t bytes = 0;
@@ -109,10 +103,7 @@ bool ChunkLoads::collect(StringRef &reason) {
           return inSlice.contains(user);
         }))
       continue;
-    bool takesCarried = llvm::any_of(op.getOperands(), [&](Value operand) {
-      return llvm::is_contained(loop.getRegionIterArgs(), operand);
-    });
-    if (takesCarried || (!isLoad && (!isPure(&op) || op.getNumRegions()))) {
+    if (!isLoad && (!isPure(&op) || op.getNumRegions())) {
       reason = "what is loaded depends on the chunk before";
       return false;
     }
@@ -270,17 +261,6 @@ SmallVector<Value> ChunkLoads::buildUnless(OpBuilder &b, Location loc,
       [&] { return build(b, loc, index); });
 }
 
-/// The loop that finds the largest lse for the loop around `end`; null if there
-/// is none.
-static scf::ForOp getLargestLse(scf::IfOp end) {
-  if (!end->removeAttr(kLargestLseAttr))
-    return scf::ForOp();
-  Operation *loop = end->getParentOp()->getPrevNode();
-  while (loop && !loop->hasAttr(kLargestLseAttr))
-    loop = loop->getPrevNode();
-  return cast_if_present<scf::ForOp>(loop);
-}
-
 /// The ops that find the largest lse for `loop`, from the loop `largest` on,
 /// including the exchange between groups.
 static SmallVector<Operation *> collectLargestLse(scf::ForOp largest,
@@ -348,15 +328,14 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
   return findOfChunk(largest, lses, loop, loads);
 }
 
-/// Loads the chunks of the loop around `end` ahead.
-static void loadAhead(KernelOp kernel, scf::IfOp end) {
+void mlafix::loadChunksAhead(KernelOp kernel, ChunkLoop chunks) {
+  auto [end, largest] = chunks;
   auto loop = cast<scf::ForOp>(end->getParentOp());
   auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
   int64_t mostBytes = getPlanned(kernel, PlanField::ChunkAheadBytes);
   ChunkLoads loads(loop, mostBytes,
                    getPlanned(kernel, PlanField::StreamedBytes),
                    /*branches=*/true);
-  scf::ForOp largest = getLargestLse(end);
   StringRef reason;
   if (!loads.collect(reason)) {
     LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;
@@ -407,23 +386,3 @@ static void loadAhead(KernelOp kernel, scf::IfOp end) {
   if (carriesLses)
     carryLoads(largest, lses, firstLses, &largest.getBody()->front());
 }
-
-namespace {
-class LoadChunksAheadPass
-    : public mlafix::impl::LoadChunksAheadPassBase<LoadChunksAheadPass> {
-public:
-  void runOnOperation() override {
-    SmallVector<scf::IfOp> ends;
-    getOperation().walk([&](scf::IfOp branch) {
-      if (branch->hasAttr(kChunkEndAttr))
-        ends.push_back(branch);
-    });
-    for (scf::IfOp end : ends) {
-      end->removeAttr(kChunkEndAttr);
-      loadAhead(getOperation(), end);
-    }
-    getOperation().walk(
-        [](scf::ForOp loop) { loop->removeAttr(kLargestLseAttr); });
-  }
-};
-} // namespace

@@ -7,7 +7,7 @@
 
 #include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GPU/ChunkEnd.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/GPU/SharedChunks.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
@@ -60,7 +60,6 @@ static scf::ForOp lowerToLargest(IRRewriter &b, MergeLoopOp op, Value stride,
     return buildChunkMerge(b, op, running, chunk);
   });
   auto loop = cast<scf::ForOp>(next->getPrevNode());
-  loop->setAttr(kLargestLseAttr, b.getUnitAttr());
   b.setInsertionPointAfter(loop);
   return loop;
 }
@@ -127,16 +126,18 @@ public:
         group(row.getGroups()[0]), groups(row.getGroups()[1]),
         member(row.getGroups()[3]) {}
 
-  void run();
+  /// Returns the loop over chunks if it is one of states, else the loop that
+  /// finds the largest number.
+  ChunkLoop run();
 
 private:
-  void findLargest(Value stride, Value offset);
+  scf::ForOp findLargest(Value stride, Value offset);
   Value tellGroups(Value number, Value tells);
   std::pair<Value, Value> allocLeast();
   Value toOrdered(Value number);
   Value fromOrdered(Value integer);
   Value flipNegative(Value bits);
-  SmallVector<Value> buildChunkEnd(ValueRange running, ValueRange chunk);
+  scf::IfOp buildChunkEnd(ValueRange running, ValueRange chunk);
   SmallVector<Value> merge(ValueRange running, ValueRange chunk) {
     return buildChunkMerge(b, op, running, chunk);
   }
@@ -186,7 +187,7 @@ private:
 };
 } // namespace
 
-void MergeLoopLowering::run() {
+ChunkLoop MergeLoopLowering::run() {
   b.setInsertionPoint(op);
   isShared = buildIsShared();
   IndexBuilder x(b, loc);
@@ -194,15 +195,18 @@ void MergeLoopLowering::run() {
   Value stride = x.mul(step, x.toIndex(groups));
   Value offset = x.mul(step, x.toIndex(group));
   if (op.isOfNumbers())
-    return findLargest(stride, offset);
+    return {scf::IfOp(), findLargest(stride, offset)};
+  scf::IfOp end;
   lowerToFor(b, op, stride, offset, [&](ValueRange running, ValueRange chunk) {
-    return buildChunkEnd(running, chunk);
+    end = buildChunkEnd(running, chunk);
+    return SmallVector<Value>(end.getResults());
   });
+  return {end, scf::ForOp()};
 }
 
 /// Finds the largest number of all chunks. Lanes known to be in the same row
 /// share a group's chunks.
-void MergeLoopLowering::findLargest(Value stride, Value offset) {
+scf::ForOp MergeLoopLowering::findLargest(Value stride, Value offset) {
   IndexBuilder x(b, loc);
   F32Builder f(b, loc);
   Value isLong = hasSeveralChunks(b, op);
@@ -235,6 +239,7 @@ void MergeLoopLowering::findLargest(Value stride, Value offset) {
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc,
                        buildLargestIf(b, loc, isLong, own, inWarp, x.i32(-1)));
+  return loop;
 }
 
 /// Gives every thread the largest number of its row. Threads with `tells`
@@ -299,20 +304,16 @@ Value MergeLoopLowering::flipNegative(Value bits) {
 
 /// Builds the end of an iteration: merges the chunk, or the chunks of all
 /// groups in order.
-SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
-                                                    ValueRange chunk) {
+scf::IfOp MergeLoopLowering::buildChunkEnd(ValueRange running,
+                                           ValueRange chunk) {
   SharedChunks shared(b, loc, row, layout, getExchanged(chunk).getTypes());
   publish(shared, chunk);
   auto mergeAll = [&] {
     buildBarrier(b, loc);
     return collect(shared, running, chunk);
   };
-  scf::IfOp end = buildIf(isShared, running.getTypes(), mergeAll,
-                          [&] { return merge(running, chunk); });
-  end->setAttr(kChunkEndAttr, b.getUnitAttr());
-  if (op.getToFirst())
-    end->setAttr(kLargestLseAttr, b.getUnitAttr());
-  return end.getResults();
+  return buildIf(isShared, running.getTypes(), mergeAll,
+                 [&] { return merge(running, chunk); });
 }
 
 scf::IfOp MergeLoopLowering::buildIf(Value condition, TypeRange types,
@@ -406,17 +407,43 @@ public:
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
-    IRRewriter rewriter(&getContext());
-    for (MergeLoopOp loop : loops) {
-      LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
-      if (RowOp row = getSharedRow(loop))
-        MergeLoopLowering(rewriter, kernel, row, loop).run();
-      else if (loop.isOfNumbers())
-        lowerToLargestOfRow(rewriter, loop->getParentOfType<RowOp>(), loop,
-                            countInWarp(kernel.getLayoutAttr()));
-      else
-        lowerToFor(rewriter, loop);
-    }
+    for (ChunkLoop chunks : lower(loops))
+      loadChunksAhead(kernel, chunks);
   }
+
+private:
+  SmallVector<ChunkLoop> lower(ArrayRef<MergeLoopOp> loops);
 };
 } // namespace
+
+/// Lowers `loops`; returns those whose chunks lane groups share.
+SmallVector<ChunkLoop> LowerMergeLoopsPass::lower(ArrayRef<MergeLoopOp> loops) {
+  KernelOp kernel = getOperation();
+  IRRewriter rewriter(&getContext());
+  SmallVector<ChunkLoop> shared;
+  SmallVector<scf::ForOp> ofNumbers;
+  for (MergeLoopOp loop : loops) {
+    LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
+    RowOp row = getSharedRow(loop);
+    if (!row && loop.isOfNumbers()) {
+      lowerToLargestOfRow(rewriter, loop->getParentOfType<RowOp>(), loop,
+                          countInWarp(kernel.getLayoutAttr()));
+    } else if (!row) {
+      lowerToFor(rewriter, loop);
+    } else {
+      Block *block = loop->getBlock();
+      bool isToFirst = loop.getToFirst();
+      ChunkLoop chunks = MergeLoopLowering(rewriter, kernel, row, loop).run();
+      if (!chunks.end) {
+        ofNumbers.push_back(chunks.largest);
+        continue;
+      }
+      // Chunks are weighed against what the loop in front of them finds.
+      if (isToFirst && !ofNumbers.empty() &&
+          ofNumbers.back()->getBlock() == block)
+        chunks.largest = ofNumbers.pop_back_val();
+      shared.push_back(chunks);
+    }
+  }
+  return shared;
+}

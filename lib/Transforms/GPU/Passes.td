@@ -165,11 +165,11 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
   let description = [{
     `mlafix.merge_loop`, whose rows are packs, becomes an `scf.for`. In a `mlafix.row` of lane groups, group g computes
     the chunks g, g + groups, …. If there is more than one group, they store their chunks in shared memory, and the
-    first group merges them in the order that one group alone has. The branch that does so is marked `mlafix.chunk_end`.
+    first group merges them in the order that one group alone has.
 
     In a merge loop of numbers, lanes known to share a row take one chunk each. The largest number is then found by
     shuffles or, if there are several groups, by an atomic maximum in shared memory, of integers with the order of the
-    numbers. The loop is marked `mlafix.largest_lse`.
+    numbers.
 
     ```mlir
     // Before
@@ -185,33 +185,25 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
       scf.yield %max, %sum, %sums : f32, f32, vector<4xf32>
     }
     ```
-  }];
-  let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
-}
 
-def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp"> {
-  let summary = "the next chunk of a merge loop is loaded before the current one is merged";
-  let description = [{
-    Memory is idle while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch
-    marked `mlafix.chunk_end` loads the next chunk before that branch, if there is one, and the first chunk before the
-    loop. A chunk whose iterations all exist is loaded without masks. A loop stays as it is if its loads depend on what
-    it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. A loop marked
-    `mlafix.largest_lse` in front of it loads its lses ahead too, and moves behind the first chunk's loads, because
-    groups wait for each other in it. If the machine's `streamedLoads` is 1, loads of f32 in accesses of 16 bytes
-    without masks are `nontemporal`: the caches drop their lines first.
+    Memory is idle while lane groups exchange their chunks and merge them. So a loop that groups share loads the next
+    chunk before it merges the current one, if there is a next one, and the first chunk before the loop. A chunk whose
+    iterations all exist is loaded without masks. A loop stays as it is if the addresses of its loads come from memory,
+    or if a lane would hold more than the plan's `chunk_ahead_bytes` of them. The loop in front of it that finds the
+    largest lse loads its lses ahead too, and moves behind the first chunk's loads, because groups wait for each other
+    in it. Loads of f32 of the plan's `streamed_bytes` without masks are `nontemporal`: the caches drop their lines
+    first.
 
     A launch whose groups have at most one chunk each takes separate code without loops, one version for several groups
-    and one for a single group, if the loop's body has at most 512 ops. The largest lse is then computed from the lses
-    that are loaded with the rows; no others are loaded.
+    and one for a single group, if the plan says so (`single_chunk`) and the loop's body has at most 512 ops. The
+    largest lse is then computed from the lses that are loaded with the rows; no others are loaded.
 
     ```mlir
     // Before
     %r = scf.for %k = %c0 to %n step %c4 iter_args(%m = %m0) -> (f32) {
       %v = vector.maskedload %x[%k], %mask, %zero : …
       %chunk = …
-      %next = scf.if %shared -> (f32) {…} else {…} {mlafix.chunk_end}
+      %next = scf.if %shared -> (f32) {…} else {…}
       scf.yield %next : f32
     }
     // After
@@ -225,7 +217,9 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
 def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {

@@ -429,7 +429,7 @@ static bool loadsOnly(scf::IfOp branch) {
 }
 
 /// The last of the branches with the loads of loops' first chunks
-/// (mlafix-load-chunks-ahead) directly behind `launch`; null if there is none.
+/// (mlafix-lower-merge-loops) directly behind `launch`; null if there is none.
 static scf::IfOp getFirstChunks(Operation *launch) {
   scf::IfOp last;
   for (Operation *op = getNextEffect(launch); op; op = getNextEffect(op)) {

@@ -231,7 +231,7 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
 
     The next grid begins at once if this grid prefetches all of its rows, or all of its first chunks, before the wait.
-    If there are more first chunks than that, and they are loaded ahead of merge loops (`mlafix-load-chunks-ahead`), the
+    If there are more first chunks than that, and they are loaded ahead of merge loops (`mlafix-lower-merge-loops`), the
     next grid begins after these loads, because its prefetches would compete with them.
 
     ```mlir
