@@ -43,10 +43,31 @@ class Staged:
     staged_scales: Any
 
 
-def staged(dtype: Any, tokens: str = "n", is_scaled: bool = False) -> Staged:
+@dataclasses.dataclass(frozen=True)
+class Travel:
+    """How rows travel.
+
+    Args:
+        is_fp8: payloads travel as in `pack_blocks_fp8`.
+        of_two: between two ranks, which alone launch such a kernel.
+    """
+
+    is_fp8: bool = False
+    of_two: bool = False
+
+
+FP8 = Travel(is_fp8=True)
+
+
+def staged(how: Travel, tokens: str = "n") -> Staged:
     """The declaration of two halves for so many tokens of each rank."""
     numbers = Peers[InOut[f32, f"turns=2 r {tokens} H"]]
-    return Staged(Peers[InOut[dtype, f"turns=2 r {tokens} H D"]], numbers, numbers if is_scaled else None)
+    return Staged(Peers[InOut[f8e4m3fn if how.is_fp8 else T, f"turns=2 r {tokens} H D"]], numbers, numbers if how.is_fp8 else None)
+
+
+def unbounded(how: Travel) -> set[str]:
+    """What a kernel is allowed to do. With `of_two` it reads of the other rank, which is there, since two launch it."""
+    return {"bounds"} if how.is_fp8 else set()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,51 +170,35 @@ def push_token(t, h, rank, of_two, sent, own, to, token_step):
     store_merged_row(t, h, half, rank, 0, mine, live, of_two, sent, own, to, t < shape("n"))
 
 
-@kernel
-def push_and_merge(
-    to: Merged(),
-    sent: staged(T),
-    own: partial(),
-    rank: index,
-):
-    """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
-    of those that merge them. All ranks launch it."""
-    assume(shape("p") >= ranks(sent.staged))
-    assume(rank >= 0)
-    assume(rank < ranks(sent.staged))
-    assume(shape("r") >= ranks(sent.staged))
-    for t, h in grid("n", "H"):
-        push_row(t, h, rank, False, sent, own, to)
-
-
-def _heads_fp8(of_two):
-    @kernel(allow={"bounds"})  # `of_two` reads of the other rank: it is launched by two alone
-    def push_and_merge_fp8(
+def _heads(how: Travel) -> Any:
+    @kernel(allow=unbounded(how))
+    def push_and_merge(
         to: Merged(),
-        sent: staged(f8e4m3fn, is_scaled=True),
+        sent: staged(how),
         own: partial(),
         rank: index,
     ):
-        """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`."""
+        """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
+        of those that merge them. All ranks launch it."""
         assume(shape("p") >= ranks(sent.staged))
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))
         assume(shape("r") >= ranks(sent.staged))
         for t, h in grid("n", "H"):
-            push_row(t, h, rank, of_two, sent, own, to)
+            push_row(t, h, rank, how.of_two, sent, own, to)
 
-    push_and_merge_fp8.made_with = (of_two,)
-    return push_and_merge_fp8
+    push_and_merge.made_with = (how,)
+    return push_and_merge
 
 
 @kernel
 def push_and_merge_rounded(
     to: Merged(),
-    sent: staged(f8e4m3fn, is_scaled=True),
+    sent: staged(FP8),
     own: partial(),
     rank: index,
 ):
-    """As `push_and_merge_fp8`, with own rows that are stored, and so rounded, like the others': all ranks have the same bits."""
+    """As `push_and_merge` with FP8, with own rows that are stored, and so rounded, like the others': all ranks have the same bits."""
     assume(shape("p") >= ranks(sent.staged))
     assume(rank >= 0)
     assume(rank < ranks(sent.staged))
@@ -212,48 +217,32 @@ def push_and_merge_rounded(
         store_merged(merged, t, h, to)
 
 
-@kernel
-def push_and_merge_tokens(
-    to: Merged(),
-    sent: staged(T, "b"),
-    own: partial("m"),
-    rank: index,
-    token_step: index,
-):
-    """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
-    assume(shape("p") > 0)
-    assume(rank >= 0)
-    assume(rank < ranks(sent.staged))
-    assume(shape("r") >= ranks(sent.staged))
-    assume(shape("n") <= shape("b"))
-    for t, h in grid("b", "H"):
-        push_token(t, h, rank, False, sent, own, to, token_step)
-
-
-def _tokens_fp8(of_two):
-    @kernel(allow={"bounds"})  # `of_two` reads of the other rank: it is launched by two alone
-    def push_and_merge_tokens_fp8(
+def _tokens(how: Travel) -> Any:
+    @kernel(allow=unbounded(how))
+    def push_and_merge_tokens(
         to: Merged(),
-        sent: staged(f8e4m3fn, "b", is_scaled=True),
+        sent: staged(how, "b"),
         own: partial("m"),
         rank: index,
         token_step: index,
     ):
-        """As `push_and_merge_tokens`, with payloads that travel as in `pack_blocks_fp8`."""
+        """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
         assume(shape("p") > 0)
         assume(rank >= 0)
         assume(rank < ranks(sent.staged))
         assume(shape("r") >= ranks(sent.staged))
         assume(shape("n") <= shape("b"))
         for t, h in grid("b", "H"):
-            push_token(t, h, rank, of_two, sent, own, to, token_step)
+            push_token(t, h, rank, how.of_two, sent, own, to, token_step)
 
-    push_and_merge_tokens_fp8.made_with = (of_two,)
-    return push_and_merge_tokens_fp8
+    push_and_merge_tokens.made_with = (how,)
+    return push_and_merge_tokens
 
 
-push_and_merge_fp8, push_and_merge_fp8_of_two = _heads_fp8(False), _heads_fp8(True)
-push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_two = _tokens_fp8(False), _tokens_fp8(True)
+push_and_merge, push_and_merge_fp8, push_and_merge_fp8_of_two = map(_heads, (Travel(), FP8, Travel(is_fp8=True, of_two=True)))
+push_and_merge_tokens, push_and_merge_tokens_fp8, push_and_merge_tokens_fp8_of_two = map(
+    _tokens, (Travel(), FP8, Travel(is_fp8=True, of_two=True))
+)
 
 # Names, by the cut and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
 # others'.
