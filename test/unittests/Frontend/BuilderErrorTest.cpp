@@ -16,20 +16,18 @@ namespace {
 
 SourceLocation at(unsigned line) { return {"kernel.py", line, 5, line, 12}; }
 
-/// A kernel whose grid is open: x [n, D] and r [n, E] f32 rows, c [n] i32.
+/// A kernel whose grid is open: x [n, D] f32 rows, c [n] i32.
 struct BuilderErrors : testing::Test {
   KernelBuilder b{"wrong", at(1)};
-  Value x, r, c, t;
+  Value x, c, t;
 
   BuilderErrors() {
     x = b.addTensor({"x", {"n", "D"}, "f32", "", "update", false, {}}, at(1));
-    r = b.addTensor({"r", {"n", "E"}, "f32", "", "read", false, {}}, at(1));
     c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
     t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   }
 
   Value row() { return b.load({x, {t}}, at(3)); }
-  Value other() { return b.load({r, {t}}, at(3)); }
   Value count() { return b.load({c, {t}}, at(3)); }
 
   /// Checks that exactly one error was reported, and in which place.
@@ -45,18 +43,6 @@ struct BuilderErrors : testing::Test {
 
 } // namespace
 
-TEST_F(BuilderErrors, operands_of_two_types) {
-  EXPECT_FALSE(b.binary("add", row(), count(), at(4)));
-  expectError("expected scalars or rows of one type for 'add', got a row of "
-              "f32 along D and i32; f32(…) converts");
-}
-
-TEST_F(BuilderErrors, rows_along_two_dims) {
-  EXPECT_FALSE(b.binary("mul", row(), other(), at(4)));
-  expectError("expected scalars or rows of one type for 'mul', got a row of "
-              "f32 along D and a row of f32 along E");
-}
-
 TEST_F(BuilderErrors, an_operation_that_the_type_has_not) {
   EXPECT_FALSE(b.unary("exp", count(), at(4)));
   expectError("expected another type for 'exp', got i32");
@@ -67,9 +53,19 @@ TEST_F(BuilderErrors, an_unknown_operation) {
   expectError("expected eq, ne, lt, le, gt or ge, got 'like'");
 }
 
-TEST_F(BuilderErrors, a_condition_that_is_no_bool) {
-  EXPECT_FALSE(b.beginIf(count(), at(4)));
-  expectError("expected a bool for the condition, got i32");
+TEST_F(BuilderErrors, rows_that_an_operation_does_not_take) {
+  EXPECT_FALSE(b.reduce("argadd", row(), "", at(4)));
+  EXPECT_FALSE(b.scan("argmax", row(), "", at(4)));
+  EXPECT_FALSE(b.scan("max", row(), "D", at(4)));
+  EXPECT_FALSE(b.iota("", at(4)));
+  EXPECT_FALSE(b.swap(count(), 1, at(4)));
+  EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(4), ""));
+  EXPECT_TRUE(b.topK(row(), 0, "", at(4)).empty());
+  EXPECT_TRUE(b.topK(row(), 1, "K", at(4)).empty());
+  EXPECT_FALSE(b.reduce("max", row(), "G", at(4)));
+  EXPECT_FALSE(b.payload(row(), at(4)));
+  EXPECT_FALSE(b.lseOf(row(), at(4)));
+  EXPECT_EQ(b.diagnostics().size(), 11u);
 }
 
 TEST_F(BuilderErrors, an_index_of_another_type) {
@@ -89,27 +85,11 @@ TEST_F(BuilderErrors, a_part_of_a_row_that_has_none) {
               "its rows, got rows along D");
 }
 
-TEST_F(BuilderErrors, a_store_to_what_is_read) {
-  EXPECT_FALSE(b.store(row(), {r, {t}}, at(4)));
-  expectError("'mlafix.store' op expected 'r' to be writable to store to it, "
-              "got access \"read\"");
-}
-
 TEST_F(BuilderErrors, states_of_two_bases) {
   Value a = b.identity("D", "e", at(3)), z = b.identity("D", "2", at(3));
   EXPECT_FALSE(b.merge({a, z}, at(4)));
   expectError("expected states of one dim and base (N8), got a state along D "
               "in base e and a state along D in base 2");
-}
-
-TEST_F(BuilderErrors, an_lse_that_is_no_float) {
-  EXPECT_FALSE(b.loadState({x, {t}, c, {t}}, "e", false, at(4)));
-  expectError("'mlafix.load_state' op expected an lse of f32, got 'i32'");
-}
-
-TEST_F(BuilderErrors, a_row_as_a_state) {
-  EXPECT_FALSE(b.mask(row(), {}, at(4)));
-  expectError("expected a state, got a row of f32 along D");
 }
 
 TEST_F(BuilderErrors, a_value_of_a_branch_that_ended) {
@@ -163,13 +143,6 @@ TEST_F(BuilderErrors, anything_after_the_end) {
   expectError("expected nothing after the kernel is finished");
 }
 
-TEST_F(BuilderErrors, an_integer_that_does_not_fit) {
-  EXPECT_FALSE(b.constant(std::int64_t(1) << 40, "i32", at(4)));
-  expectError("expected an integer that is in the range of i32, -2147483648 to "
-              "2147483647, got 1099511627776; i64(…) is one of 64 bits, and "
-              "i32(i64(…)) its low bits");
-}
-
 TEST_F(BuilderErrors, an_integer_that_is_no_byte) {
   EXPECT_FALSE(b.constant(std::int64_t(256), "u8", at(4)));
   expectError("expected an integer that is in the range of u8, 0 to 255, got "
@@ -209,12 +182,4 @@ TEST_F(BuilderErrors, dtypes_that_are_none) {
   EXPECT_EQ(
       fresh.diagnostics()[0].message.find("expected one of bf16, f16, f32"), 0u)
       << fresh.diagnostics()[0].message;
-}
-
-TEST_F(BuilderErrors, a_kernel_without_a_grid) {
-  KernelBuilder fresh("k", at(1));
-  EXPECT_EQ(fresh.finish(), "");
-  ASSERT_EQ(fresh.diagnostics().size(), 1u);
-  EXPECT_NE(fresh.diagnostics()[0].message.find("expected a grid"),
-            std::string::npos);
 }

@@ -64,36 +64,7 @@ std::string buildMerge() {
   return text;
 }
 
-/// Calls `body` in a kernel over rows of `x` and `y`, [n, D] f32, and gives its
-/// canonical text.
-template <typename Body> std::string buildRows(Body body) {
-  KernelBuilder b("rows", at(1));
-  Value y =
-      b.addTensor({"y", {"n", "D"}, "f32", "", "write", false, {}}, at(1));
-  Value x = b.addTensor({"x", {"n", "D"}, "f32", "", "read", false, {}}, at(1));
-  Value k = b.addScalar({"k", "i32", ""}, at(1));
-  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  body(b, y, x, k, t);
-  EXPECT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  EXPECT_NE(text, "") << messages(b);
-  return emit(text, Emit::Canonical);
-}
-
 } // namespace
-
-TEST(KernelBuilder, makes_the_merge_as_its_text_has_it) {
-  std::string text = emit(buildMerge(), Emit::Canonical);
-  EXPECT_NE(text.find("%0 = arith.cmpi slt, %arg0, %context_rows"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("mlafix.load_state %prefix[%arg0, %arg1] lse "
-                      "%prefix_lse[%arg1, %arg0] if %0"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("mlafix.optional"), std::string::npos) << text;
-  EXPECT_NE(text.find("mlafix.at_most = \"n\""), std::string::npos) << text;
-}
 
 TEST(KernelBuilder, promises_fills_and_bounds) {
   KernelBuilder b("promises", at(1));
@@ -124,29 +95,6 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
         "mlafix.fill = 0xFF800000 : f32", "mlafix.fill = \"identity\"",
         "mlafix.fill = -3 : i64", "mlafix.distinct %table", "\"n >= 2\"",
         "\"table[t] >= 0\"", "mlafix.print \"{} of {}\""})
-    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
-}
-
-TEST(KernelBuilder, moves_parts_of_rows) {
-  KernelBuilder b("turn", at(1));
-  Value x =
-      b.addTensor({"x", {"n", "(K 2)"}, "f32", "", "update", false, {}}, at(1));
-  Value n = b.dim(x, 0, at(2));
-  Value t = b.beginForall({n}, at(2)).at(0);
-  Value zero = b.constant(std::int64_t(0), "index", at(3)),
-        one = b.constant(std::int64_t(1), "index", at(3));
-  Value even = b.load({x, {t}, {}, {{}, zero}}, at(4));
-  Value pair = b.load({x, {t}, {}, {one, {}}}, at(5));
-  Value element = b.load({x, {t}, {}, {one, one}}, at(6));
-  EXPECT_EQ(b.type(even).str(), "a row of f32 along K");
-  EXPECT_EQ(b.type(pair).str(), "a row of f32 along 2");
-  EXPECT_EQ(b.type(element).str(), "f32");
-  EXPECT_TRUE(b.store(even, {x, {t}, {}, {{}, one}}, at(7)));
-  EXPECT_TRUE(b.store(element, {x, {t}, {}, {zero, {}}}, at(8))); // broadcast
-  ASSERT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  ASSERT_NE(text, "") << messages(b);
-  for (const char *part : {"] member %", "] group %", "] group %"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -187,49 +135,6 @@ TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
   EXPECT_EQ(result.messages.front().location.endColumn, 12u);
 }
 
-TEST(KernelBuilder, a_scalar_beside_a_row_is_a_row) {
-  std::string text = buildRows([](auto &b, Value y, Value x, Value, Value t) {
-    Value row = b.load({x, {t}}, at(3));
-    Value most = b.reduce("max", row, "", at(4));
-    EXPECT_TRUE(b.store(b.binary("sub", row, most, at(4)), {y, {t}}, at(5)));
-  });
-  EXPECT_NE(text.find("mlafix.splat"), std::string::npos) << text;
-}
-
-TEST(KernelBuilder, loops_carry_rows) {
-  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
-    Value row = b.load({x, {t}}, at(3));
-    Value zero = b.constant(std::int64_t(0), "i32", at(3));
-    Value one = b.constant(std::int64_t(1), "i32", at(3));
-    auto inside = b.beginFor(zero, k, one, {row}, at(4));
-    KernelBuilder::Values results;
-    EXPECT_TRUE(b.endFor({b.binary("mul", inside.at(1), inside.at(1), at(5))},
-                         results, at(4)));
-    EXPECT_TRUE(b.store(results.at(0), {y, {t}}, at(6)));
-  });
-  EXPECT_NE(text.find("scf.for"), std::string::npos) << text;
-  EXPECT_NE(text.find("iter_args"), std::string::npos) << text;
-}
-
-TEST(KernelBuilder, branches_yield_values_and_nothing) {
-  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
-    Value row = b.load({x, {t}}, at(3));
-    Value positive =
-        b.compare("gt", k, b.constant(std::int64_t(0), "i32", at(3)), at(3));
-    KernelBuilder::Values results;
-    EXPECT_TRUE(b.beginIf(positive, at(4)));
-    EXPECT_TRUE(b.beginElse({b.unary("exp", row, at(4))}, at(4)));
-    EXPECT_TRUE(b.endIf({row}, results, at(4)));
-    EXPECT_TRUE(b.store(results.at(0), {y, {t}}, at(5)));
-    EXPECT_TRUE(b.beginIf(positive, at(5)));
-    EXPECT_TRUE(b.store(row, {y, {t}}, at(5)));
-    EXPECT_TRUE(b.endIf({}, results, at(5)));
-    EXPECT_TRUE(results.empty());
-  });
-  EXPECT_NE(text.find("scf.if %1 -> "), std::string::npos) << text;
-  EXPECT_NE(text.find("scf.if %1 {"), std::string::npos) << text;
-}
-
 TEST(KernelBuilder, a_ragged_grid_asks_its_predicate_first) {
   KernelBuilder b("fixup", at(1));
   Value out =
@@ -262,21 +167,6 @@ TEST(KernelBuilder, says_what_values_are) {
   EXPECT_EQ(b.type(b.load({mask, {t}}, at(3))).str(), "u8");
   EXPECT_EQ(b.type(b.identity("D", "2", at(3))).str(),
             "a state along D in base 2");
-}
-
-TEST(KernelBuilder, bytes_are_unsigned) {
-  KernelBuilder b("bytes", at(1));
-  Value y = b.addTensor({"y", {"n"}, "i32", "", "write", false, {}}, at(1));
-  Value x = b.addTensor({"x", {"n"}, "u8", "", "read", false, {}}, at(1));
-  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value byte = b.load({x, {t}}, at(3));
-  Value big =
-      b.compare("gt", byte, b.constant(std::int64_t(200), "u8", at(3)), at(3));
-  EXPECT_TRUE(b.store(b.convert(byte, "i32", at(4)), {y, {t}, big}, at(4)));
-  EXPECT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  EXPECT_NE(text.find("arith.cmpi ugt"), std::string::npos) << text;
-  EXPECT_NE(text.find("arith.extui"), std::string::npos) << text;
 }
 
 TEST(KernelBuilder, sizes_defaults_and_bases) {
@@ -313,114 +203,4 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   options.targets = {"x86-64"};
   CompileResult result = compile(text, "kernel", options);
   EXPECT_TRUE(result.ok) << result.diagnostics;
-}
-
-TEST(KernelBuilder, integers_widen_as_they_are_read) {
-  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
-    Value wide = b.convert(k, "i64", at(3));
-    EXPECT_EQ(b.type(wide).str(), "i64");
-    EXPECT_TRUE(b.store(b.convert(wide, "f32", at(3)), {y, {t}}, at(4)));
-  });
-  EXPECT_NE(text.find("arith.sitofp"), std::string::npos) << text;
-  KernelBuilder b("wide", at(1));
-  Value c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
-  Value t = b.beginForall({b.dim(c, 0, at(2))}, at(2)).at(0);
-  EXPECT_EQ(b.type(b.load({c, {t}}, at(3), {}, "i64")).str(), "i64");
-}
-
-TEST(KernelBuilder, indices_of_elements) {
-  KernelBuilder b("indices", at(1));
-  Value y =
-      b.addTensor({"y", {"n", "D"}, "i32", "", "write", false, {}}, at(1));
-  Value best =
-      b.addTensor({"best", {"n"}, "u8", "", "write", false, {}}, at(1));
-  Value x =
-      b.addTensor({"x", {"n", "D"}, "f8e5m2", "", "read", false, {}}, at(1));
-  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value row = b.load({x, {t}}, at(3));
-  Value indices = b.iota("D", at(3));
-  EXPECT_EQ(b.type(indices).str(), "a row of i32 along D");
-  EXPECT_TRUE(b.store(indices, {y, {t}}, at(4)));
-  Value index = b.reduce("argmax", b.unary("round", row, at(5)), "", at(5));
-  EXPECT_EQ(b.type(index).str(), "i32");
-  Value sums = b.scan("add", row, "", at(5));
-  EXPECT_EQ(b.type(sums).str(), "a row of f32 along D");
-  Value swapped = b.swap(row, 4, at(5));
-  EXPECT_EQ(b.type(swapped).str(), "a row of f32 along D");
-  Value longer = b.loadInto({x, {t}}, "E", 2, 3, at(5), "f32");
-  EXPECT_EQ(b.type(longer).str(), "a row of f32 along E");
-  EXPECT_TRUE(b.store(index, {best, {t}}, at(5)));
-  EXPECT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  ASSERT_NE(text, "") << messages(b);
-  for (const char *expected :
-       {"mlafix.iota", "mlafix.arg_reduce", "mlafix.scan", "mlafix.swap",
-        "from 2 each 3", "math.roundeven", "memref<?xui8"})
-    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
-                                                      << text;
-  EXPECT_FALSE(b.reduce("argadd", row, "", at(6)));
-  EXPECT_FALSE(b.scan("argmax", row, "", at(6)));
-  EXPECT_FALSE(b.scan("max", row, "D", at(6)));
-  EXPECT_FALSE(b.iota("", at(6)));
-  EXPECT_FALSE(b.swap(index, 1, at(6)));
-  EXPECT_FALSE(b.loadInto({x, {t}}, "", 0, 1, at(6), ""));
-}
-
-TEST(KernelBuilder, slices_and_greatest_elements) {
-  KernelBuilder b("slices", at(1));
-  Value x =
-      b.addTensor({"x", {"n", "D"}, "f32", "", "update", false, {}}, at(1));
-  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  KernelBuilder::Part slice = {{}, {}, 8, 24};
-  Value row = b.load({x, {t}, {}, slice}, at(3));
-  EXPECT_EQ(b.type(row).str(), "a row of f32 along 16");
-  EXPECT_TRUE(b.loadInto({x, {t}, {}, slice}, "E", 0, 1, at(3), ""));
-  EXPECT_TRUE(b.store(row, {x, {t}, {}, slice}, at(4)));
-  KernelBuilder::Values best = b.topK(row, 2, "", at(5));
-  ASSERT_EQ(best.size(), 4u);
-  EXPECT_EQ(b.type(best[1]).str(), "f32");
-  EXPECT_EQ(b.type(best[2]).str(), "i32");
-  EXPECT_TRUE(b.topK(best[0], 1, "", at(5)).empty());
-  EXPECT_TRUE(b.topK(row, 0, "", at(5)).empty());
-  EXPECT_TRUE(b.topK(row, 1, "K", at(5)).empty());
-  EXPECT_TRUE(b.endGrid(at(2)));
-}
-
-TEST(KernelBuilder, rows_of_groups) {
-  KernelBuilder b("groups", at(1));
-  Value x =
-      b.addTensor({"x", {"n", "(G K)"}, "f32", "", "update", false, {}}, at(1));
-  Value s =
-      b.addTensor({"s", {"n", "G"}, "f32", "", "update", false, {}}, at(1));
-  Value fixed =
-      b.addTensor({"fixed", {"(4 128)"}, "f32", "", "read", false, {}}, at(1));
-  Value lse = b.addTensor({"lse", {"n"}, "f32", "", "read", false, {}}, at(1));
-  EXPECT_EQ(b.type(fixed).str(), "a tensor of f32 ((4 128))");
-  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value state = b.loadState({x, {t}, lse, {t}}, "e", false, at(3));
-  Value row = b.payload(state, at(3));
-  EXPECT_EQ(b.type(row).str(), "a row of f32 along (G K)");
-  EXPECT_EQ(b.type(b.lseOf(state, at(3))).str(), "f32");
-  EXPECT_EQ(b.type(b.load({fixed, {}}, at(3))).str(),
-            "a row of f32 along (4 128)");
-  Value most = b.reduce("max", row, "K", at(4));
-  EXPECT_EQ(b.type(most).str(), "a row of f32 along G");
-  EXPECT_EQ(b.type(b.reduce("argmin", row, "K", at(4))).str(),
-            "a row of i32 along G");
-  EXPECT_EQ(b.type(b.reduce("add", row, "", at(4))).str(), "f32");
-  Value below = b.compare("lt", row, most, at(5));
-  EXPECT_EQ(b.type(below).str(), "a row of bool along (G K)");
-  Value chosen = b.select(b.compare("lt", most, b.constant(1.0, at(5)), at(5)),
-                          most, row, at(5));
-  EXPECT_EQ(b.type(chosen).str(), "a row of f32 along (G K)");
-  EXPECT_TRUE(b.store(chosen, {x, {t}}, at(6)));
-  EXPECT_TRUE(b.store(most, {s, {t}}, at(6)));
-  EXPECT_TRUE(b.endGrid(at(2)));
-  std::string text = b.finish();
-  ASSERT_NE(text, "") << messages(b);
-  EXPECT_NE(text.find("mlafix.broadcast"), std::string::npos) << text;
-  EXPECT_NE(text.find("memref<512xf32"), std::string::npos) << text;
-  EXPECT_FALSE(b.reduce("max", row, "G", at(7)));
-  EXPECT_FALSE(b.payload(row, at(7)));
-  EXPECT_FALSE(b.lseOf(row, at(7)));
 }
