@@ -18,32 +18,21 @@ from sources import load
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 TEXT = """
+@inline
+def values_of(v):
+    return exp(v), exp2(v), log(v), log2(v), sqrt(v), rsqrt(v), tanh(v), 1.0 / v
+
+
 @mlafix.kernel
 def functions(y: Out[f32, "k=8 n D"], x: In[f32, "n D"]):
     for t in grid("n"):
-        v = x[t]
-        y[0, t] = exp(v)
-        y[1, t] = exp2(v)
-        y[2, t] = log(v)
-        y[3, t] = log2(v)
-        y[4, t] = sqrt(v)
-        y[5, t] = rsqrt(v)
-        y[6, t] = tanh(v)
-        y[7, t] = 1.0 / v
+        y[0, t], y[1, t], y[2, t], y[3, t], y[4, t], y[5, t], y[6, t], y[7, t] = values_of(x[t])
 
 
 @mlafix.kernel
 def scalar_functions(y: Out[f32, "k=8 n"], x: In[f32, "n"]):
     for t in grid("n"):
-        v = x[t]
-        y[0, t] = exp(v)
-        y[1, t] = exp2(v)
-        y[2, t] = log(v)
-        y[3, t] = log2(v)
-        y[4, t] = sqrt(v)
-        y[5, t] = rsqrt(v)
-        y[6, t] = tanh(v)
-        y[7, t] = 1.0 / v
+        y[0, t], y[1, t], y[2, t], y[3, t], y[4, t], y[5, t], y[6, t], y[7, t] = values_of(x[t])
 
 
 @mlafix.kernel

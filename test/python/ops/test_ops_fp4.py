@@ -40,14 +40,15 @@ def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
     return packed(codes_of(elements.reshape(rows.shape))), scales.view(np.uint8)
 
 
-def memories() -> dict[str, np.ndarray]:
-    """Poisoned scales of each layout."""
+def memories(groups: int, scale: np.dtype) -> dict[str, np.ndarray]:
+    """Poisoned scales of each layout, for so many groups of a row."""
+    columns = H * groups
     return {
-        "rows": np.full((N, H, G), POISON, np.uint8),
-        "flat": np.full((N, H * G), POISON, np.uint8).view(E4M3),
-        "columns": np.full((H * G, N), POISON, np.uint8).T,
-        "tiles": np.full((128, H * G), POISON, np.uint8).view(E4M3),
-        "words": np.full((256, H * G // 4), 0x5A5A5A5A, np.int32),
+        "rows": np.full((N, H, groups), POISON, np.uint8),
+        "flat": np.full((N, columns), POISON, np.uint8).view(scale),
+        "columns": np.full((columns, N), POISON, np.uint8).T,
+        "tiles": np.full((128, columns), POISON, np.uint8).view(scale),
+        "words": np.full((256, columns // 4), 0x5A5A5A5A, np.int32),
     }
 
 
@@ -55,11 +56,11 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
     """[N, H, G] bytes; in tiles, what follows in the last one is cleared, and all other rows are as they were."""
     each = np.ascontiguousarray(stored).view(np.uint8)
     if layout not in ("tiles", "words"):
-        return each.reshape(N, H, G)
-    rows = rows_of(each.reshape(-1, H * G), H * G)
+        return each.reshape(N, H, -1)
+    rows = rows_of(each, each.shape[-1])
     end = -(-(first + N) // 128) * 128
     assert (rows[:first] == POISON).all() and (rows[first + N : end] == 0).all() and (rows[end:] == POISON).all()
-    return rows[first : first + N].reshape(N, H, G)
+    return rows[first : first + N].reshape(N, H, -1)
 
 
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
@@ -71,7 +72,7 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
     given = [device.put(array) for array in inputs]
     wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
     merged, lse = call(*(given if source == "output" else wide))
-    for i, (layout, poisoned) in enumerate(memories().items()):
+    for i, (layout, poisoned) in enumerate(memories(G, E4M3).items()):
         if not is_first and (i + turn) % 5:
             continue
         scales, first = device.put(poisoned), 101 if layout == "words" else 0

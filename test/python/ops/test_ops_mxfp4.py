@@ -9,8 +9,8 @@ import pytest
 from devices import Device
 from numerics import BF16, E8M0, F16, F32
 from packing import codes_of, packed
+from test_ops_fp4 import POISON, memories, scales_in
 from test_ops_scaled import CALLS, H, N, two
-from packing import rows_of
 
 from mlafix import ArgumentError, ops
 
@@ -18,7 +18,6 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 D = 128
 G = D // 32
-POISON = 0x5A
 RULES = ["floor", "ceil"]
 
 
@@ -52,28 +51,6 @@ def mxfp4(rows: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
     return packed(codes_of(elements.reshape(rows.shape))), codes
 
 
-def memories() -> dict[str, np.ndarray]:
-    """Poisoned scales of each layout."""
-    return {
-        "rows": np.full((N, H, G), POISON, np.uint8),
-        "flat": np.full((N, H * G), POISON, np.uint8).view(E8M0),
-        "columns": np.full((H * G, N), POISON, np.uint8).T,
-        "tiles": np.full((128, H * G), POISON, np.uint8).view(E8M0),
-        "words": np.full((256, H * G // 4), 0x5A5A5A5A, np.int32),
-    }
-
-
-def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
-    """[N, H, G] bytes; in tiles, what follows in the last one is cleared, and all other rows are as they were."""
-    each = np.ascontiguousarray(stored).view(np.uint8)
-    if layout not in ("tiles", "words"):
-        return each.reshape(N, H, G)
-    rows = rows_of(each.reshape(-1, H * G), H * G)
-    end = -(-(first + N) // 128) * 128
-    assert (rows[:first] == POISON).all() and (rows[first + N : end] == 0).all() and (rows[end:] == POISON).all()
-    return rows[first : first + N].reshape(N, H, G)
-
-
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
@@ -86,7 +63,7 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
     given = [device.put(array) for array in inputs]
     wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
     merged, lse = call(*(given if source == "output" else wide))
-    for i, (layout, poisoned) in enumerate(memories().items()):
+    for i, (layout, poisoned) in enumerate(memories(G, E8M0).items()):
         if (i + turn) % every:
             continue
         scales, first = device.put(poisoned), 101 if layout == "words" else 0
