@@ -41,6 +41,15 @@ from syntax import (
 _CARRIED = ("f32", "i32", "i64", "index", "bool")
 
 
+def _reads(result: Node, body: list[Assign]) -> set[str]:
+    """The parameters that the result of an inline function depends on."""
+    found = {node.attrs["name"] for node in result.walk() if node.op == "name"}
+    for assign in reversed(body):
+        if found & set(assign.names):
+            found |= {node.attrs["name"] for value in assign.values for node in value.walk() if node.op == "name"}
+    return found
+
+
 class Statements(Expressions):
     """Draws statements; each may use the names in scope, and add to them."""
 
@@ -503,7 +512,7 @@ class Statements(Expressions):
         types = [self.pick([F32, F32, I32, BOOL, *(row(dim) for dim in self.row_dims)]) for _ in range(self.rng.randint(1, 3))]
         parameters = [self.fresh("p") for _ in types]
         self.variables.update(zip(parameters, types))
-        body: list[Statement] = []
+        body: list[Assign] = []
         if self.chance(0.4):
             type, variable = self.pick(types), self.fresh("v")
             body = [Assign([variable], [self.full(type, 1)])]
@@ -513,8 +522,10 @@ class Statements(Expressions):
         if not any(n.op == "name" for n in result.walk()):
             result = name(parameters[0], types[0])
         defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
+        if not _reads(result, body) & set(parameters[:-1]):  # a call would be a number, and not fit where a value of f32 does
+            defaults = []
         self.variables, self.within, self.pure = outer
-        return Inline(f"g{number}", parameters, types, body, result, defaults)
+        return Inline(f"g{number}", parameters, types, [*body], result, defaults)
 
 
 

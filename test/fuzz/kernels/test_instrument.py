@@ -378,6 +378,12 @@ def test_indices_of_indices_stay_small() -> None:
     assert len(source(generate(708573).kernel)) < 20_000
 
 
+def test_no_inline_function_returns_its_default() -> None:
+    """A call of one was a number, and -3.0 was stored to i8 (seed 61000379)."""
+    (function,) = generate(61000379).kernel.inlines
+    assert function.result == name(function.parameters[-1], F32) and not function.defaults
+
+
 def test_every_kernel_is_python_and_can_be_kept() -> None:
     for seed in range(60):
         case = generate(seed)
