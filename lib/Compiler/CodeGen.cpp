@@ -19,6 +19,7 @@
 #include "lib/Target/TargetCheck.h"
 #include "lib/Target/Unit.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Remarks.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -65,7 +66,10 @@ private:
   LogicalResult generate();
   LogicalResult makeGpuCode();
   LogicalResult makeCpuCode();
-  LogicalResult assemble(StringRef ptx);
+  Expected<std::vector<StringRef>> findSpills(StringRef ptx, StringRef cubin);
+  void remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy);
+  Expected<std::string> assembleBy(Assembler &assembler, std::string &ptx);
+  LogicalResult assemble(std::string &ptx);
   LogicalResult noteResources(StringRef cubin);
   LogicalResult readManifest();
 
@@ -213,16 +217,67 @@ LogicalResult Generator::noteResources(StringRef cubin) {
   return success();
 }
 
-/// Tries the assemblers in turn. A unit has no cubin if there is no assembler
-/// or if none knows the chip.
-LogicalResult Generator::assemble(StringRef ptx) {
-  std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
-  for (Assembler *assembler : assemblers.all) {
-    std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
+/// The entries that have registers in local memory.
+Expected<std::vector<StringRef>> Generator::findSpills(StringRef ptx,
+                                                       StringRef cubin) {
+  Expected<StringMap<KernelResources>> resources = readResources(cubin);
+  if (!resources)
+    return resources.takeError();
+  std::vector<StringRef> spilling;
+  for (StringRef entry : entries)
+    if (resources->lookup(entry).localBytes > countLocalBytes(ptx, entry))
+      spilling.push_back(entry);
+  return spilling;
+}
+
+void Generator::remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy) {
+  for (StringRef entry : spilling)
+    mlir::remark::missed(module.getLoc(),
+                         mlir::remark::RemarkOpts::name("spills")
+                             .category("mlafix-assemble")
+                             .function(entry))
+        << "the assembler spilled registers, where ptxas 13.0 may compute a "
+           "wrong address: "
+        << remedy;
+}
+
+/// Assembles `ptx`. As long as entries spill registers, gives them more in
+/// `ptx` and assembles it again, at last with little optimisation
+/// (PtxasFaults.cpp).
+Expected<std::string> Generator::assembleBy(Assembler &assembler,
+                                            std::string &ptx) {
+  AssemblyOptions how = Assemblers::assemblyOptions(options);
+  std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
+  while (true) {
     if (!assembly)
-      assembly = assembler->begin(target, Assemblers::assemblyOptions(options));
+      assembly = assembler.begin(target, how);
     Expected<std::string> cubin =
         stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
+    if (!cubin || how.isCautious)
+      return cubin;
+    Expected<std::vector<StringRef>> spilling = findSpills(ptx, *cubin);
+    if (!spilling)
+      return spilling.takeError();
+    if (spilling->empty())
+      return cubin;
+    bool isGiven = false;
+    for (StringRef entry : *spilling)
+      isGiven |= giveRegisters(ptx, entry);
+    how.isCautious = !isGiven;
+    remarkOnSpills(
+        *spilling,
+        isGiven ? "assembled again with more registers"
+                : "it has all that a block may have; assembled with -O1");
+    assembly = nullptr;
+  }
+}
+
+/// Tries the assemblers in turn. A unit has no cubin if there is no assembler
+/// or if none knows the chip.
+LogicalResult Generator::assemble(std::string &ptx) {
+  std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
+  for (Assembler *assembler : assemblers.all) {
+    Expected<std::string> cubin = assembleBy(*assembler, ptx);
     if (cubin) {
       if (failed(noteResources(*cubin)))
         return failure();

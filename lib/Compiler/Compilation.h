@@ -71,7 +71,7 @@ private:
   llvm::LogicalResult describe();
   llvm::LogicalResult describeForHost(mlir::Operation *kernel,
                                       const Bindings &bindings);
-  llvm::LogicalResult generate(mlir::ModuleOp module,
+  llvm::LogicalResult generate(mlir::ModuleOp module, const Bindings &bindings,
                                const target::TargetSpec &target,
                                std::vector<target::UnitKernel> &kernels);
 

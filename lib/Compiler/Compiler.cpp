@@ -285,12 +285,16 @@ void Compilation::print(mlir::ModuleOp module) {
 }
 
 LogicalResult Compilation::generate(mlir::ModuleOp module,
+                                    const Bindings &bindings,
                                     const TargetSpec &target,
                                     std::vector<target::UnitKernel> &kernels) {
   if (options.emit <= Emit::MLIR) {
     print(module);
     return success();
   }
+  std::optional<RemarkMessages> remarks;
+  if (options.remarks)
+    remarks.emplace(*context, nameTarget(bindings, target.name));
   FailureOr<KernelCode> code =
       generateKernel(module, target, options, assemblers, stopwatch);
   if (failed(code))
@@ -390,7 +394,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
     assemblers.begin(*target, options);
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
-        failed(generate(*isolated, *target, entry)))
+        failed(generate(*isolated, bindings, *target, entry)))
       return failure();
   }
   if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
@@ -475,7 +479,7 @@ LogicalResult Compilation::compileSource() {
                   "passes have lowered, got " +
                   Twine(targets.size()) + " targets and " +
                   Twine(options.specializations.size()) + " bindings");
-    if (failed(generate(*module, *targets.front(), unitKernels)))
+    if (failed(generate(*module, {}, *targets.front(), unitKernels)))
       return failure();
   } else {
     if (failed(selectKernels()) || failed(checkSource(*module)) ||

@@ -60,6 +60,9 @@ struct AssemblyOptions {
   bool isSingle = false;
   /// Keeps the line table of the PTX in the cubin (LineInfo.h).
   bool lineInfo = false;
+  /// Assembles with `-O1`: code that spills registers may be wrong with more
+  /// (PtxasFaults.cpp).
+  bool isCautious = false;
 };
 
 class Assembler {

@@ -60,6 +60,16 @@ void avoidPtxasFaults(llvm::Module &module);
 /// Rewrites 32-bit negations in PTX as ~x + 1; see avoidPtxasFaults().
 std::string rewriteNegations(llvm::StringRef ptx);
 
+/// The bytes of local memory that `entry`, a kernel of `ptx`, has for arrays of
+/// its own. Whatever else it takes there is spilled registers.
+uint64_t countLocalBytes(llvm::StringRef ptx, llvm::StringRef entry);
+
+/// Lets `entry`, a kernel of `ptx`, have more registers: as many as ptxas likes
+/// if the number of resident blocks bounds them, else as many as one block may
+/// have, since ptxas may spill some by itself before it takes these. Returns
+/// false if `entry` may have those already.
+bool giveRegisters(std::string &ptx, llvm::StringRef entry);
+
 /// For NVPTX: gives 16-byte loads with !nontemporal the evict-first cache hint.
 void streamLoads(llvm::Module &module);
 

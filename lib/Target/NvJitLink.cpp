@@ -62,11 +62,16 @@ public:
                                   const AssemblyOptions &options) override;
 
   Expected<std::string> link(StringRef ptx, const TargetSpec &target,
-                             bool lineInfo) const {
+                             const AssemblyOptions &options) const {
     std::string arch = ("-arch=" + target.name).str();
-    const char *options[] = {arch.c_str(), "-lineinfo"};
+    SmallVector<const char *> arguments = {arch.c_str()};
+    if (options.lineInfo)
+      arguments.push_back("-lineinfo");
+    if (options.isCautious)
+      arguments.push_back("-Xptxas=-O1"); // -O1 of its own is refused
     LinkHandle link = nullptr;
-    if (int status = functions.create(&link, lineInfo ? 2 : 1, options))
+    if (int status =
+            functions.create(&link, arguments.size(), arguments.data()))
       return failure(status, link);
     // The size includes the terminating zero that the parser needs.
     std::string text = ptx.str();
@@ -118,21 +123,21 @@ private:
 class NvJitLinkAssembly final : public Assembly {
 public:
   NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target,
-                    bool lineInfo)
-      : library(library), target(target), lineInfo(lineInfo) {}
+                    const AssemblyOptions &options)
+      : library(library), target(target), options(options) {}
   Expected<std::string> finish(StringRef ptx) override {
-    return library.link(ptx, target, lineInfo);
+    return library.link(ptx, target, options);
   }
 
 private:
   const NvJitLink &library;
   const TargetSpec &target;
-  bool lineInfo;
+  AssemblyOptions options;
 };
 
 std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target,
                                            const AssemblyOptions &options) {
-  return std::make_unique<NvJitLinkAssembly>(*this, target, options.lineInfo);
+  return std::make_unique<NvJitLinkAssembly>(*this, target, options);
 }
 
 /// Fills `functions` with those of one version. Returns false if one is

@@ -106,6 +106,8 @@ private:
       arguments.push_back("--split-compile=4");
     if (options.lineInfo)
       arguments.push_back("--generate-line-info");
+    if (options.isCautious)
+      arguments.push_back("-O1");
     return Process::start(ptxas.path, arguments, allocatorVariables());
   }
 

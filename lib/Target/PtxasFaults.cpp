@@ -312,6 +312,44 @@ std::string mlafix::target::rewriteNegations(StringRef ptx) {
   return result;
 }
 
+// Where ptxas 13.0 spills registers, it computed an address from a register
+// that it had overwritten: it copied `x * 2` to another use, but behind the
+// instruction that doubles x in place. -O1 and more registers gave right code.
+
+/// Where the directives of `entry` begin and where its body does.
+static std::pair<size_t, size_t> findDirectives(StringRef ptx,
+                                                StringRef entry) {
+  size_t params = ptx.find((".entry " + entry + "(").str());
+  size_t directives = ptx.find("\n)\n", params);
+  size_t body = ptx.find("\n{\n", directives);
+  assert(body != StringRef::npos && "expected PTX by LLVM with this entry");
+  return {directives + 2, body};
+}
+
+uint64_t mlafix::target::countLocalBytes(StringRef ptx, StringRef entry) {
+  StringRef body = ptx.drop_front(findDirectives(ptx, entry).second);
+  uint64_t bytes = 0;
+  if (body.consume_front("\n{\n\t.local "))
+    body.split('[').second.consumeInteger(10, bytes);
+  return bytes;
+}
+
+bool mlafix::target::giveRegisters(std::string &ptx, StringRef entry) {
+  constexpr StringLiteral resident = "\n.minnctapersm ";
+  auto [begin, end] = findDirectives(ptx, entry);
+  StringRef directives = StringRef(ptx).slice(begin, end);
+  size_t at = directives.find(resident);
+  if (at == StringRef::npos) {
+    ptx.insert(end, (resident + "1").str());
+    return true;
+  }
+  StringRef line = directives.drop_front(at + 1).split('\n').first;
+  if (line.ends_with(" 1"))
+    return false;
+  ptx.erase(begin + at, line.size() + 1);
+  return true;
+}
+
 void mlafix::target::avoidPtxasFaults(Module &module) {
   hideNegations(module);
   passPairsAsWords(module);

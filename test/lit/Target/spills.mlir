@@ -1,0 +1,33 @@
+// Where ptxas 13.0 spills registers, it may compute an address from a register that it has overwritten (seed 71002303 of the
+// random kernels). So code versions that spill get more registers.
+// REQUIRES: ptxas
+
+// Four blocks of 512 threads have 32 registers for a thread, of which the loop takes more.
+// RUN: %mlafix-opt %kernels/combine_split_kv.mlir --specialize=H=16,D=64,T=f32,O=bf16 --target=sm_90 --mlafix-plan=resident=4 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=BOUND
+// BOUND: remark: combine_split_kv_dense on sm_90: the assembler spilled registers, where ptxas 13.0 may compute a wrong address: assembled again with more registers [missed: spills]
+// BOUND: combine_split_kv_dense sm_90: {{6[5-9]|[7-9][0-9]|1[0-9][0-9]}} registers, 0 bytes local
+// BOUND: combine_split_kv_fast sm_90: {{[0-9]+}} registers, 0 bytes local
+
+// Nothing spills: no remark.
+// RUN: %mlafix-opt %s --target=sm_90 --mlafix-plan=dense.lanes=16 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=NONE --implicit-check-not="missed: spills"
+// NONE: center_dense sm_90: {{[0-9]+}} registers, 0 bytes local
+
+// 256 elements are more than the 255 registers that a thread may have.
+// RUN: %mlafix-opt %s --target=sm_90 --mlafix-plan=dense.lanes=8 --emit=cubin -o %t --resource-usage --mlafix-remarks 2>&1 | FileCheck %s --check-prefix=MOST
+// MOST: spills.mlir:[[#@LINE+5]]:1: remark: center_dense on sm_90: {{.*}}: assembled again with more registers [missed: spills]
+// MOST: remark: center_dense on sm_90: {{.*}}: it has all that a block may have; assembled with -O1 [missed: spills]
+// MOST: center_dense sm_90: {{[0-9]+}} registers, {{[1-9][0-9]*}} bytes local
+!rows = memref<?x2048xf32, strided<[?, 1], offset: ?>>
+!row = tensor<2048xf32, #mlafix.dim<2048>>
+mlafix.kernel @center(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !row
+    %most = mlafix.reduce max %v : !row
+    %all = mlafix.splat %most : f32 -> !row
+    %rest = arith.subf %v, %all : !row
+    mlafix.store %rest, %y[%t] : !row, !rows
+  }
+}
