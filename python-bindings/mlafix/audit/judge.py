@@ -45,7 +45,8 @@ def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
     if got.lse.shape[0] < n or got.lse.shape[1:] != want.lse.shape[1:]:
         return [Fault("shape of lse", str(list(want.lse.shape)), str(list(got.lse.shape)))]
     if got.lse.dtype not in (torch.float32, torch.float64):
-        return [Fault("dtype of the lse", "torch.float32", str(got.lse.dtype))]
+        wrong = Fault("dtype of the lse", "torch.float32", str(got.lse.dtype))
+        return [fault for found in of_out.values() for fault in found] + [wrong] + written_to(got)
     lse = natural(got.lse[:n], adapter)
     close = ((lse - want.lse).abs() <= want.lse_error) | (lse == want.lse)
     endless = (lse == math.inf) & ~sees[:, None]

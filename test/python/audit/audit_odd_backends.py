@@ -74,6 +74,12 @@ def two_lengths(*tensors: torch.Tensor, seq_lens: torch.Tensor, **given: Any) ->
     return paged(*tensors, seq_lens=(seq_lens - page - key).clamp(min=0), **given)
 
 
+def lse_of_16_bits(*tensors: torch.Tensor, **given: Any) -> Call:
+    """And rows without keys are ones."""
+    out, lse = ragged(*tensors, **given)
+    return torch.where((lse == -math.inf)[..., None], 1.0, out), lse.bfloat16()
+
+
 def stale_and_crashes(q: torch.Tensor, *tensors: torch.Tensor, **given: Any) -> Call:
     """Rows without keys are left as they were, and 96 heads take the process along."""
     return many_heads_crash(q, *tensors, **given) if q.shape[1] >= 96 else stale_rows(q, *tensors, **given)

@@ -104,6 +104,13 @@ def test_second_cause_of_a_kind_in_one_check_is_a_finding_of_its_own() -> None:
     assert (True, False) in needed and (False, True) in needed, str(report)
 
 
+def test_dtype_of_the_lse_is_one_finding_and_hides_no_rows() -> None:
+    report = audited(odd.lse_of_16_bits, "A0", "A1", takes=())
+    assert [(finding.check, finding.kind) for finding in report.findings] == [
+        ("A0", "dtype of the lse"), ("A1", "rows without keys")], str(report)  # fmt: skip
+    assert report.outcomes[1].remarks == ["dtype of the lse, as A0"], str(report)
+
+
 def test_cause_of_some_lengths_hides_none_of_other_lengths() -> None:
     report = audited(odd.two_lengths, "A0", "A4", "A13", form="paged")
     assert [(finding.check, finding.kind, max(finding.case["kv_lens"])) for finding in report.findings] == [
