@@ -69,12 +69,13 @@ def before_layer(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_layer(watch: Watch, given: Given, result: Any) -> None:
-    """AttentionImpl.forward of vLLM: output [n, H, D] or [n, H * D], attn_metadata with num_actual_tokens, seq_lens and query_start_loc."""
+    """AttentionImpl.forward of vLLM: output [n, H, D] or [n, H * D], attn_metadata with num_actual_tokens, seq_lens, query_start_loc, block_table."""
     metadata, out = given.get("attn_metadata"), given.get("output")
     lens, starts = getattr(metadata, "seq_lens", None), getattr(metadata, "query_start_loc", None)
     if metadata is None or out is None or lens is None or starts is None:
         return
     own = given["self"]
+    watch.batch(lens, starts, getattr(metadata, "block_table", None))
     rows = out.view(out.shape[0], own.num_heads, -1)[: metadata.num_actual_tokens]
     watch.states("attention", rows, lens=lens, cu_seqlens=starts, causal=True, name=f"{type(own).__name__}.forward")
 
@@ -150,6 +151,7 @@ VLLM = (
     Seam(f"{_BACKENDS}.flash_attn:FlashAttentionImpl.forward", "attention", behind_layer, before_layer),
     Seam(f"{_BACKENDS}.flashinfer:FlashInferImpl.forward", "attention", behind_layer, before_layer),
     Seam(f"{_BACKENDS}.triton_attn:TritonAttentionImpl.forward", "attention", behind_layer, before_layer),
+    Seam(f"{_BACKENDS}.cpu_attn:CPUAttentionBackendImpl.forward", "attention", behind_layer, before_layer),
     Seam("vllm.vllm_flash_attn.flash_attn_interface:flash_attn_varlen_func", "attention", behind_attention, before_attention),
     *(Seam(one.place, "merge", behind_merge, before_merge) for one in replaced.VLLM if one.function == "merge_attn_states" and one.kind == "function"),
     *(Seam(one.place, "reduce", behind_reduce) for one in replaced.VLLM

@@ -87,7 +87,7 @@ def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], batch:
     record = {
         "schema": SCHEMA, "step": first.step, "reported_in_step": now, "layer": place.layer, "seam": place.seam, "name": place.name, "place": str(place),
         "class": first.fault, "rows": len(same), "row": list(first.row), "kind": first.kind, "request": request, "token": token,
-        "at": _at(first, request, token), "expected": expected, "got": _got(first, lse, largest),
+        "at": _at(first, request, token), "expected": expected, "got": _got(first, lse if "lse_layout" in sizes else None, largest),
         "values": [_number(value) for value in first.values], "before": str(places[first.seam - 1]) if first.seam else "",
         "counts": dict(Counter(one.fault for one in same)), "arguments": sizes, **_lengths(first, batch),
     }  # fmt: skip
@@ -98,10 +98,11 @@ def _number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _got(found: Found, lse: float, largest: float) -> str:
+def _got(found: Found, lse: float | None, largest: float) -> str:
+    """What the row has; `lse` is None if the check had none."""
     if found.kind != "rows":
         return {"blocks": "a page with others", "entries": "another"}[found.kind]
-    return f"an lse of {_number(lse)} and a largest magnitude of {_number(largest)}"
+    return f"{'' if lse is None else f'an lse of {_number(lse)} and '}a largest magnitude of {_number(largest)}"
 
 
 def _list(values: Any) -> list[Any] | None:

@@ -93,6 +93,13 @@ class Watch:
             if self.samples:
                 self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)))))
 
+    def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None) -> None:
+        """Gives the step its lengths, offsets and pages, where a seam knows them and `step` was not told."""
+        if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
+            return
+        kept = self._kept.pop()[1]
+        self._kept.append((self.now, Batch(kept.requests, *map(_on_host, (lens, cu_seqlens, block_table)))))
+
     @property
     def samples(self) -> bool:
         """True if this step is checked."""
@@ -117,7 +124,7 @@ class Watch:
         if not self.wants(seam, out):
             return
         given = dict(lens=lens, cu_seqlens=cu_seqlens, empty=empty)
-        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, lse_layout=lse_layout)
+        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, lse_layout=None if lse is None else lse_layout)
         ops.check_states(out, lse, lse_layout=lse_layout, **given, causal=causal, limit=limit, **common)
         if self.choice.repair and lse is not None and lens is not None and not causal:
             starts = _each(out) if cu_seqlens is None else cu_seqlens
@@ -142,7 +149,8 @@ class Watch:
             return
         self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, cu_seqlens=cu_seqlens, causal=causal)
         common = self._common("rows", Place(self.layer, seam, f"{name or seam}, recomputed"), out, out.shape[0], out.shape[1], lens=lens, cu_seqlens=cu_seqlens,
-                              block_table=block_table, base=base, causal=causal, q=q, k=k, v=v, scale=scale, lse_layout=lse_layout)  # fmt: skip
+                              block_table=block_table, base=base, causal=causal, q=q, k=k, v=v, scale=scale,
+                              lse_layout=None if lse is None else lse_layout)  # fmt: skip
         ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
                             causal=causal, every=self.sample, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
 

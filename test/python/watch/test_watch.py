@@ -314,6 +314,24 @@ def test_vllm_is_watched_by_a_plugin(fresh: None, monkeypatch: pytest.MonkeyPatc
     assert (found["seam"], found["class"], found["step"]) == ("merge", "another lse", 2) and (tmp_path / "reports").read_text().count("\n") == 2
 
 
+def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = Impl.forward
+    module(monkeypatch, "vllm.v1.attention.backends.cpu_attn", CPUAttentionBackendImpl=Impl)
+    module(monkeypatch, "vllm.v1.worker.gpu_model_runner", GPUModelRunner=Runner)
+    monkeypatch.setattr(Impl, "forward", forward)
+    monkeypatch.setattr(Runner, "execute_model", Runner.execute_model)
+    monkeypatch.setenv("MLAFIX_WATCH", "attention")
+    engines.register_vllm()
+    x, numbers = torch.ones(3, 32), lambda *all: torch.tensor(all).int()
+    metadata = types.SimpleNamespace(num_actual_tokens=2, seq_lens=numbers(7, 9), query_start_loc=numbers(0, 1, 2), block_table=numbers([4, 5], [6, 3]))
+    for broken in (2, 1):
+        Runner().execute_model(types.SimpleNamespace(num_scheduled_tokens={"a": 1, "b": 1}))
+        Impl().forward(types.SimpleNamespace(layer_name="model.layers.0", broken=broken), x, x, x, None, metadata, torch.empty_like(x))
+    found = engines.watches["vllm"].finish().record
+    assert (found["step"], found["request"], found["class"], found["got"]) == (2, "b", "NaN", "a largest magnitude of nan")
+    assert (found["lens"], found["cu_seqlens"], found["block_table_row"]) == ([7, 9], [0, 1, 2], [6, 3])
+
+
 def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     registered: dict[tuple[str, str], Any] = {}
 
