@@ -10,9 +10,7 @@ import pytest
 from devices import Device, all_devices
 
 from mlafix import _runtime, library
-
-ROOT = Path(__file__).resolve().parents[2]
-KERNELS = ROOT / "kernels"
+from sources import KERNELS
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +48,14 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
 
 @pytest.fixture(scope="session", params=all_devices(), ids=lambda device: device.name)
 def device(request: pytest.FixtureRequest) -> Device:
-    """numpy, torch on the CPU and, where there is one, torch on a GPU."""
+    """numpy and, where there is one, torch on a GPU: what a kernel computes. Functions that take arrays of each library have `library_device`."""
+    made: Device = request.param
+    return made
+
+
+@pytest.fixture(scope="session", params=all_devices(with_both_hosts=True), ids=lambda device: device.name)
+def library_device(request: pytest.FixtureRequest) -> Device:
+    """As `device`, and torch on the CPU."""
     made: Device = request.param
     return made
 

@@ -139,12 +139,13 @@ class PtxDevice(Device):
         self.device.check()
 
 
-def all_devices() -> list[Device]:
-    """The devices of this machine: numpy, then torch's CPU, then its GPU."""
+def all_devices(*, with_both_hosts: bool = False) -> list[Device]:
+    """The devices of this machine: numpy and torch's GPU. `with_both_hosts`: torch's CPU, too, where kernels compute what they do on numpy's
+    arrays."""
     if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
         return [PtxDevice()]
     devices = [Device()]
-    if torch is not None:
+    if with_both_hosts and torch is not None:
         devices.append(TorchDevice("cpu"))
     if has_cuda():
         devices.append(TorchDevice("cuda"))

@@ -1,4 +1,4 @@
-"""Kernels from text, as a file would have them."""
+"""Kernels from text, as a file would have them, and the texts of the library."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+"""The texts of the library."""
 
 HEADER = '''import math
 import numpy

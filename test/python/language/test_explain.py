@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import KERNELS
+from sources import KERNELS
 from sources import load
 
 import mlafix

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import KERNELS
+from sources import KERNELS
 
 import mlafix
 from mlafix import library

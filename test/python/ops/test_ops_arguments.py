@@ -15,6 +15,12 @@ from mlafix import ops
 from numerics import E4M3, F32, poison, same_bits
 
 
+@pytest.fixture
+def device(library_device: Device) -> Device:
+    """Messages are of the arrays that were passed."""
+    return library_device
+
+
 @pytest.mark.parametrize("function, spoil, message", WRONG, ids=[f"{i}-{f}" for i, (f, _, _) in enumerate(WRONG)])
 def test_wrong_argument(function: str, spoil: Callable[[Right], dict[str, Any]], message: str, device: Device) -> None:
     right = Right(device)

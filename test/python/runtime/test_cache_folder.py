@@ -19,7 +19,7 @@ import mlafix
 import pytest
 from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
-from conftest import KERNELS
+from sources import KERNELS
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 

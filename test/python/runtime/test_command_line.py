@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import KERNELS
+from sources import KERNELS
 from pytest import CaptureFixture
 
 import mlafix

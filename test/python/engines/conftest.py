@@ -1,0 +1,11 @@
+"""Drop-ins take the arrays of each library."""
+
+from __future__ import annotations
+
+import pytest
+from devices import Device
+
+
+@pytest.fixture
+def device(library_device: Device) -> Device:
+    return library_device
