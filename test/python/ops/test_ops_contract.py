@@ -6,8 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import contract
 from devices import Device
@@ -150,21 +148,3 @@ def test_n9_a_rows_bits_do_not_depend_on_its_batch(variant: Variant, dtype_name:
                          (order[5:6], "contiguous")]:
         again, lse_again = run(rows, layout)
         assert same_bits(again, out[rows]) and same_bits(lse_again, lse[rows])
-
-
-@variants
-@given(data=st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_states_in_any_shape(variant: Variant, data: st.DataObject) -> None:
-    """Hypothesis over shapes, layouts, dtypes, bases and the rows' kinds, on the CPU."""
-    heads, dim = data.draw(st.sampled_from(SHAPES))
-    dtype = dtype_of(data.draw(st.sampled_from(DTYPES)))
-    count = data.draw(st.sampled_from(variant.counts[:3]))
-    rows = data.draw(st.integers(0, 40))
-    # Every base has kernels of its own to compile: few shapes for the second.
-    base = data.draw(st.sampled_from(variant.bases if (heads, dim) == (4, 64) else variant.bases[:1]))
-    layout = data.draw(st.sampled_from(LAYOUTS))
-    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    kinds = rng.choice(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=6)), (count, rows, heads))
-    states = make_states(rng, count, rows, heads, dim, dtype, kinds=kinds)
-    check(variant, Device(), states.v, states.s, base, layout)

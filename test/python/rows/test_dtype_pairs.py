@@ -161,15 +161,14 @@ def machines() -> list[str]:
     return [own, *cache._older_targets(own)]
 
 
-@pytest.mark.parametrize("size", [16, 5])
-@pytest.mark.parametrize("machine", machines())
+@pytest.mark.parametrize("machine, size", [(machines()[0], 16), (machines()[0], 5), *((machine, 13) for machine in machines()[1:])])
 @pytest.mark.parametrize("source", STORED)
 def test_every_pair_converts_on_the_cpu(
     kernels: Kernels, rng: np.random.Generator, source: str, machine: str, size: int
 ) -> None:
-    """Elements once: the length of rows is nothing to them."""
+    """Whole packs and what is left; elements once, whose rows have no length."""
     for targets in halves(source):
-        kinds = KINDS if size == 16 else ("row",)
+        kinds = KINDS if size != 5 else ("row",)
         run(kernels, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng), kinds)
 
 
