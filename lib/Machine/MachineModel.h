@@ -14,16 +14,12 @@
 #ifndef MLAFIX_MACHINE_MACHINEMODEL_H
 #define MLAFIX_MACHINE_MACHINEMODEL_H
 
-#include "mlafix/UnitLimits.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include <cstdint>
 
 namespace mlafix {
-
-/// Threads per warp.
-inline constexpr int64_t kWarpThreads = limits::warpThreads;
 
 struct MachineModel {
 #define MLAFIX_MACHINE_NUMBER(NAME, VALUE, UNIT, MEANING, SOURCE)              \

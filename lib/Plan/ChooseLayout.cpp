@@ -9,6 +9,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -427,7 +428,7 @@ static int64_t chooseFewerLanes(const MachineModel &machine,
     return lanes;
   auto rows = std::max<int64_t>(2, shape.loaded.size());
   int64_t slots = countElements(needed, lanes, pack) * lanes;
-  for (int64_t fewer = lanes / 2; fewer > kWarpThreads; fewer /= 2) {
+  for (int64_t fewer = lanes / 2; fewer > limits::warpThreads; fewer /= 2) {
     int64_t elements = countElements(needed, fewer, pack);
     if (elements * rows > 2 * machine.sharedElements ||
         (shape.reductions == 1 &&
@@ -502,9 +503,9 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
                                        bool lanesSynchronise) {
   int64_t needed = countPacks(shape, pack);
   if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
-      !shape.isRagged && needed <= kWarpThreads) {
+      !shape.isRagged && needed <= limits::warpThreads) {
     int64_t rows = 1; // enough rows to fill whole warps
-    while (rows * needed % kWarpThreads != 0 || rows * needed < threads)
+    while (rows * needed % limits::warpThreads != 0 || rows * needed < threads)
       ++rows;
     return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
   }
@@ -514,7 +515,7 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
   int64_t fewest = getFewestPacks(machine, shape, pack, aliasMode);
   for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
-    if (l > kWarpThreads || (p > 1 && l < sector))
+    if (l > limits::warpThreads || (p > 1 && l < sector))
       continue;
     if (!slots || packs < fewest || l * p < slots) {
       lanes = l;
@@ -531,7 +532,7 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
     lanes = chooseFewerLanes(machine, shape, needed, pack, lanes);
     packs = llvm::divideCeil(needed, lanes);
   }
-  int64_t rows = lanes > kWarpThreads ? 1 : threads / lanes;
+  int64_t rows = lanes > limits::warpThreads ? 1 : threads / lanes;
   return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
 }
 

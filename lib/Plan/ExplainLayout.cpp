@@ -8,6 +8,7 @@
 #include "lib/Plan/ExplainLayout.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -161,7 +162,7 @@ void Explanation::remarkLanes() {
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
-  else if (lanes > kWarpThreads)
+  else if (lanes > limits::warpThreads)
     why = "a lane would hold too many packs within one warp";
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";

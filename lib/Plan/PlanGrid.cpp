@@ -12,6 +12,7 @@
 #include "lib/Transforms/Grid/RowOrder.h"
 #include "lib/Transforms/Grid/RowsAhead.h"
 #include "lib/Transforms/Layout/LongRows.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
@@ -61,7 +62,7 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
   int64_t least =
       hasPlainRows ? machine.leastPlainThreads : machine.leastLaunchThreads;
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= least && threads % (2 * kWarpThreads) == 0 &&
+  while (threads / 2 >= least && threads % (2 * limits::warpThreads) == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -99,10 +100,11 @@ void GridPlanner::planTables(ForallOp forall) {
 /// rows are in the order of their blocks.
 bool GridPlanner::mayPrefetchRowsAhead() {
   auto forall = dyn_cast<ForallOp>(version.getGrid());
-  return forall && !layout.isGrouped() && layout.getLanes() > kWarpThreads &&
-         layout.getRows() == 1 && !version.isCollective() &&
-         getRowConditions(forall).empty() && get(PlanField::RowBundle) == 1 &&
-         !walksRows(version) && !forall.getOps<ReduceOp>().empty();
+  return forall && !layout.isGrouped() &&
+         layout.getLanes() > limits::warpThreads && layout.getRows() == 1 &&
+         !version.isCollective() && getRowConditions(forall).empty() &&
+         get(PlanField::RowBundle) == 1 && !walksRows(version) &&
+         !forall.getOps<ReduceOp>().empty();
 }
 
 /// How many blocks further on the row is that a block prefetches: rows that are
@@ -208,7 +210,7 @@ LogicalResult GridPlanner::checkBlock() {
           resident = get(PlanField::Resident);
   if (least < threads &&
       (!llvm::isPowerOf2_64(threads / std::max<int64_t>(1, least)) ||
-       threads % least != 0 || least % kWarpThreads != 0 ||
+       threads % least != 0 || least % limits::warpThreads != 0 ||
        least % layout.getLanes() != 0))
     return version.emitError()
            << "expected 'least_threads' to be whole warps of whole rows, and "

@@ -7,9 +7,9 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h" // must precede ThreadOps.h
 
-#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -127,7 +127,7 @@ Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value mask,
         b, loc, arith::ShLIOp::create(b, loc, high, width), low);
   }
   return NVVM::ShflOp::create(b, loc, value.getType(), mask, value,
-                              x.i32(distance), x.i32(kWarpThreads - 1),
+                              x.i32(distance), x.i32(limits::warpThreads - 1),
                               NVVM::ShflKind::bfly, UnitAttr());
 }
 
@@ -143,8 +143,8 @@ Value mlafix::buildShuffleFrom(OpBuilder &b, Location loc, Value value,
                                Value lane) {
   IndexBuilder x(b, loc);
   return NVVM::ShflOp::create(b, loc, value.getType(), x.i32(-1), value, lane,
-                              x.i32(kWarpThreads - 1), NVVM::ShflKind::idx,
-                              UnitAttr());
+                              x.i32(limits::warpThreads - 1),
+                              NVVM::ShflKind::idx, UnitAttr());
 }
 
 Value mlafix::buildShuffleFirst(OpBuilder &b, Location loc, Value value) {

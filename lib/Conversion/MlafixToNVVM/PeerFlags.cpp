@@ -9,9 +9,9 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
 #include "lib/Conversion/Params.h"
-#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -397,7 +397,8 @@ Value PeerFlags::release(Value arrived) {
   Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   buildBarrier(b, loc);
   auto first = scf::IfOp::create(
-      b, loc, i1, compare(arith::CmpIPredicate::ult, thread, i32(kWarpThreads)),
+      b, loc, i1,
+      compare(arith::CmpIPredicate::ult, thread, i32(limits::warpThreads)),
       /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -458,7 +459,7 @@ void PeerFlags::finish(Value epoch, Value arrived) {
     });
     buildWarpBarrier(b, loc, i32(-1));
     Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
-    waitForAll(group::done, epoch, thread, i32(kWarpThreads), failed);
+    waitForAll(group::done, epoch, thread, i32(limits::warpThreads), failed);
   });
   buildWarpBarrier(b, loc, i32(-1));
   branch(isFirst, [&] {

@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
-#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Layout/RowLayout.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "llvm/Support/DebugLog.h"
 
@@ -103,7 +103,7 @@ void LaneSeparation::buildBarrierBefore(Operation *op, KindSet &open) {
   OpBuilder b(op);
   if (layout.layout.isClustered())
     buildClusterBarrier(b, op->getLoc());
-  else if (layout.layout.getLanes() > kWarpThreads)
+  else if (layout.layout.getLanes() > limits::warpThreads)
     mlafix::buildBarrier(b, op->getLoc());
   else
     buildWarpBarrier(b, op->getLoc(), layout.maskAt(b, op));

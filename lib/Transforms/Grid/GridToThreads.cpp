@@ -16,6 +16,7 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -104,9 +105,10 @@ static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
     if (std::optional<int64_t> size = getConstantIntValue(extent))
       known *= *size;
   int64_t lanes = layout.getLanes();
-  return lanes >= kWarpThreads ||
-         (layout.getThreads() % kWarpThreads == 0 &&
-          kWarpThreads % lanes == 0 && known % (kWarpThreads / lanes) == 0);
+  return lanes >= limits::warpThreads ||
+         (layout.getThreads() % limits::warpThreads == 0 &&
+          limits::warpThreads % lanes == 0 &&
+          known % (limits::warpThreads / lanes) == 0);
 }
 
 namespace {

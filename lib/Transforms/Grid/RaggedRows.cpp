@@ -7,10 +7,10 @@
 
 #include "lib/Transforms/Grid/RaggedRows.h"
 
-#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/GridLowering.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -34,7 +34,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 
 void RaggedRows::addBundle(RowBundle &bundle) {
   // One warp's ballot collects all marks.
-  if (bundle.rows <= kWarpThreads)
+  if (bundle.rows <= limits::warpThreads)
     bundle.marks = allocShared(b, loc, {bundle.rows}, b.getI32Type());
   bundles.push_back(&bundle);
 }
@@ -151,7 +151,7 @@ Value RaggedRows::endOf(Value position) {
 Value RaggedRows::findMarked(const RowBundle &bundle) {
   Value at = x.i32(0);
   if (bundle.rows > 1) {
-    Value lane = x.band(threadId, x.i32(kWarpThreads - 1));
+    Value lane = x.band(threadId, x.i32(limits::warpThreads - 1));
     Value exists = x.ult(lane, x.i32(bundle.rows));
     Value own =
         memref::LoadOp::create(b, loc, bundle.marks,
@@ -162,7 +162,7 @@ Value RaggedRows::findMarked(const RowBundle &bundle) {
     Value marks = buildBallot(b, loc, isMark);
     Value before = x.sub(x.shl(x.i32(2), bundle.slot), x.i32(1));
     Value last =
-        x.sub(x.i32(kWarpThreads - 1),
+        x.sub(x.i32(limits::warpThreads - 1),
               math::CountLeadingZerosOp::create(b, loc, x.band(marks, before)));
     at = arith::MaxSIOp::create(b, loc, last, x.i32(0));
   }

@@ -15,6 +15,7 @@
 #include "lib/Transforms/Rows/PackAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -162,7 +163,7 @@ Value RaggedScan::evaluatePredicates(Value segments) {
 /// The exclusive prefix sum of `sum` over the threads of the block.
 Value RaggedScan::scan(Value sum, Value &total) {
   Value inclusive = sum;
-  for (int64_t distance = 1; distance < kWarpThreads; distance *= 2) {
+  for (int64_t distance = 1; distance < limits::warpThreads; distance *= 2) {
     Value other = buildShuffleUp(b, loc, inclusive, distance);
     Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
     inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
@@ -170,10 +171,10 @@ Value RaggedScan::scan(Value sum, Value &total) {
   Value below = buildShuffleUp(b, loc, inclusive, 1);
   Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
                           x.i32(0), below);
-  auto isLast = scf::IfOp::create(
-      b, loc,
-      x.compare(arith::CmpIPredicate::eq, laneId, x.i32(kWarpThreads - 1)),
-      false);
+  auto isLast = scf::IfOp::create(b, loc,
+                                  x.compare(arith::CmpIPredicate::eq, laneId,
+                                            x.i32(limits::warpThreads - 1)),
+                                  false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(isLast.thenBlock()->getTerminator());
@@ -182,7 +183,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
   }
   buildBarrier(b, loc);
   total = x.i32(0);
-  for (int64_t warp = 0; warp < threads / kWarpThreads; ++warp) {
+  for (int64_t warp = 0; warp < threads / limits::warpThreads; ++warp) {
     Value warpTotal = memref::LoadOp::create(b, loc, warpTotals,
                                              ValueRange{x.constant(warp)});
     Value isBefore = x.ult(x.i32(warp), warpId);
@@ -290,10 +291,11 @@ void RaggedScan::buildRows(Value base) {
 
 void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
-  laneId = x.band(thread.id, x.i32(kWarpThreads - 1));
-  warpId = x.div(thread.id, x.i32(kWarpThreads));
+  laneId = x.band(thread.id, x.i32(limits::warpThreads - 1));
+  warpId = x.div(thread.id, x.i32(limits::warpThreads));
   rows.emplace(b, loc, threads * perThread, grid.getInner(), thread.id);
-  warpTotals = allocShared(b, loc, {threads / kWarpThreads}, b.getI32Type());
+  warpTotals =
+      allocShared(b, loc, {threads / limits::warpThreads}, b.getI32Type());
   planBundles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();

@@ -13,6 +13,7 @@
 #include "lib/Transforms/Layout/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -60,13 +61,14 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout,
   thread.lane = x.toIndex(lane);
   if (!isPower) // the lanes do not synchronise
     return thread;
-  if (lanes >= kWarpThreads) {
+  if (lanes >= limits::warpThreads) {
     thread.mask = x.i32(-1);
     return thread;
   }
   // The mask of the row's lanes in the warp: ones, shifted to the row's first
   // lane.
-  Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
+  Value begin =
+      x.band(thread.id, x.i32((limits::warpThreads - 1) & ~(lanes - 1)));
   thread.mask = x.shl(x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
 }

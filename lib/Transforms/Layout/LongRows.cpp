@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Layout/LongRows.h"
 #include "lib/Transforms/Target.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -63,8 +64,8 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   if (auto load = dyn_cast<LoadIntoOp>(op); load && !readsPacks(load, perPack))
     return 12 * packs * perPack; // as counted in PTX for sm_90
   if (isa<ReduceOp, ScanOp>(op))
-    perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
-               layout.getLanes() / layout.getBlocks() / kWarpThreads +
+    perPack += llvm::Log2_64(std::min(layout.getLanes(), limits::warpThreads)) +
+               layout.getLanes() / layout.getBlocks() / limits::warpThreads +
                (layout.isClustered() ? layout.getBlocks() : 0);
   return packs * perPack;
 }

@@ -10,6 +10,7 @@
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -91,15 +92,15 @@ static Value getBlockLane(OpBuilder &b, Location loc, const RowLayout &layout) {
 Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
                                const RowLayout &layout, ValueRange partials) {
   IndexBuilder x(b, loc);
-  int64_t warps = countBlockLanes(layout) / kWarpThreads,
+  int64_t warps = countBlockLanes(layout) / limits::warpThreads,
           packs = partials.size();
   Value shared =
       allocScratch(b, loc, {warps * packs}, partials.front().getType());
   Value lane = getBlockLane(b, loc, layout);
-  Value warp = x.div(lane, x.constant(kWarpThreads));
+  Value warp = x.div(lane, x.constant(limits::warpThreads));
   Value isFirst =
-      x.compare(arith::CmpIPredicate::eq, x.rem(lane, x.constant(kWarpThreads)),
-                x.constant(0));
+      x.compare(arith::CmpIPredicate::eq,
+                x.rem(lane, x.constant(limits::warpThreads)), x.constant(0));
   writeIf(b, loc, isFirst, [&](OpBuilder &then) {
     IndexBuilder y(then, loc);
     for (auto [p, partial] : llvm::enumerate(partials))
@@ -134,7 +135,7 @@ static int64_t getKeeper(int64_t pack, int64_t packs) {
 /// `bits`.
 static bool areSpread(LaneBits bits, int64_t packs) {
   return packs > 1 && llvm::isPowerOf2_64(packs) && bits.first == 1 &&
-         packs <= std::min(bits.end, kWarpThreads);
+         packs <= std::min(bits.end, limits::warpThreads);
 }
 
 /// Reduces `partials` across `lanes` lanes. Each result ends up in the lanes
@@ -178,11 +179,11 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
-  int64_t warps = countBlockLanes(layout) / kWarpThreads;
+  int64_t warps = countBlockLanes(layout) / limits::warpThreads;
   Value shared = allocScratch(b, loc, {warps * packs}, partial.getType());
   Value lane = getBlockLane(b, loc, layout);
-  Value warp = x.div(lane, x.constant(kWarpThreads));
-  Value inWarp = x.rem(lane, x.constant(kWarpThreads));
+  Value warp = x.div(lane, x.constant(limits::warpThreads));
+  Value inWarp = x.rem(lane, x.constant(limits::warpThreads));
   Value isKeeper =
       x.compare(arith::CmpIPredicate::ult, inWarp, x.constant(packs));
   writeIf(b, loc, isKeeper, [&](OpBuilder &then) {
@@ -219,8 +220,9 @@ struct BlockPartials {
       : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
         areSharedOut(areKept &&
                      blocks * packs > getMachine(layout.kernel).readPartials),
-        read(areSharedOut ? std::max<int64_t>(1, blocks * packs / kWarpThreads)
-                          : 1) {}
+        read(areSharedOut
+                 ? std::max<int64_t>(1, blocks * packs / limits::warpThreads)
+                 : 1) {}
 
   /// The index of the partial of `pack` (the first pack, or a thread's own) of
   /// block `block`. Partials that a lane reads are adjacent.
@@ -317,15 +319,15 @@ static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
   Location loc = op.getLoc();
   ReduceKind kind = op.getKind();
   IndexBuilder x(b, loc);
-  int64_t warps = countBlockLanes(layout) / kWarpThreads;
+  int64_t warps = countBlockLanes(layout) / limits::warpThreads;
   bool areKept = packs > int64_t(partials.size());
   Value shared = areKept ? shareKept(b, loc, layout, packs, partials.front())
                          : shareAcrossWarps(b, loc, layout, partials);
-  int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads),
-          met = bits.end / kWarpThreads;
+  int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads),
+          met = bits.end / limits::warpThreads;
   Value base; // first warp of this group
   if (met < warps) {
-    Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+    Value warp = x.div(layout.lane, x.constant(limits::warpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
   }
   bool areShared = met / step * packs > getMachine(layout.kernel).readPartials;
@@ -494,18 +496,18 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   auto packs = static_cast<int64_t>(partials.size());
   bool isSpread = !inGroups && areSpread(bits, packs);
   bool acrossWarps = layout.layout.isClustered() ||
-                     (bits.end > kWarpThreads && bits.first < bits.end);
+                     (bits.end > limits::warpThreads && bits.first < bits.end);
   if (isSpread) {
     Value partial =
         spreadAcrossLanes(b, loc, op.getKind(), layout.lane, mask,
-                          std::min(bits.end, kWarpThreads), partials);
+                          std::min(bits.end, limits::warpThreads), partials);
     if (!acrossWarps)
       partial = joinKept(b, loc, op.getKind(), mask, packs, partial);
     partials = {partial};
   } else {
     for (Value &partial : partials)
       for (int64_t distance = bits.first;
-           distance < std::min(bits.end, kWarpThreads); distance *= 2)
+           distance < std::min(bits.end, limits::warpThreads); distance *= 2)
         partial = combine(b, loc, op.getKind(), partial,
                           buildShuffleXor(b, loc, mask, partial, distance));
   }

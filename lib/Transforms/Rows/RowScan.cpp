@@ -8,6 +8,7 @@
 #include "lib/Transforms/Rows/RowScan.h"
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -83,17 +84,17 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
     partials.push_back(each.total);
   Value shared = shareAcrossWarps(b, loc, layout, partials);
   int64_t packs = scanned.size();
-  int64_t warps = layout.layout.getLanes() / kWarpThreads;
-  int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads);
+  int64_t warps = layout.layout.getLanes() / limits::warpThreads;
+  int64_t step = std::max<int64_t>(1, bits.first / limits::warpThreads);
   Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
   Value base = x.mul(mine, x.constant(packs));
   SmallVector<Value> totals; // totals of `mine`'s block of warps
   for (int64_t p = 0; p < packs; ++p)
     totals.push_back(memref::LoadOp::create(
         b, loc, shared, ValueRange{x.add(base, x.constant(p))}));
-  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value warp = x.div(layout.lane, x.constant(limits::warpThreads));
   Value all = x.i32(-1);
-  int64_t met = bits.end / kWarpThreads;
+  int64_t met = bits.end / limits::warpThreads;
   for (int64_t half = step; half < met; half *= 2) {
     Value sibling =
         x.toI32(arith::XOrIOp::create(b, loc, warp, x.constant(half)));
@@ -115,13 +116,13 @@ void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
       bitsOf(layout, getTileDim(op.getSource().getType()), op.getInGroups());
   Value mask = layout.maskAt(b, op);
   for (int64_t distance = bits.first;
-       distance < std::min(bits.end, kWarpThreads); distance *= 2) {
+       distance < std::min(bits.end, limits::warpThreads); distance *= 2) {
     Value isRight = isBitSet(b, loc, layout.lane, distance);
     for (ScannedPack &each : scanned)
       addHalf(b, op, each, buildShuffleXor(b, loc, mask, each.total, distance),
               isRight);
   }
-  if (bits.end > kWarpThreads && bits.first < bits.end)
+  if (bits.end > limits::warpThreads && bits.first < bits.end)
     scanAcrossWarps(b, layout, op, bits, scanned);
 }
 

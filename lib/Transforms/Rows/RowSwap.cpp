@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Rows/RowSwap.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -92,7 +93,7 @@ Value mlafix::swapInStep(OpBuilder &b, const RowLayout &layout, SwapOp op,
     return vector::ShuffleOp::create(b, loc, pack, pack, places);
   }
   int64_t distance = getDistance(layout, op);
-  if (distance >= kWarpThreads)
+  if (distance >= limits::warpThreads)
     return swapAcrossWarps(b, layout, op, pack, distance).front();
   Value mask = layout.maskAt(b, op);
   SmallVector<Value> elements = toElements(b, loc, pack);
@@ -104,7 +105,7 @@ Value mlafix::swapInStep(OpBuilder &b, const RowLayout &layout, SwapOp op,
 SmallVector<Value> mlafix::swapPacks(OpBuilder &b, const RowLayout &layout,
                                      SwapOp op, ValueRange packs) {
   int64_t distance = getDistance(layout, op);
-  if (swapsInStep(layout, op) && distance >= kWarpThreads)
+  if (swapsInStep(layout, op) && distance >= limits::warpThreads)
     return swapAcrossWarps(b, layout, op, packs, distance);
   SmallVector<Value> swapped;
   int64_t step = layout.walkStep(op.getType());
