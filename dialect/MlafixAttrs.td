@@ -210,6 +210,18 @@ def Mlafix_PlanAttr : Mlafix_Attr<"Plan", "plan"> {
   }];
 }
 
+def Mlafix_ScratchAttr : Mlafix_Attr<"Scratch", "scratch"> {
+  let summary = "the memory space of an exchange between the threads of a block";
+  let description = [{
+    Shared memory like `#gpu.address_space<workgroup>`, but not for long: the threads meet at a barrier between its last load and their next store
+    to shared memory. So exchanges may take the same memory.
+
+    ```mlir
+    #mlafix.scratch
+    ```
+  }];
+}
+
 def Mlafix_ReduceKind : I32EnumAttr<"ReduceKind", "how a row is reduced", [
     I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
   let cppNamespace = "::mlafix";

@@ -424,6 +424,11 @@ void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   op->erase();
 }
 
+/// True for the memory of an exchange.
+static bool isScratch(MemRefType type) {
+  return isa_and_present<ScratchAttr>(type.getMemorySpace());
+}
+
 /// Decides if exchanges share memory: if there is not enough for each, or if
 /// separate memory would reduce the number of resident blocks. Reports an error
 /// if the rest does not fit.
@@ -440,8 +445,8 @@ LogicalResult BodyLowering::planSharedMemory() {
         llvm::alignTo(type.getNumElements() *
                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
                       16);
-    (isScratch(op) ? scratch : own) += bytes;
-    if (isScratch(op))
+    (isScratch(type) ? scratch : own) += bytes;
+    if (isScratch(type))
       most = std::max(most, bytes);
     if (bytes > largestBytes) {
       largest = op;
@@ -464,7 +469,7 @@ LogicalResult BodyLowering::planSharedMemory() {
 /// The address of shared memory, a global of the module.
 Value BodyLowering::buildShared(memref::AllocaOp op, Type type) {
   constexpr unsigned kShared = 3;
-  bool isCommon = commonBytes != 0 && isScratch(op);
+  bool isCommon = commonBytes != 0 && isScratch(op.getType());
   LLVM::GlobalOp global = isCommon ? commonScratch : LLVM::GlobalOp();
   if (!global) {
     if (isCommon)

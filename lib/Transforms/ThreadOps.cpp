@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h" // must precede ThreadOps.h
 
+#include "dialect/Mlafix.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
@@ -37,26 +38,22 @@ bool mlafix::isThreadId(Operation *op) { return isa<NVVM::ThreadIdXOp>(op); }
 
 bool mlafix::isBlockId(Operation *op) { return isa<NVVM::BlockIdXOp>(op); }
 
-Value mlafix::allocShared(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
-                          Type element) {
-  auto space =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+static Value alloc(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                   Type element, Attribute space) {
   return memref::AllocaOp::create(
       b, loc, MemRefType::get(shape, element, AffineMap(), space));
 }
 
-/// Unit attribute of memory used for an exchange.
-static constexpr llvm::StringLiteral kScratchAttr = "mlafix.scratch";
+Value mlafix::allocShared(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                          Type element) {
+  return alloc(
+      b, loc, shape, element,
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup));
+}
 
 Value mlafix::allocScratch(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
                            Type element) {
-  Value memory = allocShared(b, loc, shape, element);
-  memory.getDefiningOp()->setAttr(kScratchAttr, b.getUnitAttr());
-  return memory;
-}
-
-bool mlafix::isScratch(Operation *alloca) {
-  return alloca->hasAttr(kScratchAttr);
+  return alloc(b, loc, shape, element, ScratchAttr::get(b.getContext()));
 }
 
 void mlafix::buildBarrier(OpBuilder &b, Location loc) {

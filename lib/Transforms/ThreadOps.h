@@ -40,13 +40,10 @@ inline constexpr int64_t kSharedBytes = 48 << 10;
 /// Allocates shared memory of this shape.
 mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// Allocates shared memory for an exchange between the block's threads. They
-/// must meet at a barrier between its last load and their next store to shared
-/// memory, so that exchanges may share memory.
+/// Allocates shared memory for an exchange between the block's threads, of the
+/// memory space #mlafix.scratch, whose rules it must keep.
 mlir::Value allocScratch(mlir::OpBuilder &b, mlir::Location loc,
                          llvm::ArrayRef<int64_t> shape, mlir::Type element);
-/// True if `allocScratch` made `alloca`.
-bool isScratch(mlir::Operation *alloca);
 
 /// A block-wide barrier.
 void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);

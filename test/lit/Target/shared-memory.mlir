@@ -4,7 +4,7 @@
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-kernels-to-nvvm)" | FileCheck %s
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-!part = memref<384xf32, #gpu.address_space<workgroup>>
+!part = memref<384xf32, #mlafix.scratch>
 
 // CHECK: llvm.mlir.global internal @apart_shared{{.*}} : !llvm.array<384 x f32>
 // CHECK: llvm.mlir.global internal @apart_shared{{.*}} : !llvm.array<384 x f32>
@@ -15,8 +15,8 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "apart"}}
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
       plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
     %c0 = arith.constant 0 : index
-    %a = memref.alloca() {mlafix.scratch} : !part
-    %b = memref.alloca() {mlafix.scratch} : !part
+    %a = memref.alloca() : !part
+    %b = memref.alloca() : !part
     %v = memref.load %a[%c0] : !part
     memref.store %v, %b[%c0] : !part
   }
@@ -25,8 +25,9 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "apart"}}
 // -----
 
 !col = memref<?xf32, strided<[1], offset: ?>>
-!part = memref<384xf32, #gpu.address_space<workgroup>>
-!more = memref<512xf32, #gpu.address_space<workgroup>>
+!part = memref<384xf32, #mlafix.scratch>
+!more = memref<512xf32, #mlafix.scratch>
+!lasting = memref<384xf32, #gpu.address_space<workgroup>>
 
 // CHECK-DAG: llvm.mlir.global internal @common_shared{{.*}} : !llvm.array<2048 x i8>
 // CHECK-DAG: llvm.mlir.global internal @common_shared{{.*}} : !llvm.array<384 x f32>
@@ -37,12 +38,12 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "common"}
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
       plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
     %c0 = arith.constant 0 : index
-    %a = memref.alloca() {mlafix.scratch} : !part
-    %b = memref.alloca() {mlafix.scratch} : !more
-    %c = memref.alloca() : !part
+    %a = memref.alloca() : !part
+    %b = memref.alloca() : !more
+    %c = memref.alloca() : !lasting
     %v = memref.load %a[%c0] : !part
     memref.store %v, %b[%c0] : !more
-    memref.store %v, %c[%c0] : !part
+    memref.store %v, %c[%c0] : !lasting
   }
 }
 

@@ -34,7 +34,7 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 // CHECK-SAME: lanes = 128, packs = 4, pack = 4, rows = 1
 // CHECK-COUNT-5: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-// CHECK-DAG: memref.alloca() {mlafix.scratch} : memref<4xi32, #gpu.address_space<workgroup>>
+// CHECK-DAG: memref.alloca() : memref<4xi32, #mlafix.scratch>
 // CHECK: nvvm.barrier
 // CHECK-COUNT-4: memref.load
 // CHECK-NOT: memref.load
@@ -57,7 +57,7 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
 // CHECK-LABEL: @sum_fast
 // CHECK-COUNT-6: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-// CHECK-DAG: memref.alloca() {mlafix.scratch} : memref<16xi32, #gpu.address_space<workgroup>>
+// CHECK-DAG: memref.alloca() : memref<16xi32, #mlafix.scratch>
 // CHECK-COUNT-16: memref.load
 // CHECK-LABEL: @sum_any
 mlafix.kernel @sum(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},

@@ -42,7 +42,7 @@ module attributes {mlafix.target = "sm_80"} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // CHECK: memref.alloca() {mlafix.scratch} : memref<512xf32, #gpu.address_space<workgroup>>
+      // CHECK: memref.alloca() : memref<512xf32, #mlafix.scratch>
       // CHECK: arith.xori %{{.*}}, %c64
       // CHECK-COUNT-4: memref.store
       // CHECK: nvvm.barrier
@@ -67,7 +67,7 @@ module attributes {mlafix.target = "sm_80"} {
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // CHECK: memref.alloca() {mlafix.scratch} : memref<8192xf32, #gpu.address_space<workgroup>>
+      // CHECK: memref.alloca() : memref<8192xf32, #mlafix.scratch>
       // CHECK-COUNT-16: memref.store
       // CHECK: nvvm.barrier
       // CHECK-COUNT-16: memref.load
