@@ -29,9 +29,6 @@ inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
 /// Function attribute with the plan of a code version.
 inline constexpr llvm::StringLiteral kPlanAttr = "mlafix.plan";
-/// Unit attribute of prefetches for a later block: they need not precede the
-/// loads of this one.
-inline constexpr llvm::StringLiteral kAheadAttr = "mlafix.ahead";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-kernel.
 llvm::StringRef getTarget(mlir::Operation *op);

@@ -9,7 +9,6 @@
 #include "dialect/Plan.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Layout/LongRows.h"
-#include "lib/Transforms/Target.h"
 #include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -78,10 +77,9 @@ static void prefetchLines(OpBuilder &b, LoadOp load, ValueRange indices,
     }
     SmallVector<Value> element(indices);
     element.push_back(x.mul(line, x.constant(elements)));
-    auto prefetch = memref::PrefetchOp::create(
-        b, loc, load.getSource(), element, /*isWrite=*/false,
-        /*localityHint=*/2, /*isDataCache=*/true);
-    prefetch->setAttr(kAheadAttr, b.getUnitAttr());
+    memref::PrefetchOp::create(b, loc, load.getSource(), element,
+                               /*isWrite=*/false, /*localityHint=*/2,
+                               /*isDataCache=*/true);
   }
 }
 

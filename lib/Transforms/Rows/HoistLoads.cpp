@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/Plan.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -54,16 +53,16 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
-/// True if `op` is a branch that only prefetches for a later block.
-static bool prefetchesAhead(Operation *op) {
+/// True if `op` is a branch that only prefetches.
+static bool onlyPrefetches(Operation *op) {
   auto branch = dyn_cast<scf::IfOp>(op);
   if (!branch || branch.getNumResults() > 0)
     return false;
   bool isAny = false;
   WalkResult walk = branch.walk([&](Operation *nested) {
-    bool isAhead = nested->hasAttr(kAheadAttr);
-    isAny |= isAhead;
-    return isAhead || isa<scf::IfOp>(nested) || isPure(nested)
+    bool isPrefetch = isa<memref::PrefetchOp>(nested);
+    isAny |= isPrefetch;
+    return isPrefetch || isa<scf::IfOp>(nested) || isPure(nested)
                ? WalkResult::advance()
                : WalkResult::interrupt();
   });
@@ -75,19 +74,24 @@ namespace {
 enum class Access { Load, PredicatedLoad, Prefetch, None };
 } // namespace
 
-static Access getAccess(Operation *op) {
+static Access getAccess(Operation *op, bool isAhead) {
   if (isa<vector::MaskedLoadOp>(op))
     return Access::PredicatedLoad;
   if (isa<vector::LoadOp, memref::LoadOp>(op))
     return Access::Load;
-  return prefetchesAhead(op) ? Access::Prefetch : Access::None;
+  return isAhead && onlyPrefetches(op) ? Access::Prefetch : Access::None;
 }
 
 /// Hoists accesses of this kind to the first op that may wait for one of them.
-static void hoistAccesses(Block &block, Access kind) {
+/// What precedes the wait for the preceding grid stays. `isAhead`: prefetches
+/// are of rows of later blocks.
+static void hoistAccesses(Block &block, Access kind, bool isAhead) {
+  auto first =
+      llvm::find_if(block, [](Operation &op) { return isGridWait(&op); });
   Operation *anchor = nullptr;
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    Access access = getAccess(&op);
+  for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
+           first == block.end() ? block.begin() : first, block.end()))) {
+    Access access = getAccess(&op, isAhead);
     if (access == kind) {
       // If it cannot pass the anchor, gather the following accesses behind the
       // ops that it needs.
@@ -131,11 +135,13 @@ namespace {
 class HoistLoadsPass : public mlafix::impl::HoistLoadsPassBase<HoistLoadsPass> {
 public:
   void runOnOperation() override {
-    getOperation().getBody().walk([](Block *block) {
+    PlanAttr plan = getOperation().getPlanAttr();
+    bool isAhead = plan && plan.getNumber(PlanField::RowsAhead) > 0;
+    getOperation().getBody().walk([&](Block *block) {
       hoistScalars(*block);
       for (Access kind :
            {Access::Load, Access::PredicatedLoad, Access::Prefetch})
-        hoistAccesses(*block, kind);
+        hoistAccesses(*block, kind, isAhead);
     });
   }
 };
