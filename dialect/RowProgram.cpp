@@ -8,6 +8,7 @@
 #include "dialect/RowProgram.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -39,4 +40,18 @@ LogicalResult RowOp::verify() {
   if (!getOperation()->getParentOfType<KernelOp>())
     return emitOpError() << "expected to be in a kernel";
   return success();
+}
+
+LogicalResult PredicatedLoadOp::verify() {
+  Type type = getValue().getType();
+  auto vector = dyn_cast<VectorType>(type);
+  Type element = getElementTypeOrSelf(type);
+  int64_t bits = element.isIntOrFloat() ? element.getIntOrFloatBitWidth() : 0;
+  if (vector)
+    bits *= vector.getNumElements();
+  if (bits == 32 || bits == 64 || bits == 128 || bits == 256)
+    return success();
+  return emitOpError() << "expected a value of 1, 2, 4 or 8 words of 32 bits, "
+                          "got "
+                       << type;
 }

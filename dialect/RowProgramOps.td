@@ -160,4 +160,21 @@ def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
   let assemblyFormat = "$sends attr-dict `:` type($arrived)";
 }
 
+def Mlafix_PredicatedLoadOp : Op<Mlafix_Dialect, "predicated_load", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "a load that takes no branch, and stays where it is";
+  let description = [{
+    What is at `pointer` if `condition` holds, else any value: 1, 2, 4 or 8 words of 32 bits. LLVM and ptxas would move another load to its uses.
+    `mlafix-kernels-to-nvvm` makes it of loads that a thread issues before it waits for other ranks; `mlafix-overlap-grids` replaces it by PTX.
+
+    ```mlir
+    %pointer = llvm.mlir.zero : !llvm.ptr<1>
+    %pack = mlafix.predicated_load %pointer if %p : !llvm.ptr<1> -> vector<8xbf16>
+    ```
+  }];
+  let arguments = (ins AnyType:$pointer, I1:$condition);
+  let results = (outs AnyType:$value);
+  let assemblyFormat = "$pointer `if` $condition attr-dict `:` type($pointer) `->` type($value)";
+  let hasVerifier = 1;
+}
+
 #endif // MLAFIX_ROW_PROGRAM_OPS

@@ -7,7 +7,6 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
 
-#include "lib/Transforms/PredicatedLoad.h"
 #include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/Target.h"
 
@@ -40,6 +39,18 @@ static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
   return loads;
 }
 
+/// True if `load` can take no branch: it loads 1, 2, 4 or 8 words of 32 bits,
+/// and its address is a multiple of what one access of a GPU takes.
+static bool canBePredicated(LLVM::LoadOp load) {
+  auto vector = dyn_cast<VectorType>(load.getType());
+  uint64_t bits =
+      vector ? vector.getNumElements() * vector.getElementTypeBitWidth()
+             : load.getType().getIntOrFloatBitWidth();
+  std::optional<uint64_t> alignment = load.getAlignment();
+  return (bits == 32 || bits == 64 || bits == 128 || bits == 256) &&
+         (!alignment || *alignment >= std::min<uint64_t>(bits / 8, 16));
+}
+
 /// Has `loads` of this rank's own tensors, which `guard` has, be done ahead of
 /// `place`: so many at most as a thread has registers to spare.
 static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
@@ -52,10 +63,12 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
     if (!moveBeforeWait(load.getAddr(), place) ||
         !moveBeforeWait(guard.getCondition(), place))
       continue;
-    Value early = buildPredicatedLoad(b, load, guard.getCondition());
-    if (!early)
+    if (!canBePredicated(load))
       continue;
-    load.replaceAllUsesWith(early);
+    load.replaceAllUsesWith(
+        PredicatedLoadOp::create(b, load.getLoc(), load.getType(),
+                                 load.getAddr(), guard.getCondition())
+            .getResult());
     load.erase();
     ++count;
   }

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Plan.h"
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/Late/PrefetchCandidates.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/PredicatedLoad.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/Target.h"
@@ -58,8 +58,8 @@ static SmallVector<Value> collectPointers(Operation *wait) {
         pointers.push_back(load.getAddr());
       else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(nested))
         pointers.push_back(load.getData());
-      else if (std::optional<PredicatedLoad> load = asPredicatedLoad(nested))
-        pointers.push_back(load->pointer);
+      else if (auto load = dyn_cast<PredicatedLoadOp>(nested))
+        pointers.push_back(load.getPointer());
       return nested->getNumRegions() && !isa<scf::IfOp>(nested)
                  ? WalkResult::skip()
                  : WalkResult::advance();
@@ -68,12 +68,12 @@ static SmallVector<Value> collectPointers(Operation *wait) {
   return pointers;
 }
 
-/// True if more than one element is loaded through `pointer`.
+/// True if more than one element is loaded through `pointer`, by LLVM.
 static bool isOfPack(Value pointer) {
   return llvm::any_of(pointer.getUsers(), [](Operation *user) {
-    auto vector = user->getNumResults() == 1
-                      ? dyn_cast<VectorType>(user->getResult(0).getType())
-                      : VectorType();
+    if (!isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(user))
+      return false;
+    auto vector = dyn_cast<VectorType>(user->getResult(0).getType());
     return vector && vector.getNumElements() > 1;
   });
 }
@@ -572,6 +572,67 @@ static void delayLaunch(Operation *launch) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// Loads that take no branch
+//===----------------------------------------------------------------------===//
+
+/// Words of 32 bits of the widest load that all GPUs have.
+static constexpr unsigned kMostWords = 4;
+
+/// PTX that loads `words` values of 32 bits into its first operands, from the
+/// next one on if the last one holds.
+static std::string writePredicatedLoad(unsigned words) {
+  std::string text;
+  for (unsigned first = 0; first < words; first += kMostWords) {
+    unsigned count = std::min(words - first, kMostWords);
+    std::string registers;
+    for (unsigned i = 0; i < count; ++i)
+      registers += llvm::formatv("{0}${1}", i ? ", " : "", first + i);
+    text += llvm::formatv("{0}@${1} ld.global{2}.b32 {3}, [${4}{5}];",
+                          first ? "\n\t" : "", words + 1,
+                          count == 1 ? "" : llvm::formatv(".v{0}", count).str(),
+                          count == 1 ? registers : "{" + registers + "}", words,
+                          first ? llvm::formatv("+{0}", 4 * first).str() : "");
+  }
+  return text;
+}
+
+/// Replaces `load` by PTX. A pack that is wider than one load takes two.
+static void lowerPredicatedLoad(PredicatedLoadOp load) {
+  OpBuilder b(load);
+  Location loc = load.getLoc();
+  Type type = load.getValue().getType(), i32 = b.getI32Type();
+  unsigned words =
+      DataLayout::closest(load).getTypeSizeInBits(type).getFixedValue() / 32;
+  std::string constraints;
+  for (unsigned i = 0; i < words; ++i)
+    constraints += "=r,";
+  Type loaded = words == 1
+                    ? i32
+                    : Type(LLVM::LLVMStructType::getLiteral(
+                          b.getContext(), SmallVector<Type>(words, i32)));
+  Value value =
+      LLVM::InlineAsmOp::create(
+          b, loc, loaded, ValueRange{load.getPointer(), load.getCondition()},
+          writePredicatedLoad(words), constraints + "l,b",
+          /*has_side_effects=*/true, /*is_align_stack=*/false,
+          LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+          ArrayAttr())
+          .getResult(0);
+  if (words > 1) {
+    Value packed =
+        LLVM::PoisonOp::create(b, loc, VectorType::get({int64_t(words)}, i32));
+    for (unsigned i = 0; i < words; ++i)
+      packed = LLVM::InsertElementOp::create(
+          b, loc, packed, LLVM::ExtractValueOp::create(b, loc, value, i),
+          LLVM::ConstantOp::create(b, loc, i32, i));
+    value = packed;
+  }
+  load.replaceAllUsesWith(
+      LLVM::BitcastOp::create(b, loc, type, value).getResult());
+  load.erase();
+}
+
 namespace {
 class OverlapGridsPass
     : public mlafix::impl::OverlapGridsPassBase<OverlapGridsPass> {
@@ -587,6 +648,7 @@ public:
       wait.delay(op);
     wait.prefetchTables();
     llvm::for_each(launches, delayLaunch);
+    getOperation().walk(lowerPredicatedLoad);
   }
 };
 } // namespace

@@ -225,6 +225,8 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
 
+    `mlafix.predicated_load`, which counts as a load before that, becomes PTX.
+
     If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
     need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise
     ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads

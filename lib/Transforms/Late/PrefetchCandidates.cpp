@@ -7,7 +7,7 @@
 
 #include "lib/Transforms/Late/PrefetchCandidates.h"
 
-#include "lib/Transforms/PredicatedLoad.h"
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/ThreadOps.h"
 
@@ -115,10 +115,9 @@ PrefetchCandidates::findLoad(Operation *op) {
       return std::nullopt;
     pointer = load.getData();
     mask = lanes.getSource();
-  } else if (std::optional<PredicatedLoad> load = asPredicatedLoad(op)) {
-    pointer = load->pointer;
-    mask = load->condition;
-    type = load->type;
+  } else if (auto load = dyn_cast<PredicatedLoadOp>(op)) {
+    pointer = load.getPointer();
+    mask = load.getCondition();
   } else {
     return std::nullopt;
   }

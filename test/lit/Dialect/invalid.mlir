@@ -1268,6 +1268,17 @@ mlafix.kernel @groups(%g: i32) {
 
 // -----
 
+mlafix.kernel @half(%p: i1) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %a = llvm.mlir.zero : !llvm.ptr<1>
+    // expected-error @below {{expected a value of 1, 2, 4 or 8 words of 32 bits, got 'bf16'}}
+    %v = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> bf16
+  }
+}
+
+// -----
+
 mlafix.kernel @k(
     %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
     %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {

@@ -130,7 +130,7 @@ mlafix.kernel @planned(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix
 }
 
 // CHECK-LABEL: mlafix.kernel @lanes
-mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %m: i32) {
+mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %m: i32, %p: i1) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x128xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
@@ -151,5 +151,10 @@ mlafix.kernel @lanes(%x: memref<?x128xf32, strided<[?, 1], offset: ?>> {mlafix.d
     // CHECK-NEXT: }
     mlafix.row groups(%m, %m, %m, %m) {
     }
+    %a = llvm.mlir.zero : !llvm.ptr<1>
+    // CHECK: mlafix.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> vector<8xbf16>
+    %pack = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> vector<8xbf16>
+    // CHECK: mlafix.predicated_load %{{.*}} if %p : !llvm.ptr<1> -> f32
+    %word = mlafix.predicated_load %a if %p : !llvm.ptr<1> -> f32
   }
 }
