@@ -41,6 +41,7 @@ private:
   void planRowOrder(ForallOp forall);
   void planTables(ForallOp forall);
   void planRowsAhead(ForallOp forall);
+  void planEarly();
   void planGroups(ForallOp forall);
   void planRagged(RaggedForallOp grid);
   bool mayPrefetchRowsAhead();
@@ -197,6 +198,20 @@ void GridPlanner::planRagged(RaggedForallOp grid) {
   set(PlanField::RaggedBlocksFit, !isFew);
 }
 
+/// What is prefetched while the preceding grid ends. Of plain rows, each line
+/// once.
+void GridPlanner::planEarly() {
+  if (!machine.dependentLaunch)
+    return;
+  set(PlanField::EarlyBytes, machine.earlyBytes);
+  set(PlanField::EarlyThreads, machine.earlyThreads);
+  set(PlanField::EarlyPackBytes, machine.earlyAccessBytes);
+  set(PlanField::EarlyConditions, machine.earlyConditions);
+  set(PlanField::EarlyFirstPacks, machine.earlyLongPacks);
+  set(PlanField::EarlyLineBytes,
+      get(PlanField::PlainRows) ? machine.earlyLineBytes : 0);
+}
+
 /// True if rows of f32 are short enough for the caches to drop them first.
 static bool streamsListedRows(LayoutAttr layout, const MachineModel &machine) {
   int64_t elements = layout.getLanes() * layout.getPacks() * layout.getPack();
@@ -266,6 +281,9 @@ GridPlanner::run(function_ref<void(MutableArrayRef<int64_t>)> adapt) {
     planGroups(cast<ForallOp>(version.getGrid()));
   else
     planDense(cast<ForallOp>(version.getGrid()));
+  planEarly();
+  if (version.getExchange())
+    set(PlanField::ExchangeLoads, machine.exchangeLoads);
   set(PlanField::StreamsListedRows, streamsListedRows(layout, machine));
   set(PlanField::Resident, planResident(layout, bool(ragged), machine));
   set(PlanField::DependentLaunch, machine.dependentLaunch);

@@ -9,6 +9,7 @@
 #include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/LoweredAccess.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -135,8 +136,7 @@ static int64_t countFittingBlocks(KernelOp kernel,
   return threads / layout.getThreads();
 }
 
-int64_t mlafix::getResidentBlocks(KernelOp kernel,
-                                  const MachineModel &machine) {
+int64_t mlafix::getResidentBlocks(KernelOp kernel) {
   LayoutAttr layout = kernel.getLayoutAttr();
   // Rows that are read of other ranks come over a link, which fewer warps fill.
   if (!kernel.getBody().getOps<WaitPeersOp>().empty())
@@ -144,6 +144,7 @@ int64_t mlafix::getResidentBlocks(KernelOp kernel,
   int64_t planned = getPlanned(kernel, PlanField::Resident);
   if (planned != kFittingResident)
     return planned;
+  MachineModel machine = getMachine(kernel);
   if (!layout.isClustered())
     return countFittingBlocks(kernel, machine);
   return countRowRegisters(kernel) <= machine.clusterRegisters

@@ -24,7 +24,7 @@ int64_t planResident(LayoutAttr layout, bool isRagged,
 
 /// How many blocks a multiprocessor is to hold of `kernel`, a thread's program
 /// for a GPU; 0: as many as there happen to fit.
-int64_t getResidentBlocks(KernelOp kernel, const MachineModel &machine);
+int64_t getResidentBlocks(KernelOp kernel);
 
 /// `variant` with the number of blocks that fit into a multiprocessor, for code
 /// that takes `registers` a thread; the same where its geometry does not ask

@@ -130,7 +130,7 @@ private:
                             {static_cast<int32_t>(layout.getBlocks()), 1, 1}));
       beginCluster(kernel);
     }
-    int64_t blocks = getResidentBlocks(kernel, getMachine(kernel));
+    int64_t blocks = getResidentBlocks(kernel);
     LDBG() << kernel.getSymName() << ": " << params.size()
            << " parameters, at least " << blocks
            << " blocks a multiprocessor (0: as many as fit)";

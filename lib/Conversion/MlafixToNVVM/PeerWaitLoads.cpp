@@ -7,6 +7,7 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerWaitLoads.h"
 
+#include "dialect/Plan.h"
 #include "lib/Transforms/Speculation.h"
 #include "lib/Transforms/Target.h"
 
@@ -55,7 +56,10 @@ static bool canBePredicated(LLVM::LoadOp load) {
 /// `place`: so many at most as a thread has registers to spare.
 static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
                       Operation *place) {
-  int64_t most = getMachine(place).exchangeLoads, count = 0;
+  auto plan =
+      place->getParentOfType<LLVM::LLVMFuncOp>()->getAttrOfType<PlanAttr>(
+          kPlanAttr);
+  int64_t most = plan.getNumber(PlanField::ExchangeLoads), count = 0;
   OpBuilder b(place);
   for (LLVM::LoadOp load : loads) {
     if (count == most)

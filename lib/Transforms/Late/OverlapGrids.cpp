@@ -35,14 +35,22 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+/// The value of `field` in the plan of `function`. In tests, a function need
+/// not have one.
+static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
+  auto plan = function->getAttrOfType<PlanAttr>(kPlanAttr);
+  return plan ? plan.getNumber(field)
+              : getPlanFields()[static_cast<unsigned>(field)].initial;
+}
+
 /// The number of leading threads of a grid that prefetch their rows, of `bytes`
 /// each: prefetching more than memory can deliver before the preceding grid
-/// ends would load it twice. But a grid of at most `earlyThreads` (a few blocks
-/// per multiprocessor) prefetches all rows, since it takes as long as its
-/// slowest blocks.
-static int64_t countPrefetchingThreads(const MachineModel &machine,
+/// ends would load it twice. But a grid of at most `early_threads` (a few
+/// blocks per multiprocessor) prefetches all rows, since it takes as long as
+/// its slowest blocks.
+static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
-  return machine.earlyBytes / bytes;
+  return getPlanned(function, PlanField::EarlyBytes) / bytes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -155,8 +163,7 @@ namespace {
 /// Moves the wait of one function, and prefetches ahead of it.
 class GridWait {
 public:
-  explicit GridWait(LLVM::LLVMFuncOp function)
-      : function(function), machine(getMachine(function)) {}
+  explicit GridWait(LLVM::LLVMFuncOp function) : function(function) {}
 
   void delay(Operation *wait);
   void prefetchTables();
@@ -167,7 +174,6 @@ private:
   void prefetch(Operation *wait);
 
   LLVM::LLVMFuncOp function;
-  MachineModel machine;
   Value local; ///< cached result of getLocal()
 };
 } // namespace
@@ -177,7 +183,8 @@ private:
 int64_t GridWait::choosePrefetches(Operation *wait,
                                    SmallVector<CandidateLoads> &loads) {
   // Each condition is a branch that every thread executes.
-  bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
+  int64_t most = getPlanned(function, PlanField::EarlyConditions);
+  bool isTooMany = int64_t(loads.size()) > most;
   int64_t bytes = 0;
   size_t packs = 0, values = 0, dropped = 0;
   for (CandidateLoads &group : loads) {
@@ -197,13 +204,14 @@ int64_t GridWait::choosePrefetches(Operation *wait,
     remark::missed(wait->getLoc(), opts) << remark::add(
         "rows that have predicates are not prefetched while the preceding grid "
         "ends: each of {0} conditions would be a branch, and {1} are the limit",
-        loads.size(), machine.earlyConditions);
+        loads.size(), most);
   if (packs) {
-    int64_t count = countPrefetchingThreads(machine, bytes);
+    int64_t count = countPrefetchingThreads(function, bytes);
+    int64_t all = getPlanned(function, PlanField::EarlyThreads);
     std::string others;
-    if (count < machine.earlyThreads)
-      others = llvm::formatv(", as do all threads of a grid of at most {0}",
-                             machine.earlyThreads);
+    if (count < all)
+      others =
+          llvm::formatv(", as do all threads of a grid of at most {0}", all);
     remark::passed(wait->getLoc(), opts) << remark::add(
         "while the preceding grid ends, the first {0} threads prefetch {1} "
         "bytes of rows each{2}",
@@ -251,15 +259,16 @@ Value GridWait::getLocal() {
   return local;
 }
 
-/// PTX that prefetches packs of at most `bytes` behind an address. For plain
-/// rows, only the first lane of each line does, unless a line covers lanes of
-/// two rows. Uses a predicate: a divergent branch costs more than it saves.
-static std::string writePrefetch(LLVM::LLVMFuncOp function,
-                                 const MachineModel &machine, int64_t bytes) {
-  auto plan = function->getAttrOfType<PlanAttr>(kPlanAttr);
-  int64_t lanes = machine.earlyLineBytes / std::max<int64_t>(1, bytes);
-  if (!plan || !plan.has(PlanField::PlainRows) || lanes < 2 ||
-      plan.getLayout().getLanes() % lanes != 0)
+/// PTX that prefetches packs of at most `bytes` behind an address. If the plan
+/// says so, only the first lane of each line does, unless a line covers lanes
+/// of two rows. Uses a predicate: a divergent branch costs more than it saves.
+static std::string writePrefetch(LLVM::LLVMFuncOp function, int64_t bytes) {
+  int64_t lanes = getPlanned(function, PlanField::EarlyLineBytes) /
+                  std::max<int64_t>(1, bytes);
+  if (lanes < 2 ||
+      function->getAttrOfType<PlanAttr>(kPlanAttr).getLayout().getLanes() %
+              lanes !=
+          0)
     return kPrefetch.str();
   return llvm::formatv(
       "{{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\tmov.u32 lane, "
@@ -271,8 +280,11 @@ static std::string writePrefetch(LLVM::LLVMFuncOp function,
 /// Prefetches before the wait what is loaded after it; the first block
 /// prefetches values that all blocks load.
 void GridWait::prefetch(Operation *wait) {
+  if (getPlanned(function, PlanField::EarlyBytes) == 0)
+    return;
   SmallVector<CandidateLoads> loads =
-      PrefetchCandidates(wait, machine.earlyAccessBytes).build();
+      PrefetchCandidates(wait, getPlanned(function, PlanField::EarlyPackBytes))
+          .build();
   int64_t bytes = choosePrefetches(wait, loads);
   llvm::erase_if(loads, [](const CandidateLoads &group) {
     return group.rows.empty() && group.shared.empty();
@@ -288,21 +300,21 @@ void GridWait::prefetch(Operation *wait) {
   };
   auto isEarlyThread = [&]() -> Value {
     Value size = buildBlockSize(b, loc);
-    int64_t count = countPrefetchingThreads(machine, bytes);
+    int64_t count = countPrefetchingThreads(function, bytes);
+    int64_t all = getPlanned(function, PlanField::EarlyThreads);
     Value isFirst =
         isBelow(LLVM::MulOp::create(b, loc, buildBlockId(b, loc), size), count);
-    if (count >= machine.earlyThreads)
+    if (count >= all)
       return isFirst;
-    Value isSmall =
-        isBelow(LLVM::MulOp::create(b, loc, buildGridSize(b, loc), size),
-                machine.earlyThreads + 1);
+    Value isSmall = isBelow(
+        LLVM::MulOp::create(b, loc, buildGridSize(b, loc), size), all + 1);
     return LLVM::OrOp::create(b, loc, isFirst, isSmall);
   };
   SmallVector<Operation *> rows;
   int64_t packs = 0;
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const CandidateLoads &group) {
-    std::string text = writePrefetch(function, machine, group.packBytes);
+    std::string text = writePrefetch(function, group.packBytes);
     for (Value condition : {local, group.condition, group.mask})
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
@@ -320,7 +332,8 @@ void GridWait::prefetch(Operation *wait) {
     if (!group.shared.empty())
       build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
   }
-  if (packs >= machine.earlyLongPacks)
+  int64_t first = getPlanned(function, PlanField::EarlyFirstPacks);
+  if (first > 0 && packs >= first)
     moveToFront(rows);
 }
 
@@ -527,8 +540,8 @@ static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   Location loc = launch->getLoc();
   Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
                                       buildBlockSize(b, loc));
-  int64_t most =
-      countPrefetchingThreads(getMachine(launch), std::max<int64_t>(1, bytes));
+  int64_t most = countPrefetchingThreads(
+      launch->getParentOfType<LLVM::LLVMFuncOp>(), std::max<int64_t>(1, bytes));
   Value isPrefetched = LLVM::ICmpOp::create(
       b, loc, LLVM::ICmpPredicate::ule, threads,
       LLVM::ConstantOp::create(b, loc, b.getI32Type(), most));

@@ -199,11 +199,11 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
 
     Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
     it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
-    first threads of a grid prefetch their rows: as many as move `earlyBytes`, but at least `earlyThreads`. Memory has
+    first threads of a grid prefetch their rows: as many as move the plan's `early_bytes`, but at least `early_threads`. Memory has
     no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
-    block loads. For rows that are neither reduced nor stored in another width (`plain_rows` of the plan), the first of the
-    lanes that load a line of `earlyLineBytes` prefetches it. Eight packs or more are prefetched at once, ahead of other
-    addresses and of barriers: memory then has their lines by the time that the preceding grid ends.
+    block loads. Where the plan has `early_line_bytes`, the first of the lanes that load such a line prefetches it.
+    `early_first_packs` or more are prefetched at once, ahead of other addresses and of barriers: memory then has their
+    lines by the time that the preceding grid ends.
 
     A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
     it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the

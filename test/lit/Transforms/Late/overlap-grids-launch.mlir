@@ -2,6 +2,8 @@
 // for the index between two packs of a row. Of a grid whose rows are all prefetched (2.75 MB of 32 bytes a thread), it is let begin at once, too.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s
 
+#plan = #mlafix.plan<layout = <lanes = 16, packs = 2, pack = 8, rows = 16>, early_bytes = 2883584>
+
 // CHECK-LABEL: llvm.func @indexed
 // CHECK-DAG: %[[GRID:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK-DAG: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ntid.x
@@ -17,7 +19,7 @@
 // CHECK-NEXT: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
 // CHECK-NEXT: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"
 // CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> vector<8xbf16>
-llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) {
+llvm.func @indexed(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>, %isRow: i1) attributes {mlafix.plan = #plan} {
   %second = llvm.getelementptr %x[8] : (!llvm.ptr<1>) -> !llvm.ptr<1>, bf16
   nvvm.griddepcontrol launch_dependents
   scf.if %isRow {
@@ -75,7 +77,7 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
 // CHECK: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"
 // CHECK-NEXT: scf.for {{.*}} iter_args(%{{.*}} = %[[FIRST]])
 // CHECK-NOT: launch_dependents
-llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
+llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) attributes {mlafix.plan = #plan} {
   %zero = llvm.mlir.constant(0 : i32) : i32
   %one = llvm.mlir.constant(1 : i32) : i32
   %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>

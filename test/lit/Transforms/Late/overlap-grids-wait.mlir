@@ -2,14 +2,19 @@
 // where the launch says that all it reads is local.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,MANY
 // Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
-// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
+// RUN: sed 's/early_bytes = 2883584, early_threads = 40960/early_bytes = 1048576, early_threads = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefixes=CHECK,FEW
+// Without bytes nothing is prefetched; the wait comes behind the addresses all the same.
+// RUN: sed 's/early_bytes = 2883584/early_bytes = 0/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-overlap-grids))" | FileCheck %s --check-prefix=NONE --implicit-check-not=prefetch.global
+// NONE: llvm.ptrtoint
+// NONE: griddepcontrol.wait
 
-module attributes {mlafix.target = "sm_90"} {
+#plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_conditions = 4, early_first_packs = 8>
+module {
   // CHECK-LABEL: llvm.func @copy(
   // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
   // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
   // CHECK-DAG: %[[LOCAL:.*]] = llvm.icmp "ne" %[[PARAM]], %[[ZERO]]
-  llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
+  llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) attributes {mlafix.plan = #plan} {
     // CHECK: %[[A:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
     // CHECK: %[[AT:.*]] = llvm.ptrtoint %[[A]]
     // CHECK: %[[B:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
@@ -45,7 +50,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Other rows have addresses of their own.
   // CHECK-LABEL: llvm.func @rows
   // CHECK-COUNT-2: llvm.ptrtoint
-  llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) {
+  llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) attributes {mlafix.plan = #plan} {
     nvvm.griddepcontrol wait
     %lane = arith.index_castui %number : i32 to index
     %c128 = arith.constant 128 : i64
@@ -65,7 +70,7 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
     llvm.return
   }
-  llvm.func @rows(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %pitch: i64) {
+  llvm.func @rows(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %pitch: i64) attributes {mlafix.plan = #plan} {
     nvvm.griddepcontrol wait
     %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
     %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
@@ -88,7 +93,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @known_late
   // CHECK: llvm.load %arg2
   // CHECK-COUNT-8: prefetch.global.L2
-  llvm.func @many(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64, %pitch: i64) {
+  llvm.func @many(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64, %pitch: i64) attributes {mlafix.plan = #plan} {
     %other = arith.divsi %i, %pitch : i64
     llvm.store %other, %z : i64, !llvm.ptr<3>
     nvvm.griddepcontrol wait
@@ -126,7 +131,7 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.store %v7, %y : vector<8xbf16>, !llvm.ptr<1>
     llvm.return
   }
-  llvm.func @known_late(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64) {
+  llvm.func @known_late(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %z: !llvm.ptr<3>, %i: i64) attributes {mlafix.plan = #plan} {
     %pitch = llvm.load %z : !llvm.ptr<3> -> i64
     nvvm.griddepcontrol wait
     %p0 = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
@@ -166,7 +171,7 @@ module attributes {mlafix.target = "sm_90"} {
 
   // What an address needs memory for stays behind the wait.
   // CHECK-LABEL: llvm.func @chased
-  llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) {
+  llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #plan} {
     // CHECK: llvm.getelementptr
     // CHECK: @none exit;{{.*}}griddepcontrol.wait
     // CHECK: %[[PLACE:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
@@ -187,7 +192,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-COUNT-1: prefetch.global.L2
   // CHECK-NOT: prefetch
   // CHECK: griddepcontrol.wait
-  llvm.func @either(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %isSmall: i1, %live: !llvm.ptr<1>) {
+  llvm.func @either(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %isSmall: i1, %live: !llvm.ptr<1>) attributes {mlafix.plan = #plan} {
     %zeros = arith.constant dense<0.0> : vector<8xbf16>
     %true = arith.constant true
     %isLarge = arith.xori %isSmall, %true : i1
@@ -207,7 +212,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Without a load there is nothing to wait for in another place.
   // CHECK-LABEL: llvm.func @nothing()
   // CHECK-NEXT: nvvm.griddepcontrol wait
-  llvm.func @nothing() {
+  llvm.func @nothing() attributes {mlafix.plan = #plan} {
     nvvm.griddepcontrol wait
     llvm.return
   }
@@ -217,7 +222,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
   // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
   // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
-  llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.variant = #mlafix.variant<"version", guards = [],
+  llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #plan, mlafix.variant = #mlafix.variant<"version", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait
@@ -230,7 +235,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Of plain rows the first of the eight lanes that load a line of 128 bytes prefetches it.
   // CHECK-LABEL: llvm.func @plain(
   // CHECK: inline_asm has_side_effects "{{.*}}and.b32 lane, lane, 7;{{.*}}setp.eq.u32 first, lane, 0;{{.*}}@first prefetch.global.L2 [$0];
-  llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, plain_rows = yes>, mlafix.variant = #mlafix.variant<"plain", guards = [],
+  llvm.func @plain(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 16, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"plain", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 256>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait
@@ -243,7 +248,7 @@ module attributes {mlafix.target = "sm_90"} {
   // Twelve lanes are no multiple of eight: two rows share a line.
   // CHECK-LABEL: llvm.func @shared(
   // CHECK: inline_asm has_side_effects "prefetch.global.L2 [$0];"
-  llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 12, packs = 1, pack = 8, rows = 16>, plain_rows = yes>, mlafix.variant = #mlafix.variant<"shared", guards = [],
+  llvm.func @shared(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #mlafix.plan<layout = <lanes = 12, packs = 1, pack = 8, rows = 16>, early_bytes = 2883584, early_threads = 40960, early_pack_bytes = 16, early_line_bytes = 128>, mlafix.variant = #mlafix.variant<"shared", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 192, least_threads = 192>,
       layout = <lanes = 12, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait
@@ -257,7 +262,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @open(
   // CHECK: arith.muli
   // CHECK: griddepcontrol.wait
-  llvm.func @open(%x: !llvm.ptr<1>, %n: !llvm.ptr<1>, %i: i64) {
+  llvm.func @open(%x: !llvm.ptr<1>, %n: !llvm.ptr<1>, %i: i64) attributes {mlafix.plan = #plan} {
     nvvm.griddepcontrol wait
     %c4 = arith.constant 4 : index
     %number = arith.index_cast %i : i64 to index
@@ -276,7 +281,7 @@ module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @store(
   // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: vector<8xbf16>)
   // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>],
-  llvm.func @store(%x: !llvm.ptr<1>, %v: vector<8xbf16>) attributes {mlafix.variant = #mlafix.variant<"store", guards = [],
+  llvm.func @store(%x: !llvm.ptr<1>, %v: vector<8xbf16>) attributes {mlafix.plan = #plan, mlafix.variant = #mlafix.variant<"store", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
     nvvm.griddepcontrol wait
