@@ -200,7 +200,7 @@ void Explanation::remarkBlock() {
   case BlockRule::Ragged:
     why = llvm::formatv("the block scans the predicate of all segments with {0}"
                         " threads",
-                        machine.raggedBlockThreads);
+                        threads);
     break;
   case BlockRule::NoRows:
     why = "there are no rows to move, only scalars";
@@ -214,7 +214,7 @@ void Explanation::remarkBlock() {
   case BlockRule::InPlace:
     why = llvm::formatv("in place, lanes hold {0} packs and blocks are small, "
                         "so that fewer threads wait for an lse",
-                        machine.inPlacePacks);
+                        layout.getPacks());
     break;
   case BlockRule::Bytes:
     why = llvm::formatv("so that it moves about {0} bytes at once, with {1} to "
