@@ -60,6 +60,8 @@ def lse_as(lse: Any, layout: str, wanted: str) -> Any:
 
 
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
+_READ = {**_STANDARD, "f8e5m2": "float8_e5m2"}
+"""Those of arrays that functions only read, too."""
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:
@@ -210,7 +212,7 @@ def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> No
     """Raises ArgumentError unless the array's dtype is one of these: for kernels that compute with more than a function promises."""
     dtype = getattr(array, "dtype", None)
     spelling = type(array).__qualname__ if dtype is None else spelling_of(dtype)
-    if spelling not in {_STANDARD[dtype] for dtype in dtypes}:
+    if spelling not in {_READ[dtype] for dtype in dtypes}:
         raise wrong(name, f"dtype {' or '.join(dtypes)}", spelling)
 
 

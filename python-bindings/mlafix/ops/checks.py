@@ -51,7 +51,7 @@ FAULTS = (
 zero beside an lse of -inf; one that is 0, -inf although it has keys; one above the limit; another state than the sides' merge or the
 keys' attention; and what is wrong with blocks and metadata."""
 
-_STATED = ("bf16", "f16", "f32", "f8e4m3fn")
+_STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
 
 
@@ -133,7 +133,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
     says whether it has keys, an lse of -inf or +inf says that it has none, and +inf beside finite numbers is let pass.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn.
+        out: `[n, H, D] T`, T of bf16, f16, f32 or fp8 (e4m3fn, e5m2).
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
         record: `[n, H] i64`.
         flags: `[16] i32`.
@@ -334,7 +334,7 @@ def check_blocks(cache: Array, block_table: Array, lens: Array, *, record: Array
     An entry is live if the sequence reaches its page. Entries outside the cache are not read: `check_metadata` finds them.
 
     Args:
-        cache: `[m, p, R] T`, T of bf16, f16, f32, f8e4m3fn: m pages of p rows.
+        cache: `[m, p, R] T`, T of bf16, f16, f32 or fp8 (e4m3fn, e5m2): m pages of p rows.
         block_table: `[B, w]` i32 or i64.
         lens: `[B]` i32 or i64, the rows of each sequence.
         record: `[B, w] i64`.

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import mlafix
 from devices import Device
 from mlafix import ops
-from numerics import BF16, E4M3, F16, F32, widen
+from numerics import BF16, E4M3, E5M2, F16, F32, widen
 from states import LAYOUTS, lay_out, make_states
 
-DTYPES = [BF16, F16, F32, E4M3]
+DTYPES = [BF16, F16, F32, E4M3, E5M2]
 CLASS = {name: number for number, name in enumerate(ops.checks.FAULTS)}
 SHUFFLED = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
