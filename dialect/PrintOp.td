@@ -13,11 +13,12 @@ include "dialect/MlafixOpBase.td"
 def Mlafix_PrintOp : Mlafix_Op<"print", [MemoryEffects<[MemWrite]>]> {
   let summary = "text that a row prints where a launch is watched";
   let description = [{
-    Each `{}` in the text stands for one operand, in order: a scalar, or a state, of which the lse is printed. A launch that is watched (docs/Proofs.md) shows
-    the text with the row's indices; what depends on the elements of rows is `?` there. Compiled code prints nothing: `mlafix-guard-bounds` takes the op out.
+    Each `{}` in the text stands for one operand, in order: a scalar, a row, or a state, of which the lse is printed. A launch that is watched (docs/Proofs.md)
+    shows the text with the row's indices; what is not known there is `?`. Of a row of more than 8 elements it shows the first 4 and the last 2, how many are NaN
+    or infinite, and the first of these. Compiled code prints nothing: `mlafix-guard-bounds` takes the op out.
 
     ```mlir
-    mlafix.print "row {}: {}", %t, %s : index, !mlafix.state<"D", e>
+    mlafix.print "row {}: {} {}", %t, %row, %s : index, tensor<?xf32, #mlafix.dim<"D">>, !mlafix.state<"D", e>
     ```
   }];
   let arguments = (ins StrAttr:$text, Variadic<AnyTypeOf<[Mlafix_Value, Mlafix_StateType]>>:$values);
