@@ -26,13 +26,19 @@ class Found(NamedTuple):
     """The lse and the largest magnitude that were found, and those that were expected; none for blocks and entries."""
 
 
+def _zeros(*shape: int, dtype: str, **where: Any) -> Any:
+    """A tensor of zeros that may be written anywhere. One that an engine's inference mode made could be written there alone."""
+    import torch
+
+    with torch.inference_mode(False):
+        return torch.zeros(shape, dtype=getattr(torch, dtype), **where)
+
+
 class _Record:
     def __init__(self, kind: Kind, rows: int, columns: int, device: Any) -> None:
-        import torch
-
         self.kind, self.shape = kind, (rows, columns)
-        self.words = torch.zeros(rows, columns, dtype=torch.int64, device=device)
-        self.values = torch.zeros(rows, columns, 4, dtype=torch.float32, device=device) if kind == "rows" else None
+        self.words = _zeros(rows, columns, dtype="int64", device=device)
+        self.values = _zeros(rows, columns, 4, dtype="float32", device=device) if kind == "rows" else None
 
 
 class Records:
@@ -46,11 +52,11 @@ class Records:
 
         self.device = torch.device(device)
         self.is_cuda = self.device.type == "cuda"
-        self.flags = torch.zeros(FLAGS, dtype=torch.int32, device=self.device)
-        self.step = torch.zeros(1, dtype=torch.int32, device=self.device)
-        self.live = torch.zeros(1, dtype=torch.int32, device=self.device)
+        self.flags = _zeros(FLAGS, dtype="int32", device=self.device)
+        self.step = _zeros(1, dtype="int32", device=self.device)
+        self.live = _zeros(1, dtype="int32", device=self.device)
         """The number of tokens that checks look at; 0 in steps that are not sampled."""
-        self._host = torch.zeros(FLAGS, dtype=torch.int32, pin_memory=self.is_cuda)
+        self._host = _zeros(FLAGS, dtype="int32", pin_memory=self.is_cuda)
         self._copied: Any = None
         self._records: dict[tuple[Kind, int], _Record] = {}
         self._outgrown: list[_Record] = []  # captured graphs still write into these

@@ -283,6 +283,18 @@ class Runner:
         return "done"
 
 
+def test_watch_that_began_in_inference_mode_goes_on_outside() -> None:
+    """Engines run models in inference mode; steps and the end of a process need not be in it."""
+    own = Watch(Choice(frozenset(["attention"])))
+    for broken in (False, True):
+        own.step(live=2)
+        rows = torch.full((2, 1, 16), torch.nan if broken else 1.0)
+        with torch.inference_mode():
+            own.states("attention", rows)
+    found = own.finish()
+    assert found is not None and (found.record["step"], found.record["class"]) == (2, "NaN")
+
+
 def test_vllm_is_watched_by_a_plugin(fresh: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own_merge, forward = merge_attn_states, Impl.forward
     module(monkeypatch, "vllm.v1.attention.ops.triton_merge_attn_states", merge_attn_states=own_merge)
