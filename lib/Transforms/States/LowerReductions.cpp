@@ -382,19 +382,15 @@ static TypedAttr getLeast(OpBuilder &b, Type element) {
 
 namespace {
 /// Finds the greatest elements of a row, or of each group, one at a time: the
-/// greatest remaining value, and its least index.
+/// greatest remaining value, and its least index. Found elements become the
+/// least value, so the indices of elements that are the least value may be
+/// wrong, but for the first (see buildLeastIndices).
 class GreatestFinder {
 public:
-  /// Limit of the elements found: the set of their indices is an i64.
-  static constexpr size_t kMost = 64;
-
-  /// `result`: type of one result, a scalar or one element per group. `first`:
-  /// index of the first element of the row or of each group.
-  GreatestFinder(OpBuilder &b, Location loc, Value row, Type result,
-                 Value first)
-      : b(b), loc(loc), rest(row), result(result), first(first),
+  /// `result`: type of one result, a scalar or one element per group.
+  GreatestFinder(OpBuilder &b, Location loc, Value row, Type result)
+      : b(b), loc(loc), rest(row), result(result),
         element(getElementTypeOrSelf(row.getType())) {
-    least = getLeast(b, element);
     all = IotaOp::create(b, loc, withElement(row.getType(), b.getI32Type()));
     none = buildConstant(b, loc, row.getType(), b.getI32IntegerAttr(INT32_MAX));
   }
@@ -403,84 +399,74 @@ public:
   std::pair<Value, Value> next();
 
 private:
-  Value buildFirstLeft(OpBuilder &b);
-
   OpBuilder &b;
   Location loc;
   Value rest; // the row, with found elements replaced by the least value
   Type result;
-  Value first;
   Type element;
-  TypedAttr least;
   Value all, none;
-  SmallVector<Value> found; // indices
+  Value found; // the last index
 };
 } // namespace
 
-/// The first index not found yet: the number of trailing ones in the bit set of
-/// found indices, which holds no more indices than it has bits.
-Value GreatestFinder::buildFirstLeft(OpBuilder &b) {
-  Type wide = withElement(result, b.getI64Type());
-  auto number = [&](int64_t value) {
-    return buildConstant(b, loc, wide, b.getI64IntegerAttr(value));
-  };
-  Value set = number(0), one = number(1), most = number(63);
-  for (Value index : found) {
-    Value place = arith::SubIOp::create(b, loc, index, first);
-    place = arith::ExtUIOp::create(b, loc, wide, place);
-    Value bit = arith::ShLIOp::create(
-        b, loc, one, arith::AndIOp::create(b, loc, place, most));
-    Value isIn =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, place, most);
-    bit = arith::SelectOp::create(b, loc, isIn, bit, number(0));
-    set = arith::OrIOp::create(b, loc, set, bit);
-  }
-  Value others = arith::XOrIOp::create(b, loc, set, number(-1));
-  Value lowest = arith::AndIOp::create(
-      b, loc, others, arith::SubIOp::create(b, loc, number(0), others));
-  Value below = arith::SubIOp::create(b, loc, lowest, one);
-  Value count = arith::TruncIOp::create(b, loc, first.getType(),
-                                        math::CtPopOp::create(b, loc, below));
-  return arith::AddIOp::create(b, loc, first, count);
-}
-
 std::pair<Value, Value> GreatestFinder::next() {
-  if (!found.empty()) {
-    Value isOther =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
-                              spread(b, loc, all.getType(), found.back()));
+  if (found) {
+    Value isOther = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
+                                          spread(b, loc, all.getType(), found));
     rest = arith::SelectOp::create(
-        b, loc, isOther, rest, buildConstant(b, loc, rest.getType(), least));
+        b, loc, isOther, rest,
+        buildConstant(b, loc, rest.getType(), getLeast(b, element)));
   }
   Value greatest = ReduceOp::create(b, loc, withElement(result, element),
                                     ReduceKind::max, rest);
   Value isHere = buildIsExtreme(b, loc, ReduceKind::max, rest, greatest);
   Value indices = arith::SelectOp::create(b, loc, isHere, all, none);
-  Value index = ReduceOp::create(b, loc, withElement(result, b.getI32Type()),
-                                 ReduceKind::min, indices);
-  if (!found.empty()) { // tell found elements apart if all remaining are least
-    Value bound = buildConstant(b, loc, result, least), isLeast;
-    if (element.isF32())
-      isLeast = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                      greatest, bound);
-    else
-      isLeast = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                      greatest, bound);
-    if (isRowTile(result)) {
-      index =
-          arith::SelectOp::create(b, loc, isLeast, buildFirstLeft(b), index);
-    } else {
-      auto choice = scf::IfOp::create(b, loc, TypeRange{index.getType()},
-                                      isLeast, /*withElseRegion=*/true);
-      OpBuilder then = choice.getThenBodyBuilder(),
-                otherwise = choice.getElseBodyBuilder();
-      scf::YieldOp::create(then, loc, buildFirstLeft(then));
-      scf::YieldOp::create(otherwise, loc, index);
-      index = choice.getResult(0);
-    }
+  found = ReduceOp::create(b, loc, withElement(result, b.getI32Type()),
+                           ReduceKind::min, indices);
+  return {greatest, found};
+}
+
+/// Limit of the elements found by index: the set of their indices is an i32.
+static constexpr size_t kMostByIndex = 32;
+
+/// True if a number, or that of each group, is the least value.
+static Value buildIsLeast(OpBuilder &b, Location loc, Value number) {
+  Type element = getElementTypeOrSelf(number.getType());
+  Value least = buildConstant(b, loc, number.getType(), getLeast(b, element));
+  if (element.isF32())
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, number,
+                                 least);
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, least);
+}
+
+/// The indices of `values`, the greatest elements in turn: `indices`, but where
+/// a value is the least one, the first index that no earlier element has.
+static SmallVector<Value> buildLeastIndices(OpBuilder &b, Location loc,
+                                            ValueRange values,
+                                            ValueRange indices) {
+  auto number = [&](int32_t value) {
+    return buildConstant(b, loc, indices.front().getType(),
+                         b.getI32IntegerAttr(value));
+  };
+  Value zero = number(0), one = number(1), most = number(31), set = zero;
+  SmallVector<Value> result;
+  for (auto [value, index] : llvm::zip_equal(values, indices)) {
+    // As many as the set has trailing ones; it has fewer indices than bits.
+    Value others = arith::XOrIOp::create(b, loc, set, number(-1));
+    Value lowest = arith::AndIOp::create(
+        b, loc, others, arith::SubIOp::create(b, loc, zero, others));
+    Value firstLeft = math::CtPopOp::create(
+        b, loc, arith::SubIOp::create(b, loc, lowest, one));
+    result.push_back(arith::SelectOp::create(
+        b, loc, buildIsLeast(b, loc, value), firstLeft, index));
+    Value bit = arith::ShLIOp::create(
+        b, loc, one, arith::AndIOp::create(b, loc, result.back(), most));
+    Value isIn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule,
+                                       result.back(), most);
+    set = arith::OrIOp::create(
+        b, loc, set, arith::SelectOp::create(b, loc, isIn, bit, zero));
   }
-  found.push_back(index);
-  return {greatest, index};
+  return result;
 }
 
 /// Finds each element by one reduction of the remaining keys: for long rows,
@@ -503,23 +489,38 @@ static void findByIndex(OpBuilder &b, TopKOp op, SmallVector<Value> &values,
                         SmallVector<Value> &indices) {
   Location loc = op.getLoc();
   Type result = op.getValues().front().getType(), i32 = b.getI32Type();
-  Value first; // first index of the row or of each group
-  if (isRowTile(result)) {
+  bool isOfGroups = isRowTile(result);
+  Value first; // first index of each group
+  if (isOfGroups) {
     DimAttr dim = getTileDim(op.getSource().getType());
     Value all = IotaOp::create(b, loc, getRowTileType(dim, i32));
     first = ReduceOp::create(b, loc, withElement(result, i32), ReduceKind::min,
                              all);
-  } else {
-    first = arith::ConstantIntOp::create(b, loc, 0, 32);
   }
-  GreatestFinder finder(b, loc, op.getSource(), result, first);
+  GreatestFinder finder(b, loc, op.getSource(), result);
   for (size_t i = 0, count = op.getValues().size(); i < count; ++i) {
     auto [value, index] = finder.next();
-    values.push_back(dropSignOfZero(b, loc, value));
-    if (isRowTile(result))
-      index = arith::SubIOp::create(b, loc, index, first);
-    indices.push_back(index);
+    values.push_back(value);
+    indices.push_back(
+        first ? arith::SubIOp::create(b, loc, index, first).getResult()
+              : index);
   }
+  if (isOfGroups) {
+    indices = buildLeastIndices(b, loc, values, indices);
+  } else if (values.size() > 1) {
+    // If the last element is not the least value, no other is.
+    auto choice = scf::IfOp::create(b, loc, ValueRange(indices).getTypes(),
+                                    buildIsLeast(b, loc, values.back()),
+                                    /*withElseRegion=*/true);
+    OpBuilder then = choice.getThenBodyBuilder(),
+              otherwise = choice.getElseBodyBuilder();
+    scf::YieldOp::create(then, loc,
+                         buildLeastIndices(then, loc, values, indices));
+    scf::YieldOp::create(otherwise, loc, indices);
+    indices.assign(choice.getResults().begin(), choice.getResults().end());
+  }
+  for (Value &value : values)
+    value = dropSignOfZero(b, loc, value);
 }
 
 /// Replaces results beyond the end of a row with a bounded dim by the least
@@ -555,7 +556,7 @@ struct LowerTopK : OpConversionPattern<TopKOp> {
     DimAttr dim = getTileDim(op.getSource().getType());
     KeyBuilder builder(rewriter, op.getLoc(), op.getSource(), isOnGPU);
     if (!builder.isNarrow() && dim.isBound() && dim.getSize() <= mostByIndex &&
-        op.getValues().size() <= GreatestFinder::kMost)
+        op.getValues().size() <= kMostByIndex)
       findByIndex(rewriter, op, values, indices);
     else
       findByKeys(rewriter, op, builder, values, indices);

@@ -21,10 +21,14 @@
 // CHECK: mlafix.reduce max %[[REST]]
 // CHECK: %[[NEXT:.*]] = arith.cmpf ugt, %[[REST]]
 // CHECK: arith.select %[[NEXT]], %[[IDS]]
-// CHECK: mlafix.reduce min
-// Where all others are -inf, so is the first in its place: the first index that was not found.
-// CHECK: scf.if
+// CHECK: %[[SECOND:.*]] = mlafix.reduce min
+// Where all others are -inf, so is the first in its place: the first index that was not found. No index is wrong if the last value is greater.
+// CHECK: %[[LEAST:.*]] = arith.cmpf oeq
+// CHECK: %[[INDEX:.*]] = scf.if %[[LEAST]]
 // CHECK: math.ctpop
+// CHECK: } else {
+// CHECK-NEXT: scf.yield %[[SECOND]]
+// CHECK: mlafix.store %[[INDEX]]
 mlafix.kernel @best_two(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "64"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : !col
