@@ -20,7 +20,7 @@ import torch
 
 import mlafix
 from mlafix.dsl import (DType, In, InOut, Out, argmax, bf16, distinct, exp, f8e4m3fn, f32, grid, i8, i32, identity, index, iota, load_state,
-                        log, make_state, max, merge, min, payload, range, rsqrt, segments, shape, sink, store, store_state, sum, tanh,
+                        log, make_state, max, merge, min, payload, range, rsqrt, shape, sink, store, store_state, sum, tanh,
                         top_k, where)  # fmt: skip
 
 HERE = Path(__file__).resolve().parent
@@ -166,11 +166,11 @@ def append_fp8(cache: InOut[f8e4m3fn, "slots H D"], k: In[bf16, "n H D"], slots:
         store(cache[slots[t], h], f32(k[t, h]) / scale, where=slots[t] >= 0)
 
 
-@mlafix.kernel
+@mlafix.kernel(allow={"races"})
 def gather_pages(out: InOut[bf16, "n H D"], pages: In[bf16, "p S H D"], table: In[i32, "b m"], starts: In[i32, "b1"]):
-    for b, t, h in segments(starts, "n", "H"):
-        i = t - index(starts[b])
-        out[t, h] = pages[table[b, i // shape("S")], i % shape("S"), h]
+    for b, j, i, h in grid("b", "m", "S", "H"):
+        t = index(starts[b]) + j * shape("S") + i
+        store(out[t, h], pages[table[b, j], i, h], where=t < index(starts[b + 1]))
 
 
 @mlafix.kernel
@@ -210,19 +210,27 @@ def decode_split(out: Out[f32, "b K S D"], lse: Out[f32, "b K S"], q: In[bf16, "
         store_state(state, out[b, k, s], lse[b, k, s])
 
 
-@mlafix.kernel
-def decode_group(out: Out[f32, "b K four=4 S D"], lse: Out[f32, "b K four=4 S"], q: In[bf16, "b K four=4 D"],
-                 keys: In[bf16, "p P K D"], values: In[bf16, "p P K D"], table: In[i32, "b m"], lens: In[i32, "b"], share: index,
-                 scale: f32):
-    for b, k, s in grid("b", "K", "S"):
-        queries = [f32(q[b, k, g]) * scale for g in range(4)]
-        states = [identity("D") for g in range(4)]
-        for i in range(share * s, min(share * (s + 1), index(lens[b]))):
-            page, at = table[b, i // shape("P")], i % shape("P")
-            key, value = f32(keys[page, at, k]), f32(values[page, at, k])
-            states = [merge(states[g], make_state(value, sum(key * queries[g]))) for g in range(4)]
-        for g in range(4):
-            store_state(states[g], out[b, k, g, s], lse[b, k, g, s])
+def make_decode(count: int) -> mlafix.Kernel:
+    """A decode of `count` queries for each head of the keys."""
+
+    @mlafix.kernel
+    def decode_group(out: Out[f32, f"b K G={count} S D"], lse: Out[f32, f"b K G={count} S"], q: In[bf16, f"b K G={count} D"],
+                     keys: In[bf16, "p P K D"], values: In[bf16, "p P K D"], table: In[i32, "b m"], lens: In[i32, "b"],
+                     share: index, scale: f32):
+        for b, k, s in grid("b", "K", "S"):
+            queries = [f32(q[b, k, g]) * scale for g in range(count)]
+            states = [identity("D") for g in range(count)]
+            for i in range(share * s, min(share * (s + 1), index(lens[b]))):
+                page, at = table[b, i // shape("P")], i % shape("P")
+                key, value = f32(keys[page, at, k]), f32(values[page, at, k])
+                states = [merge(states[g], make_state(value, sum(key * queries[g]))) for g in range(count)]
+            for g in range(count):
+                store_state(states[g], out[b, k, g, s], lse[b, k, g, s])
+
+    return decode_group
+
+
+decode_of_4, decode_of_8 = make_decode(4), make_decode(8)
 
 
 @mlafix.kernel
@@ -448,11 +456,20 @@ def decode_paged(m: Maker) -> Any:
     return decode_split, (*out, m.halves(64, 8, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
 
 
+def make_group(m: Maker, kernel: mlafix.Kernel, queries: int) -> Any:
+    cache, size = make_cache(m)
+    out = m.empty(torch.float32, 64, 8, queries, SPLITS, 128), m.empty(torch.float32, 64, 8, queries, SPLITS)
+    return kernel, (*out, m.halves(64, 8, queries, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
+
+
 @case
 def decode_paged_of_4_queries(m: Maker) -> Any:
-    cache, size = make_cache(m)
-    out = m.empty(torch.float32, 64, 8, 4, SPLITS, 128), m.empty(torch.float32, 64, 8, 4, SPLITS)
-    return decode_group, (*out, m.halves(64, 8, 4, 128), *cache, cache[2].shape[1] * 16 // SPLITS, 0.088), size
+    return make_group(m, decode_of_4, 4)
+
+
+@case
+def decode_paged_of_8_queries(m: Maker) -> Any:
+    return make_group(m, decode_of_8, 8)
 
 
 @case

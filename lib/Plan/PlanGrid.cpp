@@ -285,7 +285,7 @@ GridPlanner::run(function_ref<void(MutableArrayRef<int64_t>)> adapt) {
   if (version.getExchange())
     set(PlanField::ExchangeLoads, machine.exchangeLoads);
   set(PlanField::StreamsListedRows, streamsListedRows(layout, machine));
-  set(PlanField::Resident, planResident(layout, bool(ragged), machine));
+  set(PlanField::Resident, planResident(version, layout, machine));
   set(PlanField::DependentLaunch, machine.dependentLaunch);
   adapt(numbers);
   if (failed(check()))

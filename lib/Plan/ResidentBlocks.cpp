@@ -8,6 +8,7 @@
 #include "lib/Plan/ResidentBlocks.h"
 #include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/Language/Iterations.h"
 #include "lib/Transforms/LoweredAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
@@ -25,10 +26,23 @@ static int64_t getHalf(const MachineModel &machine) {
   return machine.threadsPerBlock / 2;
 }
 
-int64_t mlafix::planResident(LayoutAttr layout, bool isRagged,
+/// True if a loop of unknown length reduces rows: the rows of many iterations
+/// that it has in flight hide the latency, not many warps.
+static bool reducesInLoop(KernelOp version) {
+  return version
+      .walk([](scf::ForOp loop) {
+        return reducesRowPerIteration(loop) && !loop.getStaticTripCount()
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t mlafix::planResident(KernelOp version, LayoutAttr layout,
                              const MachineModel &machine) {
   // A row in parts is enough blocks, and registers matter more.
-  if (isRagged || layout.getPack() == 1 || layout.isInParts())
+  if (isa<RaggedForallOp>(version.getGrid()) || layout.getPack() == 1 ||
+      layout.isInParts() || reducesInLoop(version))
     return kAnyResident;
   if (layout.isClustered())
     return layout.getThreads() > getHalf(machine) ? kAnyResident

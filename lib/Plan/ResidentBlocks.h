@@ -18,8 +18,8 @@
 
 namespace mlafix {
 
-/// The field `resident` for a version with this layout.
-int64_t planResident(LayoutAttr layout, bool isRagged,
+/// The field `resident` for `version`, which has this layout.
+int64_t planResident(KernelOp version, LayoutAttr layout,
                      const MachineModel &machine);
 
 /// How many blocks a multiprocessor is to hold of `kernel`, a thread's program

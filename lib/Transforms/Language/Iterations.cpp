@@ -7,6 +7,8 @@
 
 #include "lib/Transforms/Language/Iterations.h"
 
+#include "dialect/Mlafix.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 #include <limits>
@@ -95,4 +97,12 @@ scf::ForOp mlafix::countIterations(scf::ForOp loop) {
   loop.replaceAllUsesWith(counted.getResults());
   loop.erase();
   return counted;
+}
+
+bool mlafix::reducesRowPerIteration(scf::ForOp loop) {
+  return !loop->getParentOfType<scf::ForOp>() &&
+         llvm::all_of(loop.getBody()->getOperations(),
+                      [](Operation &op) { return op.getNumRegions() == 0; }) &&
+         llvm::any_of(loop.getOps<ReduceOp>(),
+                      [](ReduceOp op) { return !op.getInLane(); });
 }

@@ -18,6 +18,11 @@ namespace mlafix {
 /// reaches, become 2^63 - 1.)
 mlir::scf::ForOp countIterations(mlir::scf::ForOp loop);
 
+/// True for a loop outside of loops and without branches whose iterations
+/// reduce a row over lanes, such as a key's score: the next rows must be in
+/// flight meanwhile.
+bool reducesRowPerIteration(mlir::scf::ForOp loop);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_LANGUAGE_ITERATIONS_H

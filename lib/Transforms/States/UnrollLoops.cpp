@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-unroll-loops"
@@ -179,15 +180,25 @@ private:
 };
 } // namespace
 
-/// True for a loop outside of branches whose iterations reduce a row, such as a
-/// key's score: the next rows must be in flight meanwhile. In a branch, eight
-/// iterations would keep too many rows.
-static bool reducesRows(scf::ForOp loop) {
-  return !loop->getParentOfType<scf::ForOp>() &&
-         llvm::all_of(loop.getBody()->getOperations(),
-                      [](Operation &op) { return op.getNumRegions() == 0; }) &&
-         llvm::any_of(loop.getOps<ReduceOp>(),
-                      [](ReduceOp op) { return !op.getInLane(); });
+/// The rows of computed values that a lane keeps through the whole loop: those
+/// that iterations hand on, and those from outside that they read.
+static uint64_t countKeptRows(scf::ForOp loop) {
+  llvm::SetVector<Value> kept;
+  getUsedValuesDefinedAbove(loop.getRegion(), kept);
+  for (Value each : loop.getRegionIterArgs())
+    kept.insert(each);
+  return llvm::count_if(kept, [](Value each) {
+    return isa<StateType>(each.getType()) || isRowTile(each.getType());
+  });
+}
+
+/// How many iterations of a loop that is not unrolled whole are one. In a
+/// branch, and beside many rows that are kept, those of eight would not fit
+/// into the registers.
+static uint64_t chooseFactor(scf::ForOp loop, const MachineModel &model) {
+  return reducesRowPerIteration(loop) && countKeptRows(loop) < model.crowdedRows
+             ? model.unrollReduced
+             : model.unrollFactor;
 }
 
 LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
@@ -205,9 +216,7 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
   loop = makeDivisible(loop);
   std::optional<APInt> trips = loop.getStaticTripCount();
   bool isShort = isWhole(trips);
-  uint64_t factor = isShort                              ? trips->getZExtValue()
-                    : isGPU(target) && reducesRows(loop) ? model.unrollReduced
-                                                         : model.unrollFactor;
+  uint64_t factor = isShort ? trips->getZExtValue() : chooseFactor(loop, model);
   uint64_t ops = countOps(loop) * factor;
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
   if (ops > kMostUnrolledOps) {

@@ -99,16 +99,16 @@ def test_pages_are_gathered_bit_for_bit(kernels: Any, device: Device, rng: np.ra
 
 
 @pytest.mark.filterwarnings("ignore::mlafix.CompileWarning")
-@pytest.mark.parametrize("queries", [1, 4])
+@pytest.mark.parametrize("queries", [1, 4, 8])
 def test_attention_over_pages(kernels: Any, device: Device, rng: np.random.Generator, queries: int) -> None:
     """Split states, of which one is empty; of a length that no number of keys in flight divides."""
     batch, heads, splits, share, page, dim, scale = 2, 3, 3, 11, 4, 128, 0.1
     keys, values = rows(rng, 20, page, heads, dim), rows(rng, 20, page, heads, dim)
     table, lens = rng.permutation(20).astype(np.int32)[:18].reshape(2, 9), np.array([30, 21], np.int32)
-    group = (4,) if queries == 4 else ()
+    group = () if queries == 1 else (queries,)
     q = rows(rng, batch, heads, *group, dim)
     out, lse = (device.put(poisoned(batch, heads, *group, splits, *more)) for more in ((dim,), ()))
-    kernel = kernels.decode_group if queries == 4 else kernels.decode_split
+    kernel = {1: kernels.decode_split, 4: kernels.decode_of_4, 8: kernels.decode_of_8}[queries]
     kernel(out, lse, *(device.put(x) for x in (q, keys, values, table, lens)), share, scale)
     device.synchronize()
     got, got_lse = (device.get(x).reshape(batch, heads, queries, splits, -1) for x in (out, lse))
