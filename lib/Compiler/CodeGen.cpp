@@ -241,9 +241,10 @@ void Generator::remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy) {
         << remedy;
 }
 
-/// Assembles `ptx`. As long as entries spill registers, gives them more in
-/// `ptx` and assembles it again, at last with little optimisation
-/// (PtxasFaults.cpp).
+/// Assembles `ptx`. If entries spill registers, assembles it again with little
+/// optimisation, and if that spills, gives those entries more registers in
+/// `ptx` and begins anew (PtxasFaults.cpp). More registers leave room for fewer
+/// blocks, so they come second.
 Expected<std::string> Generator::assembleBy(Assembler &assembler,
                                             std::string &ptx) {
   AssemblyOptions how = Assemblers::assemblyOptions(options);
@@ -253,7 +254,7 @@ Expected<std::string> Generator::assembleBy(Assembler &assembler,
       assembly = assembler.begin(target, how);
     Expected<std::string> cubin =
         stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
-    if (!cubin || how.isCautious)
+    if (!cubin)
       return cubin;
     Expected<std::vector<StringRef>> spilling = findSpills(ptx, *cubin);
     if (!spilling)
@@ -261,13 +262,14 @@ Expected<std::string> Generator::assembleBy(Assembler &assembler,
     if (spilling->empty())
       return cubin;
     bool isGiven = false;
-    for (StringRef entry : *spilling)
-      isGiven |= giveRegisters(ptx, entry);
-    how.isCautious = !isGiven;
-    remarkOnSpills(
-        *spilling,
-        isGiven ? "assembled again with more registers"
-                : "it has all that a block may have; assembled with -O1");
+    if (how.isCautious)
+      for (StringRef entry : *spilling)
+        isGiven |= giveRegisters(ptx, entry);
+    if (how.isCautious && !isGiven)
+      return cubin;
+    remarkOnSpills(*spilling, isGiven ? "assembled again with more registers"
+                                      : "assembled again with -O1");
+    how.isCautious = !how.isCautious;
     assembly = nullptr;
   }
 }
