@@ -8,16 +8,13 @@ import pytest
 import contract
 from devices import Device
 from mlafix import ops
-from numerics import BF16, E4M3, F16, F32, poison, same_bits
+from numerics import BF16, E4M3, E8M0, F16, F32, poison, same_bits
 from states import LAYOUTS, buffer_of, lay_out, untouched_outside
 from test_ops_fp4 import D as D_FP4
-from test_ops_fp4 import GLOBAL, nvfp4
-from test_ops_fp4 import memories as memories_of_nvfp4
-from test_ops_fp4 import scales_in as nvfp4_in
+from test_ops_fp4 import GLOBAL, memories, nvfp4
+from test_ops_fp4 import scales_in as fp4_in
 from test_ops_metadata import loose
-from test_ops_mxfp4 import memories as memories_of_mxfp4
 from test_ops_mxfp4 import mxfp4
-from test_ops_mxfp4 import scales_in as mxfp4_in
 from test_ops_scaled import D, H, N, check, layouts, scales_in
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -96,17 +93,17 @@ def test_groups_of_fp8_in_every_layout_of_scales(device: Device, rng: np.random.
 def test_fp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator) -> None:
     x, before, weight, want = exact(rng, BF16, D_FP4)
     given = device.put(x), device.put(weight), 0.0
-    for layout, poisoned in memories_of_nvfp4().items():
+    for layout, poisoned in memories(D_FP4 // 16, E4M3).items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         form = ops.NvFp4(scales, GLOBAL, tiles="128x4" if first else None, first_row=first)
         q = ops.rmsnorm(*given, residual=device.put(before.copy()), out_format=form)
         np.testing.assert_array_equal(device.get(q), nvfp4(want, GLOBAL)[0])
-        np.testing.assert_array_equal(nvfp4_in(device.get(scales), layout, first), nvfp4(want, GLOBAL)[1])
-    for layout, poisoned in memories_of_mxfp4().items():
+        np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), nvfp4(want, GLOBAL)[1])
+    for layout, poisoned in memories(D_FP4 // 32, E8M0).items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         q = ops.rmsnorm(*given, residual=device.put(before.copy()), out_format=ops.MxFp4(scales, tiles="128x4" if first else None, first_row=first))
         np.testing.assert_array_equal(device.get(q), mxfp4(want, "floor")[0])
-        np.testing.assert_array_equal(mxfp4_in(device.get(scales), layout, first), mxfp4(want, "floor")[1])
+        np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), mxfp4(want, "floor")[1])
 
 
 def test_a_row_does_not_depend_on_its_batch_and_nan_stays_in_its_row(device: Device, rng: np.random.Generator) -> None:

@@ -13,12 +13,9 @@ from mlafix import ArgumentError, ops
 from numerics import BF16, E4M3, E8M0, F16, F32, same_bits
 from states import LAYOUTS, buffer_of, lay_out, untouched_outside
 from test_ops_fp4 import D as D_FP4
-from test_ops_fp4 import GLOBAL, nvfp4
-from test_ops_fp4 import memories as memories_of_nvfp4
-from test_ops_fp4 import scales_in as nvfp4_in
-from test_ops_mxfp4 import memories as memories_of_mxfp4
+from test_ops_fp4 import GLOBAL, memories, nvfp4
+from test_ops_fp4 import scales_in as fp4_in
 from test_ops_mxfp4 import mxfp4
-from test_ops_mxfp4 import scales_in as mxfp4_in
 from test_ops_scaled import D, H, N, check, layouts, quantised, scales_in
 from packing import rows_of
 
@@ -87,12 +84,12 @@ def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.ran
 def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
     x = rows(rng, dtype, (N, H, D_FP4))
     want, numbers = nvfp4(x, GLOBAL)
-    for layout, poisoned in memories_of_nvfp4().items():
+    for layout, poisoned in memories(D_FP4 // 16, E4M3).items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         where = ops.NvFp4(scales, GLOBAL, tiles="128x4" if first else None, first_row=first)
         q = ops.quantize_groups(device.put(x), where)
         device.synchronize()
-        np.testing.assert_array_equal(nvfp4_in(device.get(scales), layout, first), numbers)
+        np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), numbers)
         np.testing.assert_array_equal(device.get(q), want)
 
 
@@ -100,13 +97,13 @@ def test_nvfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, dt
 def test_mxfp4_in_rows_and_in_tiles(device: Device, rng: np.random.Generator, rule: str) -> None:
     x = rows(rng, BF16, (N, H, D_FP4))
     want, numbers = mxfp4(x, rule)
-    for layout, poisoned in memories_of_mxfp4().items():
+    for layout, poisoned in memories(D_FP4 // 32, E8M0).items():
         scales, first = device.put(poisoned), 3 if layout in ("tiles", "words") else 0
         q = device.put(np.full((N, H, D_FP4 // 2), 0x5A, np.uint8))
         where = ops.MxFp4(scales, rounding=rule, tiles="128x4" if first else None, first_row=first)  # type: ignore[arg-type]
         ops.quantize_groups(device.put(x), where, out=q)
         device.synchronize()
-        np.testing.assert_array_equal(mxfp4_in(device.get(scales), layout, first), numbers)
+        np.testing.assert_array_equal(fp4_in(device.get(scales), layout, first), numbers)
         np.testing.assert_array_equal(device.get(q), want)
 
 

@@ -95,7 +95,7 @@ def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeyp
     assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the one without names is prebuilt
 
 
-@pytest.mark.parametrize("kernel", ["merge_attn_states", str(KERNELS / "merge_attn_states.mlir"), f"{LIBRARY}:merge_attn_states"])
+@pytest.mark.parametrize("kernel", ["merge_attn_states", str(KERNELS / "merge_attn_states.mlir"), f"{LIBRARY}:merge_state_in_place"])
 def test_ptx_of_every_kind_of_kernel(kernel: str, capsysbinary: CaptureFixture[bytes]) -> None:
     assert main(["compile", kernel, "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "ptx"]) == 0
     assert b".target sm_90" in capsysbinary.readouterr().out
