@@ -30,7 +30,6 @@ from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorder
 from ..errors import ArgumentError, UnitError
 from ._bases import LseBases
 from ._launch import launch, operation
-from ._operators import FAKE
 from ._outputs import launch_in
 from ._types import Array, Stream
 from .formats import OutFormat, check_format
