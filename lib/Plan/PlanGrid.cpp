@@ -79,10 +79,9 @@ void GridPlanner::planRowOrder(ForallOp forall) {
       findTransposed(version, forall) ? machine.rowBundle : 1);
 }
 
-/// Whether small tensors of scalars are prefetched: with more than
-/// mostEarlyTables, the first thread of a block would take longer than the
-/// others. Groups that all load one chunk have loaded its lses by the time that
-/// a prefetch takes.
+/// Decides if small tensors of scalars are prefetched. One thread of a block
+/// prefetches them, and more than mostEarlyTables would delay it. Lane groups
+/// that all have a single chunk load its lses as early as a prefetch would.
 void GridPlanner::planTables(ForallOp forall) {
   if (!machine.dependentLaunch || !machine.earlyTables ||
       version.isCollective())
@@ -113,7 +112,7 @@ bool GridPlanner::mayPrefetchRowsAhead() {
 void GridPlanner::planRowsAhead(ForallOp forall) {
   if (!mayPrefetchRowsAhead())
     return;
-  // What a multiprocessor reads at once.
+  // The blocks that share a multiprocessor, whose rows it reads at once.
   int64_t blocks =
       std::max<int64_t>(1, machine.registersPerMultiprocessor /
                                (machine.aheadRegisters * layout.getThreads()));
@@ -198,8 +197,8 @@ void GridPlanner::planRagged(RaggedForallOp grid) {
   set(PlanField::RaggedBlocksFit, !isFew);
 }
 
-/// What is prefetched while the preceding grid ends. Of plain rows, each line
-/// once.
+/// Plans the prefetches that are issued while the preceding grid ends. Lines of
+/// plain rows are prefetched once each.
 void GridPlanner::planEarly() {
   if (!machine.dependentLaunch)
     return;

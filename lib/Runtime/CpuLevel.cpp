@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of x86-64, read from CPUID: which names __builtin_cpu_supports() takes
-// depends on the compiler and its version. AArch64 has one level, which every
-// processor with a Linux for it has.
+// The level of x86-64 is read from CPUID, since the names that
+// __builtin_cpu_supports() takes depend on the compiler and its version.
+// AArch64 has one level, which all processors have that Linux runs on.
 //
 //===----------------------------------------------------------------------===//
 

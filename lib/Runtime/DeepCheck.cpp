@@ -15,7 +15,8 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// What the driver knows about an address; all zero for unknown memory.
+/// The driver's attributes of an address. For memory that it does not know, the
+/// type and the range are 0.
 struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;

@@ -135,7 +135,8 @@ bool holdsAtMost(const Call &call, const Guard &guard, int64_t) {
   return !arg.hasShape || arg.sizes[guard.dim] <= guard.number;
 }
 
-// What a call has where a guard fails, one function per kind.
+// For messages: the property of a call that a failed guard is about. Each kind
+// of guard has a function.
 
 /// "[4096, 128, 1]"
 std::string listOf(const int64_t *numbers, uint32_t count) {

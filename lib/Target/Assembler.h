@@ -53,18 +53,19 @@ public:
   virtual llvm::Expected<std::string> finish(llvm::StringRef ptx) = 0;
 };
 
-/// Something that assembles PTX. Lives as long as the process; safe to call
-/// from several threads.
+/// How PTX is assembled.
 struct AssemblyOptions {
   /// The PTX has a single entry, so parallel assembly is of no use.
   bool isSingle = false;
   /// Keeps the line table of the PTX in the cubin (LineInfo.h).
   bool lineInfo = false;
-  /// Assembles with `-O1`: code that spills registers may be wrong with more
-  /// (PtxasFaults.cpp).
+  /// Assembles with `-O1`, since ptxas may compute a wrong address where
+  /// optimised code spills registers (PtxasFaults.cpp).
   bool isCautious = false;
 };
 
+/// Something that assembles PTX. Lives as long as the process; safe to call
+/// from several threads.
 class Assembler {
 public:
   virtual ~Assembler();

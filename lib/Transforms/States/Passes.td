@@ -56,16 +56,17 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let summary = "unroll the loops over rows, so that several rows are in flight";
   let description = [{
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled completely. A longer loop, or one of
-    unknown length, is unrolled four times. The merges of a running state then flatten into one (canonicalise), which
-    needs one common maximum instead of four. A CPU reads ahead by itself. The exact number of iterations is divided by
-    four; it is 0 for an empty range, whatever its steps.
+    unknown length, is unrolled four times. It is unrolled eight times if each iteration reduces a row over lanes, unless
+    it keeps 8 rows and states or more (`crowdedRows`). The merges of a running state then flatten into one
+    (canonicalise), which needs one common maximum in place of one for each. A CPU reads ahead by itself. The exact
+    number of iterations is divided by the factor; it is 0 for an empty range, whatever its steps.
 
     A longer loop that stores what it computes of its rows stays as it is: no load passes a store
     (`mlafix-hoist-loads`), and that store waits for its iteration's rows.
 
-    Up to three iterations remain. If the loop only merges states into the state it carries, and reads rows of at most
-    1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists, and
-    then merges them one after the other. The merges are those of the loop, so the results have the same bits.
+    Fewer iterations than the factor remain. If the loop only merges states into the state it carries, and reads rows of
+    at most 1024 bytes per iteration, the rest is no loop. It loads all its states at once, each if its iteration exists,
+    and then merges them one after the other. The merges are those of the loop, so the results have the same bits.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
