@@ -25,6 +25,8 @@ FAST = (64, 128, 256, 512)
 """Lengths of rows of most models."""
 FORMATTED = (128, 512)
 """Lengths of rows whose results may have a format."""
+GATED = (128, 256)
+"""Lengths of heads of models with an output gate."""
 BASES = ("e", "2")
 
 
@@ -300,6 +302,15 @@ def counted(dim: int, name: str, base: str) -> Iterator[Request]:
         yield ops.combine_split_kv, {**segments, "out_format": ops.Fp8(1.0)}
 
 
+def gated(dim: int, name: str) -> Iterator[Request]:
+    """Merges behind an output gate of each head or each element, and combines behind one of each element."""
+    row, head = floats(1, H, dim, of=DTYPES[name]), floats(1, H, of=DTYPES[name])
+    for gate in (row, head):
+        yield states(dim, DTYPES[name])["merge_attn_states"](gate=gate)
+    for base in BASES:
+        yield states(dim, DTYPES["f32"])["combine_split_kv"](gate=row[None], out_dtype=name, base=base)
+
+
 def in_fp8(dim: int, name: str, base: str) -> Iterator[Request]:
     """Merges of two states whose result is fp8 with one scale."""
     made = states(dim, DTYPES[name])
@@ -382,6 +393,8 @@ def rare_in_bf16(dim: int) -> Iterator[Any]:
     if dim in FORMATTED:
         yield from ranks(dim, "bf16", "2")
         yield from mixed(dim, "bf16")
+    if dim in GATED:
+        yield from gated(dim, "bf16")
     if dim == 512:  # of MLA, whose states are exchanged by ranks
         yield from ranks_in_fp8(dim, "bf16")
 

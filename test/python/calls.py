@@ -63,6 +63,7 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "merge_attn_states_copy": lambda r: r.merge(context_rows=3, copy_past_context=True),
     "merge_attn_states_copy_fp8": lambda r: r.merge(
         out=r.out(dtype=E4M3), out_format=ops.Fp8(r.rows(1)), context_rows=3, copy_past_context=True),
+    "merge_attn_states_gated": lambda r: r.merge(gate=r.rows(N, H)),
     "merge_state_in_place": lambda r: dict(v=r.rows(), s=r.rows(N, H), v_other=r.rows(), s_other=r.rows(N, H),
                                            mask=r.ints(1, 0, 1, 0, 1, dtype=np.uint8)),
     "merge_attn_states_bases": lambda r: r.merge(base=("2", "e", "e")),
@@ -80,6 +81,8 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "combine_split_kv_turned": lambda r: dict(
         partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), sinks=r.rows(H), rope=ops.Rope(r.ints(0, 1, 2, 3, 0)[None], r.rows(4, 16)),
         out=r.out(1, N, H, D)),
+    "combine_split_kv_gated": lambda r: dict(
+        partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), gate=r.rows(1, N, H, D), out=r.out(1, N, H, D)),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
     "fixup_merge": lambda r: r.fixup_merge(),

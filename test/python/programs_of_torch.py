@@ -120,6 +120,12 @@ def _combined_and_turned(partial: torch.Tensor, lse: torch.Tensor, positions: to
     return *ops.combine_split_kv(partial, lse), *turned, static.view(U8), grouped.view(U8), scales
 
 
+def _merged_and_gated(*states: torch.Tensor) -> Any:
+    """Merged rows, and the same behind gates: of each element, and of each head."""
+    heads, elements = states[1].mT, states[2] * 2
+    return *ops.merge_attn_states(*states), *ops.merge_attn_states(*states, gate=elements), *ops.merge_attn_states(*states, gate=heads)
+
+
 def _in_tiles(x: torch.Tensor, scales: torch.Tensor) -> Any:
     memory = scales.clone()
     out, _ = ops.merge_states(x[:, None], x.new_zeros((x.shape[0], 1, x.shape[1])), out_format=ops.NvFp4(memory, 2.0, tiles="128x4"))
@@ -166,7 +172,7 @@ def _mapped(n: int, H: int, D: int) -> tuple[torch.Tensor, ...]:
 
 
 PROGRAMS = {
-    "merge_attn_states": Program(lambda *x: ops.merge_attn_states(*x), _two_hn),
+    "merge_attn_states": Program(_merged_and_gated, _two_hn),
     "merge_state_in_place": Program(_updated(lambda *x: ops.merge_state_in_place(*x), 0, 1), _two),
     "merge_attn_stats": Program(lambda *x: ops.merge_attn_stats(*x, 0.5),
                                 lambda n, H, D: (r(n, H, D), _statistics(n, H), r(n, H, D), _statistics(n, H))),

@@ -35,7 +35,7 @@ from mlafix.dsl import (
     store_state,
     u8,
 )
-from mlafix.kernels.scaling import BARE, FORMATS, Result, Scaling, heads_of, result, scaled, store_rows, store_states
+from mlafix.kernels.scaling import BARE, FORMATS, Result, Scaling, gated, heads_of, result, scaled, store_rows, store_states
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -68,7 +68,7 @@ def pair(row: str) -> Pair:
 
 def is_fp8(how: Scaling) -> bool:
     """True if a merged row is stored as a state with one scale, in fp8."""
-    return how.is_static and how.turned == 0
+    return how.is_static and how.turned == 0 and how.gate == ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,13 +137,15 @@ def store_pair(t, h, of, to, more, copies):
 
 
 @inline
-def row_of_pair(t, h, of, in_context, copies):
-    """The merged row and its lse; `copies`: past the context those of the suffix, as they are."""
+def row_of_pair(t, h, of, in_context, to, copies):
+    """The merged row, gated if there is a gate, and its lse; `copies`: past the context the suffix's, as they are."""
     merged = merged_pair(t, h, of, in_context)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
             row, lse = f32(of.suffix[t, h]), copied_lse(t, h, of)
+    if to.gate is not None:
+        row = gated(row, lse, to.gate[t, h])
     return row, lse
 
 
@@ -183,7 +185,7 @@ def merge_attn_states(scaling: Scaling, copies: bool = False) -> Any:
             else:
                 in_context = t < of.context_rows
                 heads = heads_of(h, scaling)
-                results = [row_of_pair(t, head, of, in_context, copies) for head in heads]
+                results = [row_of_pair(t, head, of, in_context, to, copies) for head in heads]
                 store_rows([result[0] for result in results], t, h, to)
                 for j in range(scaling.joined):
                     more.out_lse[heads[j], t] = results[j][1]

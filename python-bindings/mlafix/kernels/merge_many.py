@@ -34,7 +34,7 @@ from mlafix.dsl import (
     splat,
     store_state,
 )
-from mlafix.kernels.scaling import Scaling, as_stored, heads_of, result, scaled_or_bare, store_states, turned
+from mlafix.kernels.scaling import Scaling, as_stored, gated, heads_of, result, scaled_or_bare, store_states, turned
 from mlafix.kernels.segments import segment_of
 
 T = DType("T")
@@ -230,6 +230,8 @@ def store_split(merged, i, j, h, to, more):
 @inline
 def store_split_rows(merged, i, j, p, heads, to, out_lse, sinks):
     rows = [row_beside_sink(merged[k], heads[k], sinks) for k in range(to.how.joined)]
+    if to.gate is not None:
+        rows = [gated(rows[k], lse_of(merged[k]), to.gate[i, j, heads[k]]) for k in range(to.how.joined)]
     if to.how.turned > 0:
         position = to.positions[i, j]
         rows = [turned(row, position, to) for row in rows]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from mlafix.dsl import (
     In,
     InOut,
     Out,
+    exp,
     f4e2m1,
     f8e4m3fn,
     f8e8m0,
@@ -35,10 +37,11 @@ from mlafix.dsl import (
 
 T = DType("T")
 S = DType("S")
-# Of a result that is not scaled, of cosines and sines, and of positions.
+# Of a result that is not scaled, of cosines and sines, of positions, and of gates.
 O = DType("O")  # noqa: E741 (the library's name)
 A = DType("A", default=f32)
 N = DType("N", default="i64")
+Y = DType("Y")
 
 # The least magnitude that a group is scaled for, and the least scale that is a power of two: those of engines' quantisers.
 SMALLEST = 1e-10
@@ -68,6 +71,8 @@ class Scaling:
         first: the first of these.
         halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
         by_head: scales are [n, H, 1, G], which holds for any H.
+        gate: rows are multiplied by the sigmoid of a gate before they are turned: "head" for one number a head, "row" for one an
+            element; "" for none.
     """
 
     is_power: bool = False
@@ -84,6 +89,7 @@ class Scaling:
     first: int = 0
     halves: bool = False
     by_head: bool = False
+    gate: str = ""
 
     @property
     def dim(self) -> str:
@@ -164,6 +170,7 @@ class Result:
         positions: of each token, in `cos_sin`; None where rows are not turned.
         cos_sin: the cosines and the sines of positions.
         sign: -1 turns back.
+        gate: what rows are multiplied by the sigmoid of; None where they are not.
     """
 
     out: Any
@@ -174,6 +181,7 @@ class Result:
     positions: Any = None
     cos_sin: Any = None
     sign: Any = None
+    gate: Any = None
 
 
 def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T) -> Result:
@@ -183,15 +191,23 @@ def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T)
     if how.is_bare:
         return Result(out, None, None, None, how)
     whole = Result(out, how.scales(scales, some), In[f32, "one=1"] | None, index, how)
-    if not how.turned:
-        return whole
-    return dataclasses.replace(whole, positions=In[N, tokens], cos_sin=In[A, "angles two=2 Z"], sign=f32)
+    if how.turned:
+        whole = dataclasses.replace(whole, positions=In[N, tokens], cos_sin=In[A, "angles two=2 Z"], sign=f32)
+    if how.gate:
+        whole = dataclasses.replace(whole, gate=In[Y, rows if how.gate == "row" else f"{tokens} H"])
+    return whole
 
 
 @inline
 def heads_of(p, how):
     """The heads of group p, or head p itself."""
     return [p * how.joined + j for j in range(how.joined)] if how.joined > 1 else [p]
+
+
+@inline
+def gated(row, lse, gate):
+    """A row times the sigmoid of its gate. An empty row stays zeros, whatever the gate holds."""
+    return where(lse == -math.inf, row, row / (1.0 + exp(-f32(gate))))
 
 
 @inline

@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 from .._launcher.arguments import renames, wrong
-from .._launcher.arrays import is_torch
+from .._launcher.arrays import check_dtype, is_torch
 from .._reports.explanation import CallExplanation
 from ..dsl import bf16, f16, f32
 from ..kernels.scaling import Scaling
@@ -52,7 +52,7 @@ def _kernel(name: str, how: How, bases: LseBases, count: str, bound: int, copies
 
 
 def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: Any, arguments: tuple[Any, ...], like: Any, stream: Any,
-           bases: LseBases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None) -> None:
+           bases: LseBases, *, count: str = "", bound: int = 0, copies: bool = False, dtype: Any = None, rope: Rope | None = None, gate: Any = None) -> None:
     """Launches a kernel of `mlafix.kernels` that stores rows in a format, or binds or checks the call, as `stream` says.
 
     Args:
@@ -67,6 +67,7 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
             its bits, depend on it.
         copies: for two states, True if tokens past the context are copied.
         rope: turns rows before they are stored.
+        gate: of each head or each element; rows are multiplied by its sigmoid before they are turned.
     """
     out_format = out_format or _PLAIN
     shape, fits = getattr(out, "shape", None), out_format.stored_shape(rows)
@@ -80,10 +81,22 @@ def launch_formatted(name: str, out_format: OutFormat | None, rows: Rows, out: A
         rope.check_groups(rows[-1], 1 if how.is_static or how.is_plain or how.joined > 1 else where[0].shape[-1])
         how = how._replace(turned=placed.turned, first=placed.first, halves=not rope.interleaved)
         where = (*where, *placed.arguments)
+    if gate is not None:
+        how = how._replace(gate=_kind_of_gate(gate, rows))
+        where = (*where, gate)
     kernel = _kernel(name, how, bases, count, bound, copies)
     _LAUNCHES[type(out_format)](kernel, (out, *where, *arguments), stream)
     if padding is not None and stream is not FAKE:
         _clear(*padding, stream)
+
+
+def _kind_of_gate(gate: Any, rows: Rows) -> str:
+    """Whether a gate has one number a head, or one an element of rows `[…, H, D]`. Raises ArgumentError."""
+    check_dtype(gate, "gate")
+    left = len(rows) - len(gate.shape)
+    if left not in (0, 1):
+        raise wrong("gate", f"shape {list(rows)}, or {list(rows[:-1])} for one number a head", list(gate.shape))
+    return "head" if left else "row"
 
 
 def _clear(scales: Any, height: int, first: int, rows: int, columns: int, stream: Any) -> None:

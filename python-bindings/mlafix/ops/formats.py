@@ -52,6 +52,7 @@ class How(NamedTuple):
     first: int = 0
     halves: bool = False
     by_head: bool = False
+    gate: str = ""
 
 
 class Placed(NamedTuple):

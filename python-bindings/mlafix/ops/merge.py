@@ -73,7 +73,8 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       lse_layout: LseLayout = "hn", base: Bases = "e", copy_past_context: bool = False,
-                      out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                      out_format: OutFormat | None = None, rope: Rope | None = None, gate: Array | None = None,
+                      stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
         lse = log(exp(prefix_lse) + exp(suffix_lse))
@@ -101,6 +102,8 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
             False, they take the suffix as a state: an lse of ±inf gives 0, -inf. `mlafix.ops.merge` shows both.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: T.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
+        gate: `[n, H, D]` or `[n, H]`, f32, bf16 or f16: the merged row is multiplied by the sigmoid of it, before it is turned, rounded or
+            quantised. Rows that are empty stay zeros, whatever the gate holds. `out_lse` is without it. None: there is none.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -120,7 +123,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         >>> out[:, 0, 0].tolist(), out_lse.round(3).tolist()
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
-    of_all = out_format is rope is None and type(return_lse) is type(copy_past_context) is bool
+    of_all = out_format is rope is gate is None and type(return_lse) is type(copy_past_context) is bool
     family = _COPY if of_all and copy_past_context and context_rows is not None else _MERGE
     if of_all and (fast := fast_path(family, (lse_layout, base))):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
@@ -129,13 +132,14 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
             return made[0], made[1]
     return _merge_attn_states(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse, context_rows=context_rows,
-        lse_layout=lse_layout, base=base, copy_past_context=copy_past_context, out_format=out_format, rope=rope, stream=stream)
+        lse_layout=lse_layout, base=base, copy_past_context=copy_past_context, out_format=out_format, rope=rope, gate=gate,
+        stream=stream)
 
 
 @operation(out="", out_lse="return_lse")
 def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None, out_lse: Array | None,
                        return_lse: bool, context_rows: int | None, lse_layout: LseLayout, base: Bases, copy_past_context: bool,
-                       out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
+                       out_format: OutFormat | None, rope: Rope | None, gate: Array | None, stream: Stream) -> tuple[Any, Any]:
     """`merge_attn_states`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "prefix_lse", "suffix_lse", "out_lse")
     copies = bool(copy_past_context) and context_rows is not None
@@ -143,16 +147,16 @@ def _merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_l
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", ROWS))[0]
     out, out_lse = outputs(prefix, "prefix", out, out_lse, return_lse, out_format, lse_layout=layout)
     key = bases.key(layout, sides=True)
-    if out_format is None and rope is None:
+    if out_format is rope is gate is None:
         launch((_COPY if copies else _MERGE)[key], (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
-    elif type(out_format) is Fp8 and rope is None:
+    elif type(out_format) is Fp8 and rope is gate is None:
         scale = one_element(out_format.scale, prefix)
         _launch_fp8((_COPY_FP8 if copies else _MERGE_FP8)[key], (out, out_lse, scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
         lses = transposed((out_lse, prefix_lse, suffix_lse), layout, "hn")
         arguments = (lses[0], prefix, lses[1], suffix, lses[2], context_rows)
         launch_in(out_format, "merge.merge_attn_states", rows_of(prefix, "prefix", ROWS), out, arguments, prefix, "prefix", bases, stream,
-                  copies=copies, rope=rope)
+                  copies=copies, rope=rope, gate=gate)
     return out, out_lse
 
 

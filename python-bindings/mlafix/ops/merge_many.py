@@ -271,7 +271,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
                      split_len: int | None = None, tile_len: int | None = None, cu_seqlens: Array | None = None,
                      beside: Array | None = None, beside_lse: Array | None = None, sinks: Array | None = None, out: Array | None = None,
                      out_lse: Array | None = None, out_dtype: DTypeLike = None, return_lse: bool = True, lse_layout: LseLayout = "nh", base: Bases = "e",
-                     out_format: OutFormat | None = None, rope: Rope | None = None, stream: Stream = None) -> tuple[Any, Any]:
+                     out_format: OutFormat | None = None, rope: Rope | None = None, gate: Array | None = None,
+                     stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
@@ -313,6 +314,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         base: of `partial_lse` and `out_lse`: "e" or "2", or a tuple of both. The merged lse is converted as by `merge_attn_states`.
         out_format: the format of the result, one of `mlafix.ops.formats`. None: `out_dtype`.
         rope: `Rope`, turns elements of each row by its position's angles before it is stored. None: none are turned.
+        gate: `[B, L, H, D]` or `[B, L, H]`, f32, bf16 or f16: the merged row is multiplied by the sigmoid of it, before it is turned, rounded or
+            quantised. Rows that are empty stay zeros, whatever the gate holds. `out_lse` is without it. None: there is none.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -337,21 +340,21 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array |
         [1.0, 1.0]
     """
     made = None
-    if out_format is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is None and lse_layout == "nh" and type(return_lse) is bool:
+    if out_format is partial_sum is seq_lens is split_len is tile_len is cu_seqlens is beside is beside_lse is sinks is rope is gate is None and lse_layout == "nh" and type(return_lse) is bool:
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     return _combine_split_kv(partial, partial_lse, partial_sum=partial_sum, seq_lens=seq_lens, split_len=split_len, tile_len=tile_len,
                              cu_seqlens=cu_seqlens, beside=beside, beside_lse=beside_lse, sinks=sinks, out=out, out_lse=out_lse, out_dtype=out_dtype,
                              return_lse=return_lse, lse_layout=lse_layout, base=base, out_format=out_format, rope=rope,
-                             stream=stream)
+                             gate=gate, stream=stream)
 
 
 @operation({"lses": "partial_lse", "sums": "partial_sum", "lens": "seq_lens", "starts": "cu_seqlens"}, out="", out_lse="return_lse")
 def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array | None, seq_lens: Array | None, split_len: int | None,
                       tile_len: int | None, cu_seqlens: Array | None, beside: Array | None, beside_lse: Array | None, sinks: Array | None,
                       out: Array | None, out_lse: Array | None, out_dtype: DTypeLike, return_lse: bool, lse_layout: LseLayout, base: Bases,
-                      out_format: OutFormat | None, rope: Rope | None, stream: Stream) -> tuple[Any, Any]:
+                      out_format: OutFormat | None, rope: Rope | None, gate: Array | None, stream: Stream) -> tuple[Any, Any]:
     """`combine_split_kv`, less the fast path."""
     layout, bases = layout_of(lse_layout), bases_of(base, "partial_lse", "out_lse")
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
@@ -362,8 +365,9 @@ def _combine_split_kv(partial: Array, partial_lse: Array, *, partial_sum: Array 
     if (beside is None) != (beside_lse is None):
         missing, given = ("beside_lse", "beside") if beside_lse is None else ("beside", "beside_lse")
         raise wrong(missing, f"an array next to {given}", None)
-    is_plain = out_format is sinks is rope is None
-    of_all = {"count": "s", "bound": bound_count(shape[0]), "dtype": out_dtype if out_format is not None else None, "rope": rope}
+    is_plain = out_format is sinks is rope is gate is None
+    of_all = {"count": "s", "bound": bound_count(shape[0]), "dtype": out_dtype if out_format is not None else None, "rope": rope,
+              "gate": gate}
     if partial_sum is not None or seq_lens is not None or beside is not None:
         if beside is not None:
             check_dtype(beside, "beside")

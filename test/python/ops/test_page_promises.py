@@ -63,6 +63,7 @@ MAY_BE: dict[tuple[str, str], tuple[str, ...]] = {
 VARIANTS: dict[str, Callable[[Right], Arguments]] = {
     "plain": lambda r: {},
     "rope": lambda r: {"rope": ops.Rope(r.ints(*range(N)), r.rows(N, 16))},
+    "gate": lambda r: {"gate": r.rows(N, H, D)},
     "base": lambda r: {"base": "2"},
     "format": lambda r: {"out_format": ops.Fp8(0.5), "out": None},
     "groups": lambda r: {"out_format": ops.Fp8Groups(r.out(N, H, 2)), "out": None},
