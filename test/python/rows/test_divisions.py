@@ -84,8 +84,8 @@ def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.rando
 
 
 def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
-    """All significands, in two binades, and the ends; a maximum keeps the dividend above 0."""
-    significands = (np.arange(2**23, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
+    """Significands, all of them on a GPU, in two binades, and the ends; a maximum keeps the dividend above 0."""
+    significands = (np.arange(0, 2**23, 1 if device.name == "cuda" else 331, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
     x = np.concatenate([significands, significands[::64] * np.float32(2.0**-33), any_floats(rng, 50_000)])
     y, z = run(tmp_path, device, "by_constants", [x.shape, x.shape], x)
     with np.errstate(all="ignore"):
@@ -110,6 +110,42 @@ def test_rows_by_numbers(tmp_path: Path, device: Device, rng: np.random.Generato
     y, _ = run(tmp_path, device, "by_numbers", [x.shape, s.shape], x, s)
     with np.errstate(all="ignore"):
         check(y, x / s[:, None])
+
+
+def near_halfway(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs (x, row of s) of significands, whole numbers of 24 bits, whose quotient is up to three 2 s-ths of a last place from halfway
+    between two floats: 2^shift x - m s = c for the odd m of 25 bits that is halfway."""
+    even = ((s & 1) == 0).astype(np.uint32)
+    odd = (s >> even).astype(np.uint32)
+    inverse = odd.copy()
+    for _ in range(4):
+        inverse *= np.uint32(2) - odd * inverse  # modulo 2^32
+    found = []
+    for c in (-3, -2, -1, 1, 2, 3):
+        for shift in (24, 25):
+            step = np.int64(1) << (shift - even).astype(np.int64)
+            first = (np.uint32(-(c >> 1) & 0xFFFFFFFF) * even + np.uint32(-c & 0xFFFFFFFF) * (1 - even)) * inverse & (step - 1).astype(np.uint32)
+            for k in range(4):
+                m = first.astype(np.int64) + k * step
+                product = m * s + c
+                x = product >> shift
+                is_pair = (m >= 1 << 24) & (m < 1 << 25) & (m % 2 == 1) & (x << shift == product) & (x >= 1 << 23) & (x < 1 << 24)
+                is_pair &= ((x >= s) == (shift == 24)) & ((even == 0) | ((s % 4 != 0) & (c % 2 == 0)))
+                rows = np.flatnonzero(is_pair)
+                found.append((x[rows], rows))
+    return np.concatenate([x for x, _ in found]), np.concatenate([rows for _, rows in found])
+
+
+def test_quotients_nearest_to_halfway(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Those that one reciprocal for a row could round to the other side."""
+    s = rng.integers(1 << 23, 1 << 24, 20_000 if device.name == "cuda" else 512)
+    near, rows = near_halfway(s)
+    assert len(near) > len(s)
+    x = rng.integers(1 << 23, 1 << 24, (len(s), 512))
+    x[rows, rng.permutation(512)[np.arange(len(rows)) % 512]] = near
+    dividends, divisors = x.astype(np.float32), np.ldexp(s, -12).astype(np.float32)
+    y, _ = run(tmp_path, device, "by_numbers", [x.shape, s.shape], dividends, divisors)
+    check(y, dividends / divisors[:, None])
 
 
 def test_by_powers_of_two(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
