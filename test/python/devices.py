@@ -8,6 +8,7 @@ Tests make numpy arrays, `put` them on a device with the same strides, and `get`
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import tempfile
@@ -18,16 +19,22 @@ import numpy as np
 
 from numerics import BF16, E4M3, E5M2, E8M0, poison
 
-try:
-    import torch
-except ImportError:  # torch is optional
-    torch = None  # type: ignore[assignment]
-
-FP8 = {} if torch is None else {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2, E8M0: torch.float8_e8m0fnu}
+# torch is optional, and its import takes seconds: where a test asks for it.
+HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def has_cuda() -> bool:
-    return torch is not None and torch.cuda.is_available()
+    if not HAS_TORCH or not os.path.exists("/dev/nvidiactl"):
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+def _fp8() -> dict[np.dtype, Any]:
+    import torch
+
+    return {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2, E8M0: torch.float8_e8m0fnu}
 
 
 class Device:
@@ -80,19 +87,23 @@ class TorchDevice(Device):
 
     @staticmethod
     def _tensor(flat: np.ndarray) -> Any:
+        import torch
+
         if flat.dtype == BF16:
             return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)
-        if flat.dtype in FP8:
-            return torch.from_numpy(flat.view(np.uint8)).view(FP8[flat.dtype])
+        if flat.dtype in _fp8():
+            return torch.from_numpy(flat.view(np.uint8)).view(_fp8()[flat.dtype])
         if flat.dtype == np.bool_:
             return torch.from_numpy(flat.view(np.uint8)).view(torch.bool)
         return torch.from_numpy(flat)
 
     def get(self, array: Any) -> np.ndarray:
+        import torch
+
         array = array.detach().cpu()
         if array.dtype == torch.bfloat16:
             return array.view(torch.int16).numpy().view(BF16)
-        for dtype, theirs in FP8.items():
+        for dtype, theirs in _fp8().items():
             if array.dtype == theirs:
                 return array.view(torch.uint8).numpy().view(dtype)
         return array.numpy()
@@ -102,6 +113,8 @@ class TorchDevice(Device):
 
     def synchronize(self) -> None:
         if self.where != "cpu":
+            import torch
+
             torch.cuda.synchronize()
 
 
@@ -145,7 +158,7 @@ def all_devices(*, with_both_hosts: bool = False) -> list[Device]:
     if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
         return [PtxDevice()]
     devices = [Device()]
-    if with_both_hosts and torch is not None:
+    if with_both_hosts and HAS_TORCH:
         devices.append(TorchDevice("cpu"))
     if has_cuda():
         devices.append(TorchDevice("cuda"))
