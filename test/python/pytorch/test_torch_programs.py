@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,16 @@ def compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: s
 
 
 # Dynamic sizes first: a symbol in a key of a cache is then not found to equal what a call without symbols has put there.
+def test_compiles_with_dynamic_sizes(program: Program) -> None:
+    """For three shapes; test_torch_ways.py has all functions with numbers, in one graph."""
+    compiles_for_three_shapes(program, True, "aot_eager")
+
+
 @pytest.mark.parametrize("program", FEW, indirect=True)
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_compiles_with_dynamic_sizes(program: Program, backend: str) -> None:
-    compiles_for_three_shapes(program, True, backend)
-
-
-def test_compiles_for_three_shapes(program: Program) -> None:
-    """The first with numbers; from the second on, torch itself makes the sizes dynamic."""
-    compiles_for_three_shapes(program, None, "aot_eager")
+@pytest.mark.parametrize("dynamic, backend", [(True, "eager"), (None, "aot_eager")])
+def test_compiles_for_three_shapes(program: Program, dynamic: bool | None, backend: str) -> None:
+    """With None the first has numbers; from the second on, torch itself makes the sizes dynamic."""
+    compiles_for_three_shapes(program, dynamic, backend)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +101,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LOAD = """
 {imports}
 import pathlib, sys
-for path in sorted(pathlib.Path(sys.argv[1]).glob("*.pt2")):
+for path in map(pathlib.Path, sys.argv[1:]):
     try:
         tensors, want = torch.load(path.with_suffix(".pt"))
         got = torch.utils._pytree.tree_leaves(torch.export.load(path).module()(*tensors))
@@ -110,11 +112,12 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.pt2")):
 """
 
 
-@pytest.mark.parametrize("imports", ["import torch, mlafix", "import mlafix, torch; mlafix.register_torch_operators()"])
-def test_an_exported_program_runs_in_another_process(exported: Path, imports: str) -> None:
-    done = subprocess.run([sys.executable, "-c", LOAD.format(imports=imports), str(exported)], capture_output=True, text=True)
+@pytest.mark.parametrize(("imports", "names"), [("import torch, mlafix", PROGRAMS), ("import mlafix, torch; mlafix.register_torch_operators()", FEW)],
+                         ids=["torch first", "mlafix first"])  # fmt: skip
+def test_an_exported_program_runs_in_another_process(exported: Path, imports: str, names: Iterable[str]) -> None:
+    paths = [str(exported / f"{name}.pt2") for name in names if not PROGRAMS[name].waits]
+    done = subprocess.run([sys.executable, "-c", LOAD.format(imports=imports), *paths], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "", done.stdout + done.stderr
-    assert len(list(exported.glob("*.pt2"))) == sum(not program.waits for program in PROGRAMS.values())
 
 
 def answer(program: Program, tensors: Any) -> Any:
