@@ -18,6 +18,8 @@ LOG = Log("sglang.mlafix")
 
 LOADER = "sglang.srt.model_executor.model_runner.ModelRunner.load_model"
 
+REPORT_SECONDS = 10.0
+
 state: Replaced | None = None
 """What was replaced in this process; None before `register`, and where MLAFIX_SGLANG is off."""
 
@@ -34,6 +36,7 @@ def register() -> None:
         warm_when_models_load(state)
         if choice.counts:
             state.report_at_exit()
+            state.report_each(REPORT_SECONDS)  # SGLang kills its processes.
         state.say()
     except Exception:
         LOG.logger.exception("mlafix: the plugin failed; SGLang goes on")

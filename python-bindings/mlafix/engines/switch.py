@@ -7,6 +7,7 @@ import inspect
 import logging
 import statistics
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from multiprocessing.util import Finalize
@@ -186,6 +187,7 @@ class Replaced:
         self.places: dict[str, list[str]] = {}
         self.left: dict[str, str] = {}
         self._is_said = False
+        self._reported: dict[str, int] = {}
 
     def note(self, function: str, place: str, why: str = "") -> None:
         """Notes that a function was replaced at a place, or why not. After the summary each is a line of the log."""
@@ -210,7 +212,19 @@ class Replaced:
     def report_at_exit(self) -> None:
         Finalize(None, self.report, exitpriority=10)
 
+    def report_each(self, seconds: float) -> None:
+        """Reports what was called since, from time to time: an engine that ends its processes by SIGKILL leaves them no exit."""
+
+        def wait_and_report() -> None:
+            while True:
+                time.sleep(seconds)
+                self.report()
+
+        threading.Thread(target=wait_and_report, name="mlafix-report", daemon=True).start()
+
     def report(self) -> None:
-        for tally in self.tallies.values():
-            if tally.calls:
+        """Logs a line for each function that was called since the last report."""
+        for name, tally in self.tallies.items():
+            if tally.calls > self._reported.get(name, 0):
+                self._reported[name] = tally.calls
                 self.log.say(tally.line())

@@ -56,6 +56,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("MLAFIX_VLLM", "MLAFIX_SGLANG", "MLAFIX_STRICT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(switch.Replaced, "report_at_exit", lambda self: None)
+    monkeypatch.setattr(switch.Replaced, "report_each", lambda self, seconds: None)
     yield
     _env.forbid_compiling(False)
 
@@ -217,6 +218,27 @@ replaced.report_at_exit()
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "mlafix: vllm.pack: 1 calls, 0 by the engine's own\n"
+
+
+def test_sglang_whose_processes_are_killed_says_counts_before() -> None:
+    """Each function once for each report in which it was called."""
+    program = """
+import os, signal, threading
+from mlafix.engines import switch
+said = threading.Semaphore(0)
+log = switch.Log("sglang.mlafix")
+log.say = lambda text: (print(text, flush=True), said.release())
+replaced = switch.Replaced("sglang", log)
+call = switch.stand_in(len, len, replaced.tally("merge_state"))
+call([])
+replaced.report_each(0.01)
+said.acquire()
+call([])
+said.acquire()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9 and [line.split(",")[0] for line in done.stdout.splitlines()] == ["sglang.merge_state: 1 calls", "sglang.merge_state: 2 calls"]
 
 
 def test_difference() -> None:

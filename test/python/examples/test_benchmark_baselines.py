@@ -301,6 +301,13 @@ def test_a_fixup_in_a_merge_is_measured_on_a_cpu(results_of: Callable[[str], Any
     assert [case["empty"] for case in cases] == [0, 2] and all(set(case["us"]) == {"one", "two", "merge", "copy"} for case in cases)
 
 
+def test_rows_of_engines_are_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
+    """Beside torch alone, whose results are compared with ours."""
+    cases = results_of("engine_rows.py")["cases"]
+    assert [case["case"] for case in cases] == ["add_norm", "add_norm_fp8", "add_norm_groups", "store", "store_fp8", "experts", "zero", "no_indices", "gate", "gate_heads"]
+    assert all("mlafix" in case["us"] for case in cases) and sum(len(case["us"]) > 1 for case in cases) == 7
+
+
 def test_a_chain_is_measured_on_a_cpu(results_of: Callable[[str], Any]) -> None:
     [case] = results_of("chain.py")["cases"]
     assert set(case["us"]) == {"static", "static, two", "static, three", "groups", "groups, three"}
