@@ -1,7 +1,7 @@
 """Looks for broken rows of attention states, blocks of caches and metadata, and writes which they are.
 
 A kernel writes nothing where all is well. A row that is broken stores into its own place of `record`, unless an earlier
-launch did, and a constant into `flags`: both are the same in whatever order rows run.
+launch did, and a constant into `flags`: both are the same in whatever order rows run, so the kernels allow races.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_
 NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LENGTH = range(10, 15)
 """The classes of faults, each the place in `flags` that it sets."""
 
-CLASSES = 16
+HEADS = 4
+"""The heads of a token that one row of `check_states_of_heads` takes: the token's sequence is searched once for all of them."""
 
 MERGED_FROM = 8
 """The most sides of a merge that `check_merge` reads."""
@@ -64,24 +65,40 @@ def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
     if values is not None:
         for i in range(4):
             store(values[t, h, i], numbers[i], where=is_new)
-    for each in range(1, CLASSES):
-        store(flags[each], 1, where=what == each)
+    store(flags[index(what)], 1, where=what != 0)
 
 
 @inline
-def has_keys(t, lens, starts, empty, causal, halvings):
+def sequence_of(t, lens, starts, halvings, guesses):
+    """Whether token t is in a sequence, the keys of that sequence, and where it ends.
+
+    If `guesses`, sequences of one token each, as a decode has them, are tried first: their loads go out at once, and nothing is searched.
+    """
+    last = starts.shape[0] - 1
+    first, end = i64(starts[0]), i64(starts[last])
+    known = first <= i64(t) and i64(t) < end
+    if guesses:
+        guess = min(t, last - 1)
+        begin, behind, length = i64(starts[guess]), i64(starts[guess + 1]), i64(lens[guess])
+        if known and not (begin <= i64(t) and i64(t) < behind):
+            s = segment_of(t, starts, first, halvings)
+            behind, length = i64(starts[s + 1]), i64(lens[s])
+    else:
+        s = segment_of(t, starts, first, halvings if known else 0) if known else index(0)
+        behind, length = i64(load(starts[s + 1], where=known)), i64(load(lens[s], where=known))
+    return known, length, behind
+
+
+@inline
+def has_keys(t, lens, starts, empty, causal, halvings, guesses):
     """Whether it is known if token t sees keys, and if it does."""
     known, keys = False, True
     if present(empty):
         known, keys = True, not empty[t]
     elif present(lens):
         if present(starts):
-            last = starts.shape[0] - 1
-            known = i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])  # else the token only pads
-            s = segment_of(t, starts, i64(starts[0]), halvings if known else 0) if known else index(0)
-            length = i64(load(lens[s], where=known))
-            behind = i64(load(starts[s + 1], where=known)) - i64(t) - 1
-            keys = length > (behind if causal != 0 else i64(0)) and length > 0
+            known, length, behind = sequence_of(t, lens, starts, halvings, guesses)
+            keys = length > (behind - i64(t) - 1 if causal != 0 else i64(0)) and length > 0
         else:
             known, keys = True, lens[t] > 0
     return known, keys
@@ -106,7 +123,30 @@ def class_of(largest, lse, has_lse, known, keys, limit):
     return what
 
 
-@kernel
+@inline
+def row_of(t, h, out, lse, live_rows):
+    """A row and its lse, 0 if there is none."""
+    is_here = t < live_rows and h < shape("H")
+    number = load(lse[h, t], where=is_here) if present(lse) else 0.0
+    return load(out[t, h], where=is_here), number
+
+
+@inline
+def judge(t, first_head, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, guesses):
+    """Records what is wrong with rows of a token that are loaded: the search goes on while they arrive."""
+    known, keys = has_keys(t, lens, starts, empty, causal, halvings, guesses)
+    most = limit[0] if present(limit) else math.inf
+    live = t < live_rows and (known or not present(starts))  # else the token only pads
+    for i in range(len(rows)):
+        row, number = rows[i]
+        h = first_head + i
+        largest = max(abs(f32(row)))
+        what = class_of(largest, number, present(lse), known, keys, most)
+        is_here = live and h < shape("H")
+        note(t, h, what if is_here else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
+
+
+@kernel(allow={"races"})
 def check_states(
     record: InOut[i64, "n H"],
     flags: InOut[i32, "classes=16"],
@@ -125,14 +165,34 @@ def check_states(
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5)."""
     for t, h in grid("n", "H"):
-        live = t < live_rows
-        number = load(lse[h, t], where=live) if present(lse) else 0.0
-        largest = max(abs(f32(load(out[t, h], where=live))))
-        known, keys = has_keys(t, lens, starts, empty, causal, halvings)
-        most = limit[0] if present(limit) else math.inf
-        what = class_of(largest, number, present(lse), known, keys, most)
-        pads = present(starts) and not known
-        note(t, h, what if live and not pads else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
+        rows = (row_of(t, h, out, lse, live_rows),)
+        judge(t, h, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, True)
+
+
+@kernel(allow={"races"})
+def check_states_of_heads(
+    record: InOut[i64, "n H"],
+    flags: InOut[i32, "classes=16"],
+    out: In[T, "n H D"],
+    lse: In[f32, "H n"] | None,
+    lens: In[L, "r"] | None,
+    starts: In[C, "r1"] | None,
+    empty: In[bool_, "n"] | None,
+    limit: In[f32, "one=1"] | None,
+    causal: i32,
+    halvings: index,
+    groups: index,
+    seam: i32,
+    live_rows: index.or_tensor,
+    step: i32.or_tensor,
+    values: InOut[f32, "n H four=4"] | None,
+):
+    """Does what `check_states` does, for the same results, where there are many rows: one row of the grid has `HEADS` heads of a token, and
+    there are `groups` of them. Its code is longer, and so is the time until the first row is read."""
+    for t, g in grid("n", groups):
+        h = g * HEADS
+        rows = [row_of(t, h + i, out, lse, live_rows) for i in range(HEADS)]
+        judge(t, h, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, False)
 
 
 @inline
@@ -143,7 +203,7 @@ def against(row, lse, expected, magnitude, tolerance, lse_tolerance, has_lse):
     return i32(OTHER_LSE) if differs else i32(0) if distance <= tolerance * magnitude else i32(OTHER_VALUE)
 
 
-@kernel
+@kernel(allow={"races"})
 def check_merge(
     record: InOut[i64, "n H"],
     flags: InOut[i32, "classes=16"],
@@ -180,7 +240,7 @@ def check_merge(
         note(t, h, what if live else i32(0), record, flags, seam, step, values, numbers)
 
 
-@kernel
+@kernel(allow={"races"})
 def check_attention(
     record: InOut[i64, "n H"],
     flags: InOut[i32, "classes=16"],
@@ -244,7 +304,7 @@ def check_attention(
         note(t, h, what if sampled else i32(0), record, flags, seam, step, values, numbers)
 
 
-@kernel
+@kernel(allow={"races"})
 def check_blocks(
     record: InOut[i64, "b w"],
     flags: InOut[i32, "classes=16"],
@@ -303,7 +363,7 @@ def class_of_entry(i, live, lens, expected, starts, slots, table, pages, page_si
     return what
 
 
-@kernel
+@kernel(allow={"races"})
 def check_metadata(
     record: InOut[i64, "e one=1"],
     flags: InOut[i32, "classes=16"],

@@ -53,6 +53,8 @@ keys' attention; and what is wrong with blocks and metadata."""
 
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
+_HEADS, _MANY_ROWS = 4, 1 << 16
+"""The heads that one row of the grid of `check_states_of_heads` takes (kernels/checks.py), and the rows from which on it is used."""
 
 
 class Offence(NamedTuple):
@@ -164,7 +166,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         >>> ops.offences(record)[0], ops.checks.FAULTS[1], int(flags[1])
         (Offence(step=0, seam=7, fault='not empty', row=(1, 0)), 'NaN', 1)
     """
-    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    n, heads, _ = rows_of(out, "out", ("n", "H", "D"))
     check_dtype(out, "out", _STATED)
     for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
         if given is not None:
@@ -179,9 +181,12 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         raise wrong("causal", "False without cu_seqlens", causal)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    launch(library.kernel("check_states"),
-           (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens), seam, live, count,
-            values, live_at, count_at), stream)  # fmt: skip
+    arguments = (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens))
+    more = (seam, live, count, values, live_at, count_at)
+    if is_symbol(n) or is_symbol(heads) or n * heads < _MANY_ROWS:
+        launch(library.kernel("check_states"), (*arguments, *more), stream)
+    else:
+        launch(library.kernel("check_states_of_heads"), (*arguments, -(heads // -_HEADS), *more), stream)
 
 
 def _check_lens(lens: Any, starts: Any, rows: Any) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,12 +80,18 @@ def broken_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: n
         return out.astype(dtype), lse
 
 
+@pytest.fixture(params=[1 << 16, 0], ids=["", "heads"])
+def kernel_of_states(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel for few rows, and the one for many, whatever the count."""
+    monkeypatch.setattr(ops.checks, "_MANY_ROWS", request.param)
+
+
 @pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, device: Device, rng: np.random.Generator) -> None:
+def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, kernel_of_states: None, device: Device, rng: np.random.Generator) -> None:
     shapes = [(40, 4, 64, "padded"), (0, 4, 64, "contiguous")]
     if dtype == BF16:
-        shapes += [(1, 1, 8, "strided"), (17, 2, 576, "transposed")]
+        shapes += [(1, 1, 8, "strided"), (17, 2, 576, "transposed"), (9, 7, 64, "contiguous")]
     for n, heads, dim, layout in shapes:
         out, lse = broken_rows(rng, n, heads, dim, dtype)
         out, lens = lay_out(out, layout), rng.integers(-1, 3, n).astype(np.int32)
@@ -97,7 +106,7 @@ def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, device: Devi
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", ["i4", "i8"])
-def test_lengths_of_sequences(kind: str, causal: bool, device: Device, rng: np.random.Generator) -> None:
+def test_lengths_of_sequences(kind: str, causal: bool, kernel_of_states: None, device: Device, rng: np.random.Generator) -> None:
     """Sequences without keys, without tokens, with fewer keys than tokens, and tokens of no sequence at both ends."""
     for lens, starts, n in [([3, 0, 9, -2, 2], [2, 4, 4, 9, 10, 13], 15), ([0], [0, 7], 7), ([5] * 70, list(range(71)), 71), ([], [0], 3), ([2, 2], [0, 4, 4], 4)]:
         out, lse = broken_rows(rng, n, 2, 64, BF16)
@@ -109,6 +118,38 @@ def test_lengths_of_sequences(kind: str, causal: bool, device: Device, rng: np.r
         ops.check_states(device.put(out), device.put(np.ascontiguousarray(lse.T)), lens=device.put(np.array(lens, kind)), causal=causal,
                          cu_seqlens=device.put(np.array(starts, kind)), **found.arrays)
         found.check(np.where(keys[:, None] < 0, 0, classes(out, lse, keys)), 0, 0)
+
+
+def test_the_kernel_of_many_rows_is_taken_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    monkeypatch.setattr(ops.checks.library, "kernel", lambda name: taken.append(name))
+    monkeypatch.setattr(ops.checks, "launch", lambda *_: None)
+    for heads in (15, 16):
+        ops.check_states(np.zeros((1 << 12, heads, 8), F32), record=np.zeros((1 << 12, heads), np.int64), flags=np.zeros(16, np.int32))
+    assert taken == ["check_states", "check_states_of_heads"]
+
+
+FACTS = {
+    "check_states_dense": "params 28  threads <=256  loads 2x16+1x8+17x4  ahead 20  stores 1x8+5x4",
+    "check_states_of_heads_dense": "params 29  threads 128  loads 8x16+4x8+16x4  ahead 28  stores 4x8+20x4",
+}
+"""The words of test/lit/Performance/facts.txt, which has kernels that are compiled ahead: rows are loaded in packs of 16 bytes."""
+
+
+def test_facts_of_the_code_for_a_gpu() -> None:
+    path = Path(__file__).parents[2] / "lit/Performance/facts.py"
+    spec = importlib.util.spec_from_file_location("facts", path)
+    assert spec is not None and spec.loader is not None
+    facts = sys.modules["facts"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(facts)
+    given = dict.fromkeys(("lse", "lens", "starts", "values", "live_rows_at", "step_at"), "present") | {"empty": "absent", "limit": "absent"}
+    for entry, line in FACTS.items():
+        text = mlafix.library.kernel(entry.removesuffix("_dense")).ptx("sm_90", H=128, D=128, T="bf16", L="i32", C="i32", **given)
+        found = facts.facts_of_ptx(text)[entry]
+        assert (found.line(), found.faults) == (line, []), entry
+        body = text[text.index(f"{entry}(") :]
+        reduces, last = body.index("shfl"), body.index("st.global")
+        assert body[:reduces].count("ld.global.v4.b32") == body[:last].count("ld.global.v4.b32") > 0, "rows are loaded before one is reduced"
 
 
 @SHUFFLED
