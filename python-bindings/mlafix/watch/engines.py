@@ -43,29 +43,60 @@ def before_attention(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_attention(watch: Watch, given: Given, result: Any) -> None:
-    """flash_attn_varlen_func: q, k, v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal, return_softmax_lse."""
+    """flash_attn_varlen_func: q, k, v, q_v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal, return_softmax_lse.
+
+    Contexts without a table are left out: vLLM masks their rows without keys next (`behind_mask`), and then merges them.
+    """
     out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
     q, k, v, starts, lens = given["q"], given["k"], given["v"], given["cu_seqlens_q"], given.get("seqused_k")
-    table, causal = given.get("block_table"), bool(given.get("causal"))
-    if lens is None and given.get("cu_seqlens_k") is not None:
-        lens = given["cu_seqlens_k"].diff()
-    if lens is None:
+    table, causal = given.get("block_table"), given.get("causal") is True
+    is_new_tokens = table is None and causal and given.get("cu_seqlens_k") is starts
+    if is_new_tokens:
+        lens = starts.diff()
+    if lens is None or not watch.wants("attention", out):
         return
-    is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and given.get("alibi_slopes") is None
-    is_plain &= all(given.get(name) is None for name in ("q_descale", "k_descale", "v_descale", "s_aux", "sinks"))
-    same = given.get("cu_seqlens_k") is starts
-    if is_plain and (table is not None or (same and causal)):
-        keys, values = (k, v) if table is not None else (k.unsqueeze(1), v.unsqueeze(1))
-        scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
+    is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and k.element_size() > 1
+    is_plain &= all(given.get(name) is None for name in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal"))
+    scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
+    if given.get("q_v") is not None:  # a latent cache: keys are values and what follows them
+        q, k = _latent(given["q_v"], q, v, k)
+        is_plain &= k is not None
+    if is_plain:
+        keys, values = (k.unsqueeze(1), v.unsqueeze(1)) if is_new_tokens else (k, v)
         watch.attention(out, lse, q, keys, values, lens=lens, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name="flash_attn_varlen_func")
     else:
-        watch.states("attention", out, lse, lens=lens, cu_seqlens=starts, causal=causal and is_plain, name="flash_attn_varlen_func")
+        watch.states("attention", out, lse, lens=lens, cu_seqlens=starts, causal=causal, name="flash_attn_varlen_func")
+
+
+def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
+    """Queries and keys of attention whose score is the sum of two products; no keys if both parts of a key are not one row of memory."""
+    import torch
+
+    is_row = turned.data_ptr() == latent.data_ptr() + latent.shape[-1] * latent.element_size() and turned.stride()[:2] == latent.stride()[:2]
+    row = latent.as_strided((*latent.shape[:-1], latent.shape[-1] + turned.shape[-1]), latent.stride()) if is_row else None
+    return torch.cat([q_latent, q_turned], -1), row
+
+
+def behind_mask(watch: Watch, given: Given, _: Any) -> None:
+    """mask_empty_context: lse, output, query_start_loc, context_start_loc: a chunk of context, with rows that have no keys in it."""
+    watch.states("attention", given["output"], given["lse"], lens=given["context_start_loc"].diff(), cu_seqlens=given["query_start_loc"], name="mask_empty_context")
 
 
 def before_layer(watch: Watch, given: Given, _: Any) -> None:
-    """AttentionImpl.forward: layer, output."""
+    """AttentionImpl.forward: layer, output, and the pages that it will read."""
     watch.layer = str(getattr(given.get("layer"), "layer_name", "") or watch.layer)
+    watch.last_rows = 0  # another tensor may have had this one's address
     watch.poison(given.get("output"))
+    metadata, cache = given.get("attn_metadata"), given.get("kv_cache")
+    table = getattr(metadata, "block_table", None)
+    if table is not None and cache is not None and cache.dim() == 4 and cache.shape[-1] == 2 * getattr(given["self"], "head_size", 0):  # [m, H, p, 2 D]
+        _pages(watch, cache.transpose(1, 2), table, metadata.seq_lens)
+
+
+def _pages(watch: Watch, cache: Any, table: Any, lens: Any) -> None:
+    """Checks pages `[m, p, …]` of a cache of 16 or 32 bits whose rows lie in one piece. vLLM's cache for CPUs has another order."""
+    if cache.is_cuda and cache.is_floating_point() and cache.element_size() > 1 and cache[0].is_contiguous():
+        watch.blocks(cache, table, lens, name="kv_cache")
 
 
 def behind_layer(watch: Watch, given: Given, result: Any) -> None:
@@ -77,7 +108,38 @@ def behind_layer(watch: Watch, given: Given, result: Any) -> None:
     own = given["self"]
     watch.batch(lens, starts, getattr(metadata, "block_table", None))
     rows = out.view(out.shape[0], own.num_heads, -1)[: metadata.num_actual_tokens]
-    watch.states("attention", rows, lens=lens, cu_seqlens=starts, causal=True, name=f"{type(own).__name__}.forward")
+    if rows.data_ptr() == watch.last_rows:
+        return  # flash_attn_varlen_func wrote them
+    call = {name: each for name, each in (("q", given["query"]), ("k", given["key"]), ("v", given["value"])) if getattr(each, "ndim", 0) == 3}
+    watch.states("attention", rows, lens=lens, cu_seqlens=starts, causal=True, name=f"{type(own).__name__}.forward", **call)
+
+
+def before_latent_layer(watch: Watch, given: Given, _: Any) -> None:
+    """MLAAttention.forward_impl: its name, output, and the latent pages that decodes will read."""
+    watch.layer = given["self"].layer_name
+    watch.poison(given.get("output"))
+    decode = getattr(given.get("attn_metadata"), "decode", None)
+    if decode is not None:
+        _pages(watch, given["kv_cache"], decode.block_table, decode.seq_lens)
+
+
+def before_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
+    """MLACommonBaseImpl.forward_mha: its rows are those of the batch behind the decodes."""
+    watch.first_row = given["attn_metadata"].num_decode_tokens
+
+
+def behind_latent_prefill(watch: Watch, given: Given, _: Any) -> None:
+    watch.first_row = 0
+
+
+def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
+    """MLAAttention.forward_impl: output [n, H * D]; attn_metadata has lengths of decodes alone."""
+    metadata, own, out = given.get("attn_metadata"), given["self"], given["output"]
+    if metadata is None or not out.is_floating_point() or out.element_size() < 2:
+        return
+    rows = out.view(out.shape[0], own.num_heads, -1)[: metadata.num_actual_tokens]
+    decodes = {"lens": metadata.decode.seq_lens, "cu_seqlens": metadata.query_start_loc, "causal": True} if not metadata.num_prefills and metadata.decode else {}
+    watch.states("attention", rows, name="MLAAttention.forward_impl", **decodes)
 
 
 def before_merge(watch: Watch, given: Given, _: Any) -> None:
@@ -91,12 +153,15 @@ def before_merge(watch: Watch, given: Given, _: Any) -> None:
 
 
 def behind_merge(watch: Watch, given: Given, result: Any) -> None:
-    """merge_attn_states, merge_state: output and output_lse, or what is returned. fp8 results and rows past a threshold are not compared."""
+    """merge_attn_states, merge_state: output and output_lse, or what is returned. fp8 results are not compared.
+
+    Rows past `prefill_tokens_with_context` take the suffix: a prefix without keys says the same, and one with keys was lost.
+    """
     out, lse = given.get("output"), given.get("output_lse")
     if isinstance(result, (tuple, list)):
         out, lse = result[0], result[1]
     sides, lses = [given["prefix_output"], given["suffix_output"]], [given["prefix_lse"], given["suffix_lse"]]
-    if out is None or given.get("output_scale") is not None or given.get("prefill_tokens_with_context") is not None or out.dtype != sides[0].dtype:
+    if out is None or given.get("output_scale") is not None or out.dtype != sides[0].dtype:
         return
     watch.merge(out, lse, sides, lses, lse_layout=_layout(out, lses[0]), name="merge_attn_states")
 
@@ -109,21 +174,46 @@ def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
         watch.states("reduce", out, name="ranks")
 
 
-def behind_cache_write(watch: Watch, given: Given, _: Any) -> None:
-    """reshape_and_cache_flash: slot_mapping, key_cache [m, p, …]."""
-    cache, slots = given["key_cache"], given["slot_mapping"]
-    lens = slots.new_zeros(1)
-    watch.metadata(lens, pages=cache.shape[0], page_size=cache.shape[1], slots=slots, name="slot_mapping")
-
-
 def before_step(watch: Watch, given: Given, _: Any) -> None:
-    """A runner's step: the names of its requests, and its lengths where the batch has them."""
+    """A runner's step: the names of its requests, and its lengths where the batch has them. Dummy runs are no steps."""
     batch = given.get("forward_batch")
     if batch is not None:
         watch.step(requests=getattr(batch, "rids", None) or (), lens=getattr(batch, "seq_lens_cpu", None))
         return
     scheduled = getattr(given.get("scheduler_output"), "num_scheduled_tokens", None) or {}
-    watch.step(requests=list(scheduled))
+    if given.get("dummy_run"):
+        watch.rest()
+    elif scheduled:
+        watch.step(requests=list(scheduled))
+
+
+def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
+    """GPUModelRunner._prepare_inputs: the batch of a step is known."""
+    runner = given["self"]
+    batch, table = runner.input_batch, runner.input_batch.block_table[0]
+    n, tokens = batch.num_reqs, given["scheduler_output"].total_num_scheduled_tokens
+    host = runner.optimistic_seq_lens_cpu[:n]
+    _batch(watch, batch.req_ids, runner.seq_lens[:n], host, runner.query_start_loc.np[: n + 1], runner.query_start_loc.gpu[: n + 1],
+           table.get_device_tensor(n), table.slot_mapping.gpu[:tokens], table.block_size, runner.kv_cache_config.num_blocks * table.blocks_per_kv_block,
+           runner.speculative_config is None)  # fmt: skip
+
+
+def behind_prepare(watch: Watch, given: Given, result: Any) -> None:
+    """GPUModelRunner.prepare_attn of vLLM's second runner: input_batch; results are block tables and slots of each group of caches."""
+    runner, batch, tables = given["self"], given["input_batch"], given["self"].block_tables
+    n = batch.num_reqs
+    _batch(watch, batch.req_ids, batch.seq_lens[:n], batch.seq_lens_cpu_upper_bound[:n], batch.query_start_loc_np[: n + 1], batch.query_start_loc[: n + 1],
+           result[0][0][:n], result[1][0][: batch.num_tokens], tables.kernel_block_sizes[0],
+           runner.kv_cache_config.num_blocks * tables.blocks_per_kv_block[0], runner.speculator is None)  # fmt: skip
+
+
+def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any, starts: Any, table: Any, slots: Any, page_size: int, pages: int,
+           is_exact: bool) -> None:  # fmt: skip
+    """Keeps a step's batch for reports, and checks its metadata. The host's lengths are exact unless drafts may be rejected."""
+    watch.batch(host_lens, host_starts, table, requests=list(names))
+    if watch.wants("metadata", lens):
+        expected = host_lens.to(lens.device, lens.dtype, non_blocking=True) if is_exact else None
+        watch.metadata(lens, pages=pages, page_size=page_size, expected_lens=expected, cu_seqlens=starts, slots=slots, block_table=table, name="batch")
 
 
 def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
@@ -145,18 +235,24 @@ def _layout(rows: Any, lse: Any) -> str:
 # -- Where ---------------------------------------------------------------------------------------------------------------
 
 _BACKENDS = "vllm.v1.attention.backends"
+_OPS = "vllm.v1.attention.ops.triton_merge_attn_states"
 
 VLLM = (
     Seam("vllm.v1.worker.gpu_model_runner:GPUModelRunner.execute_model", "step", before=before_step),
+    Seam("vllm.v1.worker.gpu_model_runner:GPUModelRunner._prepare_inputs", "step", behind_inputs),
+    Seam("vllm.v1.worker.gpu.model_runner:GPUModelRunner.execute_model", "step", before=before_step),
+    Seam("vllm.v1.worker.gpu.model_runner:GPUModelRunner.prepare_attn", "step", behind_prepare),
     Seam(f"{_BACKENDS}.flash_attn:FlashAttentionImpl.forward", "attention", behind_layer, before_layer),
     Seam(f"{_BACKENDS}.flashinfer:FlashInferImpl.forward", "attention", behind_layer, before_layer),
     Seam(f"{_BACKENDS}.triton_attn:TritonAttentionImpl.forward", "attention", behind_layer, before_layer),
     Seam(f"{_BACKENDS}.cpu_attn:CPUAttentionBackendImpl.forward", "attention", behind_layer, before_layer),
+    Seam("vllm.model_executor.layers.attention.mla_attention:MLAAttention.forward_impl", "attention", behind_latent_layer, before_latent_layer),
+    Seam("vllm.model_executor.layers.attention.mla_attention:MLACommonBaseImpl.forward_mha", "attention", behind_latent_prefill, before_latent_prefill),
     Seam("vllm.vllm_flash_attn.flash_attn_interface:flash_attn_varlen_func", "attention", behind_attention, before_attention),
+    Seam(f"{_OPS}:mask_empty_context", "attention", behind_mask),
     *(Seam(one.place, "merge", behind_merge, before_merge) for one in replaced.VLLM if one.function == "merge_attn_states" and one.kind == "function"),
     *(Seam(one.place, "reduce", behind_reduce) for one in replaced.VLLM
       if one.function in ("correct_attn_out", "cp_lse_ag_out_rs", "cp_lse_ag_out_ar", "dcp_a2a_lse_reduce")),
-    Seam("vllm._custom_ops:reshape_and_cache_flash", "cache", behind_cache_write),
 )  # fmt: skip
 
 SGLANG = (
@@ -188,8 +284,10 @@ def _register(engine: str, install: Callable[[Seam, Watch, Log], None]) -> None:
         if choice is None or engine in watches:
             return
         watch = watches[engine] = Watch(choice, say=log.logger.error, json=_env.watch_report() or None)
-        wanted = [seam for seam in (VLLM if engine == "vllm" else SGLANG) if seam.seam == "step" or seam.seam in choice.seams or
-                  (seam.seam == "cache" and "metadata" in choice.seams)]  # fmt: skip
+        watch.rest()  # what an engine runs before its first step is no request's
+        layers = {"attention", "cache"} if "cache" in choice.seams else {"attention"}  # pages are looked at where a layer reads them
+        chosen = choice.seams | layers if choice.seams & layers else choice.seams
+        wanted = [seam for seam in (VLLM if engine == "vllm" else SGLANG) if seam.seam == "step" or seam.seam in chosen]
         for seam in wanted:
             install(seam, watch, log)
         log.say(f"watches {', '.join(sorted(choice.seams))} of {engine} every {choice.every} steps")

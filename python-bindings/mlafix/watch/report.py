@@ -70,26 +70,28 @@ class Report:
         return f"mlafix watch: step {r['step']}: {where}: {r['class']}{rows}: expected {r['expected']}, got {r['got']}{before}"
 
 
-def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], batch: Any, sizes: dict[str, Any], now: int) -> Report:
+def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], before: str, batch: Any, sizes: dict[str, Any], now: int) -> Report:
     """The report of the first offence of all.
 
     Args:
         same: all broken rows of its step and seam.
-        places: the seams, in the order in which a step comes to them.
+        places: the seams by number.
+        before: the seam that ran right before; "" if none did.
         batch: the metadata of its step, None where it is not known any more.
         sizes: the arguments of its check: sizes, dtypes and numbers.
         now: the step in which it is reported.
     """
     place = places[first.seam]
-    request, token = _request_of(first, batch)
+    in_batch = first._replace(row=(first.row[0] + sizes.get("first_row", 0), *first.row[1:]))
+    request, token = _request_of(in_batch, batch)
     lse, largest, want_lse, want = first.values or (math.nan,) * 4
     expected = EXPECTED[first.fault].format(limit=_number(want), want_lse=_number(want_lse), want=_number(want))
     record = {
         "schema": SCHEMA, "step": first.step, "reported_in_step": now, "layer": place.layer, "seam": place.seam, "name": place.name, "place": str(place),
         "class": first.fault, "rows": len(same), "row": list(first.row), "kind": first.kind, "request": request, "token": token,
         "at": _at(first, request, token), "expected": expected, "got": _got(first, lse if "lse_layout" in sizes else None, largest),
-        "values": [_number(value) for value in first.values], "before": str(places[first.seam - 1]) if first.seam else "",
-        "counts": dict(Counter(one.fault for one in same)), "arguments": sizes, **_lengths(first, batch),
+        "values": [_number(value) for value in first.values], "before": before,
+        "counts": dict(Counter(one.fault for one in same)), "arguments": sizes, **_lengths(in_batch, batch),
     }  # fmt: skip
     return Report(record)
 
@@ -115,7 +117,7 @@ def _request_of(found: Found, batch: Any) -> tuple[str, int | None]:
         index, token = (found.row[0], None) if found.kind == "blocks" else (None, None)
     else:
         starts = _list(batch.cu_seqlens)
-        index, token = found.row[0], 0
+        index, token = (found.row[0], 0) if batch.requests or found.kind == "entries" else (None, None)
         if starts is not None and found.kind == "rows":
             index = next((i for i in range(len(starts) - 1) if starts[i] <= found.row[0] < starts[i + 1]), None)
             token = None if index is None else found.row[0] - starts[index]

@@ -39,6 +39,8 @@ class Batch(NamedTuple):
     lens: Any
     cu_seqlens: Any
     block_table: Any
+    calls: dict[int, dict[str, Any]]
+    """The sizes of each seam's call, by its number, in the order of the calls; those of a replayed graph are not among them."""
 
 
 class Watch:
@@ -63,6 +65,10 @@ class Watch:
         self.repaired: Counter[str] = Counter()
         """The number of repaired rows by seam."""
         self.sample, self.most_keys = sample, most_keys
+        self.first_row = 0
+        """The token of the step that row 0 of a seam is, where seams have a part of the batch."""
+        self.last_rows = 0
+        """The address of the rows that `states` checked last."""
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
         self._json = Path(json) if json else None
         self._places: list[Place] = []
@@ -71,6 +77,10 @@ class Watch:
         self._records: Records | None = None
         self._live: int = _MOST_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
+        self._captured_before: dict[int, int | None] = {}
+        """Of each seam of a captured graph the one before it in the graph."""
+        self._captured: int | None = None
+        self._was_capturing = False
         self._sizes: dict[int, dict[str, Any]] = {}
 
     # -- Steps ------------------------------------------------------------------------------------------------------------
@@ -90,15 +100,21 @@ class Watch:
         if self._records is not None:
             self._look(wait=False)
             self._records.begin(self.now, self._live if self.samples else 0)
-            if self.samples:
-                self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)))))
+        if self.samples:
+            self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls={})))
 
-    def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None) -> None:
-        """Gives the step its lengths, offsets and pages, where a seam knows them and `step` was not told."""
+    def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None, *, requests: Sequence[str] = ()) -> None:
+        """Gives the step its lengths, offsets and pages, and its requests in their order, where a seam knows them and `step` was not told."""
         if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
             return
         kept = self._kept.pop()[1]
-        self._kept.append((self.now, Batch(kept.requests, *map(_on_host, (lens, cu_seqlens, block_table)))))
+        self._kept.append((self.now, Batch(requests or kept.requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls=kept.calls)))
+
+    def rest(self) -> None:
+        """Looks at no row until the next step: for runs on dummy data, such as those before a capture. Checks are launched all the same."""
+        self._live = 0
+        if self._records is not None:
+            self._records.begin(self.now, 0)
 
     @property
     def samples(self) -> bool:
@@ -119,12 +135,18 @@ class Watch:
     # -- Seams ------------------------------------------------------------------------------------------------------------
 
     def states(self, seam: str, out: Any, lse: Any = None, *, name: str = "", lse_layout: Any = "hn", lens: Any = None, cu_seqlens: Any = None,
-               empty: Any = None, causal: bool = False, limit: Any = None) -> None:
-        """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen."""
+               empty: Any = None, causal: bool = False, limit: Any = None, **call: Any) -> None:
+        """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen.
+
+        Args:
+            call: other tensors of the call that made the rows, such as q, k and v: a report has their sizes.
+        """
         if not self.wants(seam, out):
             return
+        self.last_rows = out.data_ptr()
         given = dict(lens=lens, cu_seqlens=cu_seqlens, empty=empty)
-        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, lse_layout=None if lse is None else lse_layout)
+        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, **call, causal=causal,
+                              lse_layout=None if lse is None else lse_layout)  # fmt: skip
         ops.check_states(out, lse, lse_layout=lse_layout, **given, causal=causal, limit=limit, **common)
         if self.choice.repair and lse is not None and lens is not None and not causal:
             starts = _each(out) if cu_seqlens is None else cu_seqlens
@@ -160,7 +182,7 @@ class Watch:
             return
         rows, width = block_table.shape
         common = self._common("blocks", Place(self.layer, "cache", name or "cache"), cache, rows, width, lens=lens, block_table=block_table)
-        ops.check_blocks(cache.flatten(2), block_table, lens, whole=whole, **common)
+        ops.check_blocks(cache.view(*cache.shape[:2], -1), block_table, lens, whole=whole, **common)
 
     def metadata(self, lens: Any, *, pages: int, page_size: int, expected_lens: Any = None, cu_seqlens: Any = None, slots: Any = None,
                  block_table: Any = None, name: str = "") -> None:
@@ -193,7 +215,18 @@ class Watch:
         if number is None:
             number = self._numbers[place, again] = len(self._places)
             self._places.append(place)
-        self._sizes[number] = {name: _described(value) for name, value in sizes.items() if value is not None}
+        captures = _captures(tensor)
+        if captures:
+            self._captured_before[number] = self._captured if self._was_capturing else None
+            self._captured = number
+        self._was_capturing = captures
+        described = {name: _described(value) for name, value in sizes.items() if value is not None}
+        if self.first_row:
+            described["first_row"] = self.first_row
+        if captures or not self._live:
+            self._sizes[number] = described
+        elif self._kept and self._kept[-1][0] == self.now:
+            self._kept[-1][1].calls[number] = described
         given = self._records.arrays(kind, rows, columns)
         if tensor.is_cuda or capturing_on_host:
             return {**given, "seam": number, "step": self._records.step, "live_rows": self._records.live}
@@ -215,10 +248,20 @@ class Watch:
             self.counts[place.seam, one.fault] += 1
             if self.choice.repair and (place.seam == "merge" or one.fault == "not empty"):
                 self.repaired[place.seam] += 1
-        first = found[0]
+        step = min(one.step for one in found)
+        batch = next((batch for kept, batch in self._kept if kept == step), None)
+        calls = batch.calls if batch is not None else {}
+        ran = list(calls)
+        order = {number: at for at, number in enumerate(ran)}
+        # Seams that did not run in this step are those of a graph: they were numbered in turn as it was captured.
+        first = min((one for one in found if one.step == step), key=lambda one: (order.get(one.seam, len(order)), one.seam, one.row))
         same = [one for one in found if (one.step, one.seam) == (first.step, first.seam)]
-        batch = next((batch for step, batch in self._kept if step == first.step), None)
-        report = report_of(first, same, self._places, batch, self._sizes.get(first.seam, {}), self.now)
+        before = ran[order[first.seam] - 1 :][:1] if order.get(first.seam) else []
+        if first.seam not in order:
+            captured = self._captured_before.get(first.seam)
+            before = ran[-1:] if captured is None else [captured]
+        name = str(self._places[before[0]]) if before else ""
+        report = report_of(first, same, self._places, name, batch, calls.get(first.seam) or self._sizes.get(first.seam, {}), self.now)
         self.reports.append(report)
         self._say(report.line)
         if self._json is not None:
@@ -243,8 +286,8 @@ capturing_on_host = False
 
 def _on_host(values: Any) -> Any:
     """A copy on the host. Nothing waits for it: it is read after a record has arrived."""
-    if values is None or not hasattr(values, "device"):
-        return values
+    if not hasattr(values, "is_cuda"):
+        return values.copy() if hasattr(values, "copy") else values
     import torch
 
     copy = torch.empty(values.shape, dtype=values.dtype, pin_memory=values.is_cuda)

@@ -171,6 +171,48 @@ def test_a_report_in_a_file_and_its_page(tmp_path: Path, capsys: pytest.CaptureF
     assert ran.returncode == 1 and "expected" in ran.stdout, ran.stderr
 
 
+PAGED = """
+import torch
+
+def attend(q, k_cache, v_cache, *, block_table, seq_lens, cu_seqlens_q, scale, causal=False, **_):
+    out, starts = torch.empty_like(q), cu_seqlens_q.tolist()
+    for b, length in enumerate(seq_lens.tolist()):
+        keys, values = (cache[block_table[b].long()].flatten(0, 1)[:length] for cache in (k_cache, v_cache))
+        count = starts[b + 1] - starts[b]
+        mask = torch.ones(count, length).tril(length - count) == 0
+        out[starts[b] : starts[b + 1]] = torch.nn.functional.scaled_dot_product_attention(
+            *(rows.transpose(0, 1)[None] for rows in (q[starts[b] : starts[b + 1]], keys, values)), attn_mask=~mask, scale=scale, enable_gqa=True)[0].transpose(0, 1)
+    return out
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_script_for_a_layer_of_vllm(first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The forward of a backend has lengths, pages and sizes, also in the first check of all: the script fails with the fault, and not without."""
+    file, script = tmp_path / "reports.jsonl", tmp_path / "again.py"
+    own = Watch(json=file, say=lambda line: None)
+    numbers = lambda *all: torch.tensor(all).int()
+    metadata = types.SimpleNamespace(num_actual_tokens=3, seq_lens=numbers(7, 9), query_start_loc=numbers(0, 2, 3), block_table=numbers([4, 5], [6, 3]))
+    impl = types.SimpleNamespace(num_heads=8)
+    for broken in (True,) if first else (False, True):
+        own.step(requests=["a", "b"])
+        out = torch.ones(3, 128)
+        out[2] = torch.nan if broken else 1
+        given = {"self": impl, "attn_metadata": metadata, "output": out, "query": torch.ones(3, 8, 16), "key": torch.ones(3, 4, 16), "value": torch.ones(3, 4, 16)}
+        engines.behind_layer(own, given, out)
+    record = own.finish().record
+    assert (record["request"], record["lens"], record["cu_seqlens"], record["block_table_row"]) == ("b", [7, 9], [0, 2, 3], [6, 3])
+    backend = tmp_path / f"backend_of_{first}.py"
+    backend.write_text(PAGED)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert command_line.main(["watch", str(file), "--backend", f"backend_of_{first}:attend", "--script", str(script)]) == 0
+    assert "q_lens=(2, 1), kv_lens=(7, 9), heads=8, kv_heads=4, dim=16" in script.read_text()
+    for status, text in ((0, PAGED), (1, PAGED.replace("length - count", "length - count - 1"))):
+        backend.write_text(text)
+        ran = subprocess.run([sys.executable, "-B", str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ran.returncode == status, ran.stdout + ran.stderr
+
+
 def test_a_report_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "reports.jsonl"
     assert command_line.main(["watch", str(file)]) == 2
@@ -342,6 +384,114 @@ def test_vllms_attention_for_cpus_is_watched(fresh: None, monkeypatch: pytest.Mo
     found = engines.watches["vllm"].finish().record
     assert (found["step"], found["request"], found["class"], found["got"]) == (2, "b", "NaN", "a largest magnitude of nan")
     assert (found["lens"], found["cu_seqlens"], found["block_table_row"]) == ([7, 9], [0, 1, 2], [6, 3])
+
+
+class SecondRunner:
+    """As vLLM's second model runner: a batch of its own order, and tables for all layers."""
+
+    speculator = None
+    kv_cache_config = types.SimpleNamespace(num_blocks=8)
+    block_tables = types.SimpleNamespace(kernel_block_sizes=[4], blocks_per_kv_block=[1])
+
+    def execute_model(self, scheduler_output: Any, dummy_run: bool = False) -> Any:
+        return dummy_run or self.prepare_attn(scheduler_output.batch)
+
+    def prepare_attn(self, input_batch: Any) -> Any:
+        return (torch.tensor([[1, 2], [3, 0]]).int(),), torch.tensor([[9, 13, 14, -1]])
+
+
+def two_requests(device_lens: tuple[int, ...]) -> Any:
+    starts = torch.tensor([0, 1, 3]).int()
+    batch = types.SimpleNamespace(req_ids=["b", "a"], num_reqs=2, num_tokens=3, seq_lens=torch.tensor(device_lens).int(), query_start_loc=starts,
+                                  seq_lens_cpu_upper_bound=torch.tensor([6, 3]).int(), query_start_loc_np=starts.numpy())  # fmt: skip
+    return types.SimpleNamespace(num_scheduled_tokens={"a": 2, "b": 1}, batch=batch)
+
+
+def test_the_second_runner_of_vllm_gives_its_batch(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dummy runs are no steps; requests are named in the batch's order; a length that the device has not is found; and rows of a part of the
+    batch are those of its requests."""
+    layer = module(monkeypatch, "vllm.model_executor.layers.attention.mla_attention")
+
+    class MLAAttention:
+        layer_name, num_heads = "model.layers.3", 2
+
+        def forward_impl(self, q: Any, k_c_normed: Any, k_pe: Any, kv_cache: Any, attn_metadata: Any, output: Any) -> Any:
+            layer.MLACommonBaseImpl().forward_mha(q[1:], attn_metadata)
+            return output
+
+    class MLACommonBaseImpl:
+        def forward_mha(self, q: Any, attn_metadata: Any) -> None:
+            sys.modules["vllm.vllm_flash_attn.flash_attn_interface"].flash_attn_varlen_func(q, q, q, torch.tensor([0, 2]).int())
+
+    def flash_attn_varlen_func(q: Any, k: Any, v: Any, cu_seqlens_q: Any, seqused_k: Any = None, block_table: Any = None, causal: bool = False) -> Any:
+        return q
+
+    vars(layer).update(MLAAttention=MLAAttention, MLACommonBaseImpl=MLACommonBaseImpl)
+    flash = module(monkeypatch, "vllm.vllm_flash_attn.flash_attn_interface", flash_attn_varlen_func=flash_attn_varlen_func)
+    runner = type("GPUModelRunner", (SecondRunner,), {name: vars(SecondRunner)[name] for name in ("execute_model", "prepare_attn")})
+    module(monkeypatch, "vllm.v1.worker.gpu.model_runner", GPUModelRunner=runner)
+    monkeypatch.setenv("MLAFIX_WATCH", "1")
+    engines.register_vllm()
+    own = engines.watches["vllm"]
+    broken = torch.ones(3, 2, 16)
+    broken[1, 0, 5] = torch.nan
+    flash.flash_attn_varlen_func(broken, broken, broken, torch.tensor([0, 1, 3]).int(), seqused_k=torch.tensor([6, 3]).int())
+    runner().execute_model(two_requests((6, 3)), dummy_run=True)
+    assert own.finish() is None and own.now == 0  # nobody's rows
+    runner().execute_model(two_requests((6, 2)))
+    found = own.finish().record
+    assert (found["class"], found["request"], found["row"], found["step"]) == ("another length", "a", [1, 0], 1)
+    runner().execute_model(two_requests((6, 3)))
+    metadata = types.SimpleNamespace(num_decode_tokens=1, num_actual_tokens=3, num_prefills=1, decode=None, query_start_loc=None)
+    flash.flash_attn_varlen_func(broken[2:], broken[2:], broken[2:], torch.tensor([0, 1]).int(), seqused_k=torch.tensor([6]).int())
+    own.layer = ""
+    layer.MLAAttention().forward_impl(broken, None, None, None, metadata, torch.zeros(3, 32))
+    assert own.finish() is None and own.first_row == 0  # the context has no lengths: it is looked at behind the mask, and as a side of merges
+    runner().execute_model(two_requests((6, 3)))
+    own.first_row = 1
+    own.states("attention", broken[1:], name="part")
+    own.first_row = 0
+    found = own.finish().record
+    assert (found["request"], found["token"], found["row"], found["lens"]) == ("a", 0, [0, 0], [6, 3])
+    assert found["before"] == "metadata (batch)" and found["block_table_row"] == [3, 0]
+
+
+def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM copies the suffix of tokens past a threshold, which counts requests with a context wherever they stand."""
+    def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
+                          prefill_tokens_with_context: int | None = None) -> None:  # fmt: skip
+        output.copy_(suffix_output)
+
+    merges = module(monkeypatch, "vllm._custom_ops", merge_attn_states=merge_attn_states)
+    monkeypatch.setenv("MLAFIX_WATCH", "merge")
+    engines.register_vllm()
+    own = engines.watches["vllm"]
+    rows, lse = torch.randn(2, 5, 2, 16), torch.zeros(2, 2, 5)
+    for without in (5, 3):
+        own.step()
+        prefix, prefix_lse = rows[0].clone(), lse[0].clone()
+        prefix[:without], prefix_lse[:, :without] = 0, -torch.inf
+        merges.merge_attn_states(torch.empty(5, 2, 16), prefix, prefix_lse, rows[1], lse[1], None, 2)
+        report = own.finish()
+        assert (report is None) == (without == 5)
+    assert (own.reports[0].record["class"], own.reports[0].record["row"]) == ("another value", [3, 0])
+
+
+def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decodes of MLA: the score is the sum of two products, and the cache's row is both keys."""
+    own = Watch(say=lambda line: None, sample=1)
+    own.step()
+    cache, q = torch.randn(6, 4, 24), torch.randn(2, 3, 24)
+    lens, starts, table = torch.tensor([5, 7]).int(), torch.tensor([0, 1, 2]).int(), torch.tensor([[1, 2], [3, 4]]).int()
+    rows = [cache[row.long()].reshape(-1, 24)[:length] for row, length in zip(table, lens)]
+    out = torch.stack([torch.softmax(each @ keys.T * 0.2, -1) @ keys[:, :16] for each, keys in zip(q, rows)])
+    given = {"q": q[..., 16:], "k": cache[..., 16:].unsqueeze(-2), "v": cache[..., :16].unsqueeze(-2), "q_v": q[..., :16], "cu_seqlens_q": starts,
+             "seqused_k": lens, "block_table": table, "softmax_scale": 0.2, "causal": True}  # fmt: skip
+    engines.behind_attention(own, given, out)
+    assert own.finish() is None
+    out[1, 2] *= 1.5
+    engines.behind_attention(own, given, out)
+    assert own.finish().record["row"] == [1, 2]
 
 
 def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
