@@ -171,7 +171,7 @@ def page(report: Report, reports: Sequence[str]) -> str:
     r = report.record
     lines = [report.line, "", f"  step {r['step']} (reported in step {r['reported_in_step']}), {r['place']}", f"  {r['at']}",
              f"  class     {r['class']}: {r['rows']} rows of this seam and step", f"  expected  {r['expected']}", f"  got       {r['got']}",
-             f"  before    {r['before'] or 'no seam'} was right", f"  lens      {_short(r['lens'])}", f"  offsets   {_short(r['cu_seqlens'])}",
+             f"  before    {r['before'] + ' was right' if r['before'] else 'no seam of this step ran'}", f"  lens      {_short(r['lens'])}", f"  offsets   {_short(r['cu_seqlens'])}",
              f"  its table {_short(r['block_table_row'])}"]  # fmt: skip
     lines += [f"  {name:9} {json.dumps(value)}" for name, value in r["arguments"].items()]
     repair = repair_of(r)

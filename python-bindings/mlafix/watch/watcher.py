@@ -157,7 +157,8 @@ class Watch:
         """Checks the result of a merge against its sides: see `mlafix.ops.check_merge`. Repairs it by a merge of ours if that is chosen."""
         if not self.wants(seam, out):
             return
-        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], sides=len(sides), base=base, lse_layout=lse_layout)
+        common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], sides=len(sides), base=base,
+                              lse_layout=None if lse is None else lse_layout)  # fmt: skip
         sides, side_lses = _alike(sides), _alike(side_lses)
         ops.check_merge(out, lse, sides, side_lses, lse_layout=lse_layout, base=base, **common)
         if self.choice.repair and lse is not None:

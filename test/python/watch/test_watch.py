@@ -475,6 +475,7 @@ def test_rows_whose_context_a_merge_dropped_are_found(fresh: None, monkeypatch: 
         report = own.finish()
         assert (report is None) == (without == 5)
     assert (own.reports[0].record["class"], own.reports[0].record["row"]) == ("another value", [3, 0])
+    assert own.reports[0].record["got"].startswith("a largest magnitude")  # the call gave no lse
 
 
 def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
