@@ -303,8 +303,7 @@ def test_parts_of_long_rows(kernels: ModuleType, device: Device, rng: np.random.
     np.testing.assert_array_equal(device.get(given), np.concatenate([gate, gate - m], -1))
 
 
-@pytest.mark.parametrize("chip", ["sm_75", "sm_90"])
-@pytest.mark.parametrize("size", [128256, 262145])
+@pytest.mark.parametrize("chip, size", [("sm_75", 128256), ("sm_90", 262145)])
 def test_long_rows_assemble_for_gpus(kernels: ModuleType, chip: str, size: int) -> None:
     for kernel, bound in ((kernels.probabilities, {"T": "bf16"}), (kernels.exact, {}), (kernels.in_place, {"T": "bf16"}), (kernels.carried, {})):
         assert kernel.compile(chip, V=size, **bound).kernels[0].targets == [chip]
