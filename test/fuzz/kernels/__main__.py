@@ -17,16 +17,16 @@ from pathlib import Path
 import workers
 
 
-def _range(text: str) -> range:
-    first, _, last = text.partition(":")
-    return range(int(first), int(last))
+def _seeds(text: str) -> Sequence[int]:
+    first, colon, last = text.partition(":")
+    return range(int(first), int(last)) if colon else [int(line) for line in Path(text).read_text().split()]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="one seed")
-    parser.add_argument("--seeds", type=_range, help="FIRST:LAST, the last one left out")
-    parser.add_argument("--cover", action="store_true", help="a few of the seeds whose kernels together have every word")
+    parser.add_argument("--seeds", type=_seeds, help="FIRST:LAST, the last one left out, or a file of --cover")
+    parser.add_argument("--cover", type=Path, metavar="FILE", help="write to FILE a few of the seeds whose kernels together have every word, and run nothing")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0; with --power also interpreter")
     parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
@@ -54,8 +54,6 @@ def _many(options: argparse.Namespace) -> int:
 
     begin, report = time.monotonic(), Report()
     seeds = options.seeds if options.seeds is not None else [options.seed]
-    if options.cover:
-        seeds = _cover(seeds)
     jobs = ({"seed": seed, **({"plant": options.plant} if options.plant else {})} for seed in seeds)
     done = 0
 
@@ -96,7 +94,7 @@ def _power(options: argparse.Namespace) -> int:
         return options.seconds is not None and time.monotonic() - begin > options.seconds
 
     kinds = options.plant.split(",") if options.plant else plant.KINDS
-    first = {} if options.seeds is None else {"first": options.seeds.start}
+    first = {} if options.seeds is None else {"first": options.seeds[0]}
     print(measure(options.power, kinds, options.jobs, options.device, late, options.limit, **first).table())
     return 0
 
@@ -143,6 +141,9 @@ def main() -> int:
         workers.work(options.device, options.text, options.worker, options.target)
         return 0
     os.environ["MLAFIX_CACHE"] = "0"
+    if options.cover:
+        options.cover.write_text("".join(f"{seed}\n" for seed in _cover(options.seeds)))
+        return 0
     if options.list:
         _show(options)
         return 0
