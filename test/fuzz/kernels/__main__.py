@@ -19,13 +19,15 @@ import workers
 
 def _seeds(text: str) -> Sequence[int]:
     first, colon, last = text.partition(":")
-    return range(int(first), int(last)) if colon else [int(line) for line in Path(text).read_text().split()]
+    if colon:
+        return range(int(first), int(last))
+    return [int(seed) for seed in (text.split(",") if "," in text else Path(text).read_text().split())]
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, help="one seed")
-    parser.add_argument("--seeds", type=_seeds, help="FIRST:LAST, the last one left out, or a file of --cover")
+    parser.add_argument("--seeds", type=_seeds, help="FIRST:LAST, the last one left out; some, with commas between; or a file of --cover")
     parser.add_argument("--cover", type=Path, metavar="FILE", help="write to FILE a few of the seeds whose kernels together have every word, and run nothing")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; ptx: GPU code without a GPU; cuda:0; with --power also interpreter")
