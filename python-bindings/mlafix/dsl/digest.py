@@ -140,7 +140,7 @@ def _names(source: Source, is_inline: bool) -> dict[str, Any]:
 
 def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
     """Like `_names`, with locations."""
-    used = [name for statement in source.node.body for name in scope.outside(statement, source.own)]
+    used = list(source.outside)
     for annotation in () if is_inline else _annotations(source):
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled
             used += scope.outside(annotations.expression(source, annotation), frozenset())

@@ -203,6 +203,11 @@ class Source:
         """The function's own names: Python looks up none of them outside."""
         return scope.own(self.node)
 
+    @cached_property
+    def outside(self) -> list[ast.expr]:
+        """The names of others that the function's body reads, in the order of the text."""
+        return [name for statement in self.node.body for name in scope.outside(statement, self.own)]
+
     def location(self, node: ast.AST) -> Any:
         """The location of a node in the builder's form."""
         return compiler().Location(*self.place(node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from . import annotations, scope
@@ -47,19 +48,20 @@ def _bodies(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
 
 def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, str]]:
     """Stores of `body` whose element is stored again before anything reads the tensor or changes an index."""
+    uses = [_Uses(statement) for statement in body]
     for at, statement in enumerate(body):
         target = _stored(statement)
         if target is None:
             continue
         place = ast.unparse(target)
-        indices = {node.id for node in ast.walk(target.slice) if isinstance(node, ast.Name)}
-        for later in body[at + 1 :]:
+        indices = _names(target.slice)
+        for later, used in zip(body[at + 1 :], uses[at + 1 :]):
             again = _stored(later)
             if again is not None and ast.unparse(again) == place:
-                if not _names(later.value, target.value.id):  # type: ignore[attr-defined]
+                if target.value.id not in _names(later.value):  # type: ignore[attr-defined]
                     yield target, f"expected a store that something reads, got one to {place} that line {source.place(later)[1]} overwrites: leave it out"
                 break
-            if _names(later, target.value.id) or indices & set(scope.assigned([later])):  # type: ignore[attr-defined]
+            if target.value.id in used.names or indices & used.assigned:  # type: ignore[attr-defined]
                 break
 
 
@@ -69,5 +71,20 @@ def _stored(statement: ast.stmt) -> ast.Subscript | None:
     return target if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) else None
 
 
-def _names(node: ast.AST, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+class _Uses:
+    """The names in a statement, and those that it may assign: sought once, since each store before it asks."""
+
+    def __init__(self, statement: ast.stmt) -> None:
+        self._statement = statement
+
+    @cached_property
+    def names(self) -> set[str]:
+        return _names(self._statement)
+
+    @cached_property
+    def assigned(self) -> set[str]:
+        return set(scope.assigned([self._statement]))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
