@@ -44,6 +44,12 @@ struct Part {
   StringMap<uint64_t> stackBytes; ///< CPU only: by function
 };
 
+/// A cubin, and what it says of its kernels.
+struct AssembledCode {
+  std::string cubin;
+  StringMap<KernelResources> resources;
+};
+
 /// Stacks of this size are assumed; units record only larger needs.
 constexpr uint64_t smallStackBytes = 64 << 10;
 
@@ -66,11 +72,12 @@ private:
   LogicalResult generate();
   LogicalResult makeGpuCode();
   LogicalResult makeCpuCode();
-  Expected<std::vector<StringRef>> findSpills(StringRef ptx, StringRef cubin);
+  std::vector<StringRef>
+  findSpills(StringRef ptx, const StringMap<KernelResources> &resources);
   void remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy);
-  Expected<std::string> assembleBy(Assembler &assembler, std::string &ptx);
+  Expected<AssembledCode> assembleBy(Assembler &assembler, std::string &ptx);
   LogicalResult assemble(std::string &ptx);
-  LogicalResult noteResources(StringRef cubin);
+  LogicalResult noteResources(const StringMap<KernelResources> &resources);
   LogicalResult readManifest();
 
   LogicalResult fail(Error error) {
@@ -196,14 +203,12 @@ LogicalResult Generator::readManifest() {
   return success();
 }
 
-LogicalResult Generator::noteResources(StringRef cubin) {
-  Expected<StringMap<KernelResources>> resources = readResources(cubin);
-  if (!resources)
-    return fail(resources.takeError());
+LogicalResult
+Generator::noteResources(const StringMap<KernelResources> &resources) {
   MachineModel machine = cantFail(MachineModel::get(target.name));
   for (auto [index, entry] : enumerate(entries)) {
-    auto found = resources->find(entry);
-    if (found == resources->end())
+    auto found = resources.find(entry);
+    if (found == resources.end())
       return module.emitError("the assembler's cubin does not describe '" +
                               entry + "'");
     const KernelResources &kernel = found->second;
@@ -218,14 +223,12 @@ LogicalResult Generator::noteResources(StringRef cubin) {
 }
 
 /// The entries that have registers in local memory.
-Expected<std::vector<StringRef>> Generator::findSpills(StringRef ptx,
-                                                       StringRef cubin) {
-  Expected<StringMap<KernelResources>> resources = readResources(cubin);
-  if (!resources)
-    return resources.takeError();
+std::vector<StringRef>
+Generator::findSpills(StringRef ptx,
+                      const StringMap<KernelResources> &resources) {
   std::vector<StringRef> spilling;
   for (StringRef entry : entries)
-    if (resources->lookup(entry).localBytes > countLocalBytes(ptx, entry))
+    if (resources.lookup(entry).localBytes > countLocalBytes(ptx, entry))
       spilling.push_back(entry);
   return spilling;
 }
@@ -245,8 +248,8 @@ void Generator::remarkOnSpills(ArrayRef<StringRef> spilling, StringRef remedy) {
 /// optimisation, and if that spills, gives those entries more registers in
 /// `ptx` and begins anew (PtxasFaults.cpp). More registers leave room for fewer
 /// blocks, so they come second.
-Expected<std::string> Generator::assembleBy(Assembler &assembler,
-                                            std::string &ptx) {
+Expected<AssembledCode> Generator::assembleBy(Assembler &assembler,
+                                              std::string &ptx) {
   AssemblyOptions how = Assemblers::assemblyOptions(options);
   std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
   while (true) {
@@ -255,20 +258,19 @@ Expected<std::string> Generator::assembleBy(Assembler &assembler,
     Expected<std::string> cubin =
         stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
     if (!cubin)
-      return cubin;
-    Expected<std::vector<StringRef>> spilling = findSpills(ptx, *cubin);
-    if (!spilling)
-      return spilling.takeError();
-    if (spilling->empty())
-      return cubin;
+      return cubin.takeError();
+    Expected<StringMap<KernelResources>> resources = readResources(*cubin);
+    if (!resources)
+      return resources.takeError();
+    std::vector<StringRef> spilling = findSpills(ptx, *resources);
     bool isGiven = false;
     if (how.isCautious)
-      for (StringRef entry : *spilling)
+      for (StringRef entry : spilling)
         isGiven |= giveRegisters(ptx, entry);
-    if (how.isCautious && !isGiven)
-      return cubin;
-    remarkOnSpills(*spilling, isGiven ? "assembled again with more registers"
-                                      : "assembled again with -O1");
+    if (spilling.empty() || (how.isCautious && !isGiven))
+      return AssembledCode{std::move(*cubin), std::move(*resources)};
+    remarkOnSpills(spilling, isGiven ? "assembled again with more registers"
+                                     : "assembled again with -O1");
     how.isCautious = !how.isCautious;
     assembly = nullptr;
   }
@@ -279,15 +281,15 @@ Expected<std::string> Generator::assembleBy(Assembler &assembler,
 LogicalResult Generator::assemble(std::string &ptx) {
   std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
   for (Assembler *assembler : assemblers.all) {
-    Expected<std::string> cubin = assembleBy(*assembler, ptx);
-    if (cubin) {
-      if (failed(noteResources(*cubin)))
+    Expected<AssembledCode> code = assembleBy(*assembler, ptx);
+    if (code) {
+      if (failed(noteResources(code->resources)))
         return failure();
       result.code.images.push_back(
-          {"cubin", std::move(*cubin), assembler->name().str()});
+          {"cubin", std::move(code->cubin), assembler->name().str()});
       return success();
     }
-    Error error = cubin.takeError();
+    Error error = code.takeError();
     if (!error.isA<UnsupportedByAssembler>())
       return fail(std::move(error));
     reason += (reason.empty() ? "" : "; ") + toString(std::move(error));
