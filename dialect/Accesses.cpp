@@ -345,10 +345,10 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult LoadIntoOp::verify() {
   int64_t first = getFirst(), each = getEach();
-  if (first < 0 || each < 1)
-    return emitOpError()
-           << "expected a first element of 0 or more, each 1 time or more, got "
-           << first << " and " << each;
+  if (first < -INT32_MAX || each < 1)
+    return emitOpError() << "expected a first element of " << -INT32_MAX
+                         << " or more, each 1 time or more, got " << first
+                         << " and " << each;
   auto type = cast<MemRefType>(getSource().getType());
   DimAttr dim = type.getRank() ? getArgumentDim(getSource(), type.getRank() - 1)
                                : DimAttr();

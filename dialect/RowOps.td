@@ -61,7 +61,7 @@ def Mlafix_LoadIntoOp : Mlafix_Op<"load_into", [
   let summary = "reads a row into the end of a longer one";
   let description = [{
     Element `i` of the result, from `first` on, is element `(i - first) / each` of the row in memory, which is repeated: of a row of Z elements, `(i - first) / each % Z`.
-    A row along a dim with a bound is not repeated: elements behind its end are zero. Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. Otherwise it reads as `mlafix.load` does. The dim of the result must have
+    A row along a dim with a bound is not repeated: elements behind its end are zero. Elements before `first` are zero, and so are all where the predicate is false or the row is out of bounds. A negative `first` moves the row to the left: element 0 is element `-first / each` of it. Otherwise it reads as `mlafix.load` does. The dim of the result must have
     at least `first` elements. With `slice B to E` the row is the slice, as `mlafix.load` has it.
 
     ```mlir

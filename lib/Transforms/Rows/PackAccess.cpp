@@ -238,12 +238,12 @@ Value ShiftedReader::readAt(Value start, Type type) {
       both(b, loc, accessPredicate(b, loc, load.getPredicate(), access.memref),
            place.exists);
   Value element = start;
-  if (first) {
-    Value before = x.constant(first);
-    predicate = both(b, loc, predicate,
-                     x.compare(arith::CmpIPredicate::uge, start, before));
-    element = arith::SubIOp::create(b, loc, start, before);
-  }
+  if (first > 0)
+    predicate =
+        both(b, loc, predicate,
+             x.compare(arith::CmpIPredicate::uge, start, x.constant(first)));
+  if (first)
+    element = arith::SubIOp::create(b, loc, start, x.constant(first));
   if (each > 1)
     element = x.div(element, x.constant(each));
   DimAttr dim = access.getRowDim();

@@ -10,6 +10,9 @@ from .built_ins import BuiltIn
 from .expressions import Expressions
 from .values import Dyn, Element, Tensor, describe
 
+# The ends of what an i32 holds, as of any element's index.
+_LEAST_FIRST = -(2**31 - 1)
+
 
 class MemoryBuiltIns:
     """Calls of load, store, present, ranks, shape, turn and exchange."""
@@ -39,7 +42,8 @@ class MemoryBuiltIns:
             self.ctx.fail(found["otherwise"], "expected no value instead of a row that is read into another one, got otherwise")
         if element.dim is None or element.is_part:
             self.ctx.fail(node, "expected a whole row to read into another one, got a part or an element")
-        first, each = (self.arguments.count(found[name], least) if name in found else least for name, least in (("first", 0), ("each", 1)))
+        first = self.arguments.count(found["first"], _LEAST_FIRST) if "first" in found else 0
+        each = self.arguments.count(found["each"], 1) if "each" in found else 1
         return self.memory.read_into(element, node, where, self.arguments.dim_name(found["into"], 'into="{0}"'), first, each)
 
     def call_store(self, node: ast.Call, built_in: BuiltIn) -> None:

@@ -318,7 +318,7 @@ class Loads:
         nodes, guard = (list(self.writes[own.name]), None) if own else self.place(tensor, True, depth)
         size = math.prod(int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(type.dim) or [type.dim])
         size = bound_of(type.dim) if is_bounded(type.dim) else size
-        first = self.pick([0, 0, min(1, size), size // 2, max(size - 8, 0), self.rng.randint(0, size)])
+        first = self.pick([0, 0, min(1, size), size // 2, max(size - 8, 0), self.rng.randint(0, size), -1, -self.rng.randint(0, size)])
         attrs: dict[str, Any] = {"tensor": tensor.name, "into": parse_dim(type.dim)[0], "first": first, "each": self.pick([1, 1, 2, 2, 3])}
         if self.chance(0.5):
             attrs["slice"] = self.slice(self.most(tensor.dims[-1]))

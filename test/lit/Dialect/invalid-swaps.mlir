@@ -59,7 +59,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a first element of 0 or more, each 1 time or more, got 4 and 0}}
+    // expected-error @below {{expected a first element of -2147483647 or more, each 1 time or more, got 4 and 0}}
     %v = mlafix.load_into %x[%t] from 4 each 0 : !rows -> !tile
   }
 }

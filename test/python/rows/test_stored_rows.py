@@ -33,6 +33,7 @@ BODIES = {
     "a predicate in a branch": "if c[t] > 0:\n    store(x[t], old * 2.0, where=k > 1)",
     "another output in a branch": "if k > 1:\n    p[t] = old * 2.0",
     "a shift of itself": 'x[t] = load(x[t], into="D", first=1)',
+    "a shift of itself to the left": 'x[t] = load(x[t], into="D", first=-3)',
     "a shift to another output": 'p[t] = load(z[t], into="D", first=1)',
     "a shift, used later": 'shifted = load(x[t], into="D", first=5, each=2)\nx[t] = 0.0\ny[t] = shifted',
     "a shift in a branch": 'if k > 1:\n    x[t] = load(x[t], into="D", first=1) - old',
@@ -69,9 +70,12 @@ def run_in_python(text: str, rows: int, arrays: dict[str, np.ndarray], k: int) -
     """Runs the body of the kernel `text` over `arrays`, which it changes."""
     size = arrays["x"].shape[-1]
 
+    ends = "<=" in text[: text.index("    for t in grid")]  # a row along a bound does not begin again where it ends
+
     def load(row: Any, into: str = "", first: int = 0, each: int = 1, where: bool = True) -> Any:
         index = (np.arange(size) - first) // each if into else np.arange(size)
-        return np.where(where & (index >= 0), row[np.maximum(index, 0)], F32.type(0))
+        is_there = (index >= 0) & ((index < size) | (not ends))
+        return np.where(where & is_there, row[index % size], F32.type(0))
 
     def store(row: Row, value: np.ndarray, where: bool) -> None:
         if where:
@@ -126,7 +130,7 @@ class Writer:
     def value(self) -> str:
         a, b, source = self.pick("uvw"), self.pick("uvw"), self.row("xyz")
         return self.pick([
-            source, source, f'load({source}, into="{self.name}", first={self.pick("015")}, each={self.pick("12")})',
+            source, source, f'load({source}, into="{self.name}", first={self.pick(["0", "1", "5", "-1"])}, each={self.pick("12")})',
             f"load({source}, where={self.condition()})",
             f"{a} + {b}", f"{a} - max({b})", f"max({a}, {source})", f"{source} * 2.0", f'where(iota("{self.name}") % 3 == 0, {a}, {b})',
             f"abs({a}) - {self.element()}",

@@ -114,7 +114,8 @@ def into(y: Out[f32, "n D"], x: In[T, "m Z"], at: In[i32, "n"]):
 
 
 @pytest.mark.parametrize(("size", "short", "first", "each"), [
-    (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2)])  # fmt: skip
+    (512, 32, 448, 2), (512, 32, 448, 1), (512, 64, 448, 1), (96, 8, 0, 2), (40, 6, 17, 3), (33, 5, 0, 1), (64, 3, 64, 1), (8192, 16, 1024, 2),
+    (64, 64, -1, 1), (64, 128, -64, 1), (40, 6, -17, 3), (33, 5, -1, 2)])  # fmt: skip
 def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.random.Generator, size: int, short: int, first: int, each: int) -> None:
     """Each element so many times, and the row again and again; rows that are none, by a predicate and out of bounds, are zeros."""
     kernel = load(tmp_path, INTO.replace("FIRST", str(first)).replace("EACH", str(each))).into
@@ -126,7 +127,8 @@ def test_rows_read_into_longer_ones(tmp_path: Path, device: Device, rng: np.rand
         want = np.zeros((len(at), size), F32)
         for t, row in enumerate(at):
             if 0 <= row < 6 and row != 3:
-                want[t, first:] = widen(x)[row, np.arange(size - first) // each % short]
+                begin = max(first, 0)
+                want[t, begin:] = widen(x)[row, np.arange(begin - first, size - first) // each % short]
         np.testing.assert_array_equal(device.get(y), want)
 
 
@@ -201,7 +203,7 @@ def k(y: Out[f32, "n D"], x: In[f4e2m1, "n Z"]):
     ("y[t] = swap(x[t], 0)", "expected a constant integer of 1 or more, got 0"),
     ("y[t] = swap(x[t], 16)", "expected a row of a multiple of two blocks of 16 elements, got 48"),
     ("y[t] = swap(x[t] > 0.0, 1)", "expected a row of f32 or i32, got a row of bool"),
-    ('y[t] = load(x[t], into="D", first=-1)', "expected a constant integer of 0 or more, got -1"),
+    ('y[t] = load(x[t], into="D", first=-2147483648)', "expected a constant integer of -2147483647 or more, got -2147483648"),
     ('y[t] = load(x[t], into="Q")', "expected the name of a dim that rows lie along"),
     ('y[t] = load(x[t, 0], into="D")', "expected a whole row to read into another one, got a part or an element"),
     ("y[t] = load(x[t], first=2)", "expected a dim \\(into=…\\) beside first, got none"),
