@@ -123,6 +123,10 @@ static unsigned reciprocalRoot(unsigned a) {
   return root & F::NaN ? root : divide(F::Pos, root);
 }
 
+static unsigned hyperbolicTangent(unsigned a) {
+  return a == F::Inf ? F::Pos : a == F::NegInf ? F::Neg : a;
+}
+
 static unsigned roundDown(unsigned a) { return a == F::Pos ? F::Zero | a : a; }
 static unsigned roundUp(unsigned a) {
   return negate(a) == F::Pos ? F::NegZero | a : a;
@@ -270,6 +274,7 @@ FloatClass mlafix::apply(Operation *op, ArrayRef<FloatClass> operands) {
           [&](auto) { return map(logarithm, a); })
       .Case<math::SqrtOp>([&](auto) { return map(squareRoot, a); })
       .Case<math::RsqrtOp>([&](auto) { return map(reciprocalRoot, a); })
+      .Case<math::TanhOp>([&](auto) { return map(hyperbolicTangent, a); })
       .Case<math::FloorOp>([&](auto) { return map(roundDown, a); })
       .Case<math::CeilOp>([&](auto) { return map(roundUp, a); })
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return a; })

@@ -148,6 +148,25 @@ Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
   return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
 }
 
+/// 1 - 2 / (1 + e^(2 |x|)) with the sign of x; near 0, where that has few
+/// digits left, |x| times a polynomial in x^2. Its coefficients minimise the
+/// relative error up to 0.4 (1.2e-7 before rounding).
+Value mlafix::buildTanh(ShapedBuilder s, Value x, UnaryFn exp2,
+                        UnaryFn reciprocal) {
+  constexpr float kMostSmall = 0.4f;
+  Value size = math::AbsFOp::create(s.b, s.loc, x);
+  Value power = exp2(s.op<arith::MulFOp>(size, s.f(2 * llvm::numbers::log2ef)));
+  Value large = s.fma(reciprocal(s.op<arith::AddFOp>(power, s.f(1.0f))),
+                      s.f(-2.0f), s.f(1.0f));
+  Value square = s.op<arith::MulFOp>(size, size);
+  Value more = buildPolynomial(
+      s, square,
+      {-0.047794144600629807f, 0.13277627527713776f, -0.333318829536438f});
+  Value small = s.fma(s.op<arith::MulFOp>(size, square), more, size);
+  Value isSmall = s.cmp(CmpF::OLT, size, s.f(kMostSmall));
+  return s.op<math::CopySignOp>(s.select(isSmall, small, large), x);
+}
+
 Value mlafix::extendBF16(ShapedBuilder s, Value x) {
   Value bits = arith::ExtUIOp::create(
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
@@ -171,7 +190,8 @@ LogicalResult mlafix::checkRemainingMath(Operation *op) {
     return success();
   return op->emitError()
          << "expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, "
-            "fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or "
+            "tanh, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, "
+            "ctlz or "
             "ctpop, got '"
          << op->getName() << "'";
 }

@@ -176,6 +176,10 @@ Value expand(OpBuilder &b, Operation *op, bool writesOut) {
     return buildSine(s, x, isa<math::CosOp>(op));
   if (isa<math::ErfOp>(op))
     return buildErf(s, x, [&](Value v) { return expandExp2(s, v); });
+  if (isa<math::TanhOp>(op))
+    return buildTanh(
+        s, x, [&](Value v) { return expandExp2(s, v); },
+        [&](Value v) { return s.op<arith::DivFOp>(s.f(1.0f), v); });
   if (isa<math::RsqrtOp>(op))
     return s.op<arith::DivFOp>(s.f(1.0f),
                                math::SqrtOp::create(b, op->getLoc(), x));

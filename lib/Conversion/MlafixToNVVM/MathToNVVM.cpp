@@ -116,6 +116,9 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
     return buildSine(s, x, isa<math::CosOp>(op));
   if (isa<math::ErfOp>(op))
     return buildErf(s, x, exp2);
+  if (isa<math::TanhOp>(op))
+    return buildTanh(s, x, exp2,
+                     [&](Value v) { return reciprocal(b, loc, v); });
   if (isa<math::RsqrtOp>(op))
     return callOnElements(b, loc, "llvm.nvvm.rsqrt.approx.f", x);
   return {};

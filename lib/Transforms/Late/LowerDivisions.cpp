@@ -62,7 +62,7 @@ static bool isExactDivision(arith::DivFOp op) {
 // rounded multiplication by arbitrary precision constants", IEEE Trans. Comput.
 // 57, 2008, have other constants.)
 //
-// By a number whose bounds its operations tell, as those of tanh do: the
+// By a number whose bounds its operations tell, as those of 1 + e^-|x| do: the
 // product with its reciprocal and a correction, which the next section
 // explains. Neither range needs a check.
 //

@@ -26,7 +26,7 @@ static bool isElementwiseScalar(Operation *op) {
 /// Ops that are slow enough to gain from vectors of rows.
 static bool isLong(Operation *op) {
   return isa<arith::DivFOp, math::ExpOp, math::Exp2Op, math::LogOp,
-             math::Log2Op, math::SqrtOp, math::RsqrtOp>(op);
+             math::Log2Op, math::SqrtOp, math::RsqrtOp, math::TanhOp>(op);
 }
 
 RowInvariantScalars::RowInvariantScalars(Block &row) {

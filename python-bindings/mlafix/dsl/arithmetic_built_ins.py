@@ -31,24 +31,7 @@ class ArithmeticBuiltIns:
 
     def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         operand = self.arguments.float_value(self.arguments.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")
-        if built_in.name == "tanh":
-            return self.tanh(operand, node)
         return self.ctx.wrap(self.ctx.builder.unary(built_in.name, operand.value, self.ctx.at(node)))
-
-    def tanh(self, x: Dyn, node: ast.AST) -> Dyn:
-        """(1 - t) / (1 + t) with t = exp(-2 |x|), which cannot overflow, and the sign of x; near 0, where 1 - t has few
-        digits left, Taylor's series up to x^11 (relative error 2e-9 at 0.3)."""
-        at, b = self.ctx.at(node), self.ctx.builder
-        one, size = b.constant_float(1.0, at), b.unary("abs", x.value, at)
-        power = b.unary("exp", b.binary("mul", size, b.constant_float(-2.0, at), at), at)
-        large = b.binary("div", b.binary("sub", one, power, at), b.binary("add", one, power, at), at)
-        square = b.binary("mul", size, size, at)
-        series = b.constant_float(-1382 / 155925, at)
-        for coefficient in (62 / 2835, -17 / 315, 2 / 15, -1 / 3):
-            series = b.fma(series, square, b.constant_float(coefficient, at), at)
-        small = b.fma(b.binary("mul", size, square, at), series, size, at)
-        is_small = b.compare("lt", size, b.constant_float(0.3, at), at)
-        return self.ctx.wrap(b.binary("copysign", b.select(is_small, small, large, at), x.value, at))
 
     def call_fma(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "a b c")

@@ -56,7 +56,7 @@ module attributes {mlafix.target = "x86-64"} {
 
 module attributes {mlafix.target = "x86-64-v3"} {
   llvm.func @library(%x: f32) {
-    // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or ctpop, got 'math.atan'}}
+    // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, tanh, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or ctpop, got 'math.atan'}}
     %a = math.atan %x : f32
     llvm.return
   }

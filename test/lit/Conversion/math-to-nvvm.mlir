@@ -38,14 +38,14 @@ llvm.func @exact(%x: f32, %y: f32) {
 // -----
 
 llvm.func @library(%x: f32) {
-  // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or ctpop, got 'math.atan'}}
+  // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, tanh, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or ctpop, got 'math.atan'}}
   %a = math.atan %x : f32
   llvm.return
 }
 
 // -----
 
-// Polynomials on every target; sine and cosine differ by a quarter, and erf takes the target's power of two.
+// Polynomials on every target; sine and cosine differ by a quarter, and erf and tanh take the target's power of two.
 // CHECK-LABEL: llvm.func @angles
 llvm.func @angles(%x: f32) {
   // CHECK: %[[SHIFTED:.*]] = math.fma
@@ -60,6 +60,10 @@ llvm.func @angles(%x: f32) {
   // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
   // CHECK-NOT: math.erf
   %c = math.erf %x : f32
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+  // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+  // CHECK-NOT: math.tanh
+  %t = math.tanh %x : f32
   // CHECK: math.roundeven
   %d = math.roundeven %x : f32
   // CHECK: math.trunc
