@@ -1,0 +1,160 @@
+"""An installed SGLang on a small random model with MLA, with and without mlafix's plugin: README.md beside this file says what is printed."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from models import write
+from run_vllm import difference, prompts, turn
+
+RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1"}
+"""The runs, and MLAFIX_SGLANG in each."""
+
+ENVIRONMENT = {
+    "SGLANG_MAX_KV_CHUNK_CAPACITY": "2048", "SGLANG_CHUNKED_PREFIX_CACHE_THRESHOLD": "1", "SGLANG_ENABLE_JIT_DEEPGEMM": "0", "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false",
+}  # fmt: skip
+"""Contexts are read in chunks of 2048 tokens, whatever their length."""
+
+MERGES = re.compile("merge", re.IGNORECASE)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="run_sglang.py", description="SGLang on a small random model, with and without mlafix's plugin.")
+    parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--memory", type=float, default=0.5, help="part of the GPU's memory that SGLang may take; the KV cache has 65536 tokens")
+    parser.add_argument("--allow", type=int, default=-1, help="requests whose tokens may differ from SGLang's")
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
+    return parser.parse_args()
+
+
+# -- One run --------------------------------------------------------------------------------------------------------------
+
+
+def engine(options: argparse.Namespace) -> Any:
+    from sglang.srt.entrypoints.engine import Engine
+
+    return Engine(model_path=str(options.out / "model"), skip_tokenizer_init=True, attention_backend="fa3", sampling_backend="pytorch", dtype="bfloat16",
+                  random_seed=0, context_length=8192, max_running_requests=64, chunked_prefill_size=1024, mem_fraction_static=options.memory, max_total_tokens=65536,
+                  disable_cuda_graph=True, log_level="info", port=31000 + 100 * list(RUNS).index(options.run))
+
+
+def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[str, Any]]:
+    sampling = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
+    found = server.generate(input_ids=requests, sampling_params=sampling, return_logprob=True, top_logprobs_num=20)
+    return [{"tokens": one["output_ids"], "cached": one["meta_info"]["cached_tokens"],
+             "logprobs": [{str(token): value for value, token, *_ in step} for step in one["meta_info"]["output_top_logprobs"]]} for one in found]
+
+
+def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
+    """Launches and microseconds of each kernel of a prefill."""
+    server.flush_cache()
+    generate(server, [first], 1)
+    server.start_profile(output_dir=str(folder), activities=["GPU"])
+    generate(server, requests, 1)
+    server.stop_profile()
+    deadline = time.monotonic() + 20
+    while not (traces := list(folder.glob("*.trace.json.gz"))) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    found: dict[str, list[float]] = {}
+    for trace in traces:
+        for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]:
+            if event.get("cat") == "kernel":
+                row = found.setdefault(event["name"][:160], [0, 0.0])
+                row[0] += 1
+                row[1] = round(row[1] + event["dur"], 1)
+    return found
+
+
+def run(options: argparse.Namespace) -> None:
+    import sglang
+    import torch
+
+    begin = time.perf_counter()
+    server = engine(options)
+    started = time.perf_counter() - begin
+    first, *rest = prompts("mla")
+    with turn(options.out / "turn", len(RUNS)):
+        generate(server, [first], 1)
+        result: dict[str, Any] = {
+            "sglang": sglang.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds to start": round(started, 1),
+            "outputs": generate(server, rest, 8),
+        }  # fmt: skip
+        (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
+        if options.run != "sglang again":
+            result["kernels"] = kernels(server, options.out / f"trace-{options.run}", first, rest)
+    (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
+    server.shutdown()
+
+
+# -- All runs -------------------------------------------------------------------------------------------------------------
+
+
+def said(options: argparse.Namespace, name: str) -> list[str]:
+    """What the plugin logged."""
+    text = (options.out / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+    return list(dict.fromkeys(line[line.index("mlafix: ") :] for line in text.splitlines() if "mlafix: " in line))
+
+
+def summary(options: argparse.Namespace, results: dict[str, Any]) -> list[str]:
+    """Prints what the runs show; returns what is wrong."""
+    theirs, mine = results["sglang"], results["mlafix"]
+    print(f"SGLang {theirs['sglang']}, torch {theirs['torch']}, {theirs['device']}; started in {theirs['seconds to start']} s, with mlafix in {mine['seconds to start']} s")
+    print("\n".join(f"  {line}" for line in said(options, "mlafix")))
+    again = difference(theirs["outputs"], results["sglang again"]["outputs"])
+    ours = difference(theirs["outputs"], mine["outputs"])
+    for name, (differ, largest) in (("sglang again", again), ("mlafix", ours)):
+        print(f"{name:12} tokens differ in {differ} of {len(theirs['outputs'])} requests, logprobs by at most {largest:.4f}")
+    merges = {}
+    for name, one in (("sglang", theirs), ("mlafix", mine)):
+        made = one["kernels"]
+        merges[name] = {kernel: row for kernel, row in made.items() if MERGES.search(kernel)}
+        print(f"{name:12} prefill: {sum(row[0] for row in made.values())} launches, {sum(row[1] for row in made.values()):.1f} us of kernels")
+        for kernel, (launches, microseconds) in merges[name].items():
+            print(f"{'':12} {launches} x {kernel[:100]}: {microseconds:.1f} us")
+    wrong = []
+    if not merges["mlafix"] or set(merges["mlafix"]) & set(merges["sglang"]):
+        wrong.append("no merge was replaced, or some were not")
+    if ours[0] > (options.allow if options.allow >= 0 else again[0] + 1):
+        wrong.append(f"tokens differ in {ours[0]} requests")
+    return wrong
+
+
+def main() -> int:
+    options = arguments()
+    if options.run:
+        run(options)
+        return 0
+    write(options.out / "model", "mla", options.heads)
+    for old in options.out.glob("turn*"):
+        old.unlink()
+    running = {}
+    for name, variable in RUNS.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
+        with (options.out / f"{name}.log").open("w", encoding="utf-8") as log:
+            command = [sys.executable, __file__, *sys.argv[1:], "--run", name]
+            running[name] = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT, "MLAFIX_SGLANG": variable}, stdout=log, stderr=subprocess.STDOUT)
+    failed = [name for name, process in running.items() if process.wait()]
+    for name in failed:
+        log = options.out / f"{name}.log"
+        print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8", errors="replace")[-2000:])
+    if failed:
+        return 1
+    results = {name: json.loads((options.out / f"{name}.json").read_text(encoding="utf-8")) for name in RUNS}
+    wrong = summary(options, results)
+    for line in wrong:
+        print(f"wrong: {line}")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
