@@ -266,7 +266,7 @@ static Value buildProduct(arith::DivFOp op) {
 // is x / s rounded to nearest, for all significands of x and s. q is off by
 // less than 1.5 units in the last place, so what is rounded in the end by
 // 1.5 * 2^-24 of one; and no quotient whose rounding that could change is
-// rounded otherwise: all 17 million of them were computed once, and
+// rounded otherwise: all of them were computed once, and
 // test/python/rows/test_divisions.py computes some. (Markstein, "Computation of
 // elementary functions on the IBM RISC System/6000 processor", IBM J. Res. Dev.
 // 34, 1990, proves it of a q within one unit.) Nothing overflows where s is in
