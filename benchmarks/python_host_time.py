@@ -107,7 +107,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
                                     "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
         "torch.ops.mlafix.merge_attn_states": f"operator({inputs}, out, out_lse, True, None, 'hn', 'e', False, "
-                                             "None, None, None, False, '', None, 0, False, '', None, None, False, False, None)",
+                                             "None, None, None, False, '', None, 0, False, '', None, None, False, False, None, None)",
     }
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
