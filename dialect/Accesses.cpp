@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Mlafix.h"
+#include "dialect/Origin.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -172,9 +173,9 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
     return success();
   BlockArgument argument = getKernelArgument(memref);
   if (!argument)
-    return op->emitOpError()
-           << "expected the " << what
-           << " to be an argument of the kernel, got another value";
+    return op->emitOpError() << "expected the " << what
+                             << " to be an argument of the kernel, got "
+                             << describeOrigin(memref);
   auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
   StringRef name = kernel.getArgName(argument.getArgNumber());
   StringRef access = kernel.getArgAccess(argument.getArgNumber());
@@ -391,7 +392,8 @@ LogicalResult StoreMembersOp::verify() {
   if (!argument || !product)
     return emitOpError() << "expected an argument of the kernel whose last dim "
                             "is a product, got "
-                         << (argument ? "another dim" : "another value");
+                         << (argument ? "another dim"
+                                      : describeOrigin(getTarget()));
   if (failed(verifyAccess(*this, getTarget(), getIndices().size(), product,
                           /*writes=*/true, "target")))
     return failure();

@@ -71,7 +71,7 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "
                                "argument, an integer argument or a constant, "
-                               "got another value";
+                               "got a computed one: pass it as an argument";
   diag.attachNote(extent.getLoc()) << "computed here";
   return diag;
 }
@@ -215,11 +215,16 @@ LogicalResult RaggedForallOp::verifyRegions() {
                                      : &getPredicate().front().back());
   if (!yield || yield.getValues().size() != 1 ||
       !yield.getValues()[0].getType().isInteger(1))
-    return emitOpError() << "expected a predicate that yields one i1";
+    return emitOpError() << "expected a predicate that yields one i1, got "
+                         << (yield ? yield.getValues().size() : 0) << " values"
+                         << (yield && yield.getValues().size() == 1
+                                 ? " of another type"
+                                 : "");
   auto bodyYield = dyn_cast_if_present<YieldOp>(
       getBody().front().empty() ? nullptr : &getBody().front().back());
   if (!bodyYield || !bodyYield.getValues().empty())
-    return emitOpError() << "expected a body that yields nothing";
+    return emitOpError() << "expected a body that yields nothing, got "
+                         << (bodyYield ? "values" : "no yield");
   WalkResult walk = getPredicate().walk([&](Operation *op) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     bool writes = effects && effects.hasEffect<MemoryEffects::Write>();

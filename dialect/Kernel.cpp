@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/KernelVerifier.h"
+#include "dialect/Origin.h"
 
 #include "mlafix/UnitLimits.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -226,9 +227,14 @@ static LogicalResult verifyStates(Operation *op) {
 static LogicalResult verifyDim(memref::DimOp dim) {
   std::optional<int64_t> index = dim.getConstantIndex();
   auto type = dyn_cast<MemRefType>(dim.getSource().getType());
-  if (!index || !type || !getKernelArgument(dim.getSource()))
-    return dim.emitOpError() << "expected a constant dim of an argument of the "
-                                "kernel, got another";
+  if (!type || !getKernelArgument(dim.getSource()))
+    return dim.emitOpError()
+           << "expected a dim of an argument of the kernel, got one of "
+           << describeOrigin(dim.getSource());
+  if (!index)
+    return dim.emitOpError()
+           << "expected a constant as the number of a dim, got "
+           << describeOrigin(dim.getIndex());
   if (*index < 0 || *index >= type.getRank())
     return dim.emitOpError() << "expected a dim below the rank, "
                              << type.getRank() << ", got " << *index;
@@ -260,9 +266,13 @@ LogicalResult KernelOp::verifyRegions() {
       continue;
     if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0 ||
         llvm::any_of(op.getOperandTypes(), isRowTile))
-      return op.emitOpError() << "expected only constants, dims, promises and "
-                                 "the grid at the top of a kernel, got an op "
-                                 "with effects, a region or a row operand";
+      return op.emitOpError()
+             << "expected only constants, dims, promises and the grid at the "
+                "top of a kernel, got "
+             << (!isMemoryEffectFree(&op)  ? "an operation with effects"
+                 : op.getNumRegions() != 0 ? "a region"
+                                           : "a row")
+             << ": put it into the grid";
   }
   size_t checks = llvm::range_size(getBody().getOps<AssumeOp>()) +
                   (getMost() ? getMost()->size() : 0);

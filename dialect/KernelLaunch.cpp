@@ -12,6 +12,18 @@
 using namespace mlir;
 using namespace mlafix;
 
+/// Argument `arg` as messages name it.
+static std::string describeArg(KernelOp kernel, int64_t arg) {
+  if (arg >= static_cast<int64_t>(kernel.getNumArguments()))
+    return "a kernel of " + std::to_string(kernel.getNumArguments()) +
+           " arguments";
+  if (kernel.isArgAbsent(arg))
+    return "an absent one";
+  std::string type;
+  llvm::raw_string_ostream(type) << kernel.getArgumentTypes()[arg];
+  return type;
+}
+
 /// Argument `arg` as a tensor that a call may pass. Otherwise reports an error
 /// on behalf of `what` and returns null.
 static MemRefType getTensor(KernelOp kernel, int64_t arg, Attribute what) {
@@ -20,7 +32,8 @@ static MemRefType getTensor(KernelOp kernel, int64_t arg, Attribute what) {
     if (auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[arg]))
       return type;
   kernel.emitOpError() << "expected argument " << arg << " of " << what
-                       << " to be a tensor that is not absent, got another";
+                       << " to be a tensor that is not absent, got "
+                       << describeArg(kernel, arg);
   return {};
 }
 
@@ -72,7 +85,8 @@ static LogicalResult verifyExtent(KernelOp kernel, ExtentAttr extent) {
   }
   return kernel.emitOpError()
          << "expected argument " << extent.getArg() << " of " << extent
-         << " to be an index, i64 or i32, got another";
+         << " to be an index, i64 or i32, got "
+         << describeArg(kernel, extent.getArg());
 }
 
 LogicalResult mlafix::verifyLaunch(KernelOp kernel) {

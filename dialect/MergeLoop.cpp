@@ -64,10 +64,13 @@ LogicalResult MergeLoopOp::verify() {
     return emitOpError() << "expected a step of at least 1, got "
                          << static_cast<int64_t>(getStep());
   if (getInit().getTypes() != getResultTypes())
-    return emitOpError() << "expected results of the types of init";
+    return emitOpError() << "expected results of the types of init, "
+                         << getInit().getTypes() << ", got "
+                         << getResultTypes();
   if (isOfNumbers() && (getToFirst() || getBase()))
     return emitOpError() << "expected neither to_first nor a base where a "
-                            "number is carried";
+                            "number is carried, got "
+                         << (getToFirst() ? "to_first" : "a base");
   if (isOfNumbers())
     return success();
   Type f32 = Float32Type::get(getContext());
@@ -85,25 +88,33 @@ LogicalResult MergeLoopOp::verify() {
                             "maximum, sum and accumulator, got "
                          << getInit().size() << " values";
   if (isState && cast<StateType>(getInit()[0].getType()).getSink())
-    return emitOpError() << "expected a state without a sink in its type, "
-                            "which mlafix-specialize takes out, got "
+    return emitOpError() << "expected a state without a sink in its type, got "
                          << getInit()[0].getType();
   if (isLowered != getBase().has_value())
     return emitOpError() << "expected a base "
-                         << (isLowered ? "beside the three values of a state"
-                                       : "in the type of the state alone");
+                         << (isLowered ? "beside the three values of a state, "
+                                         "got none"
+                                       : "in the type of the state alone, got "
+                                         "one beside it");
   return success();
 }
 
 LogicalResult MergeLoopOp::verifyRegions() {
   Block &block = getBody().front();
   if (block.getNumArguments() != 1 || !getInductionVar().getType().isIndex())
-    return emitOpError() << "expected a body with one index";
+    return emitOpError() << "expected a body with one index, got "
+                         << block.getArgumentTypes();
   auto yield =
       dyn_cast_if_present<YieldOp>(block.empty() ? nullptr : &block.back());
-  if (!yield || yield.getValues().getTypes() != getResultTypes())
-    return emitOpError() << "expected a body that yields a chunk of the type "
-                            "of the result";
+  if (!yield || yield.getValues().getTypes() != getResultTypes()) {
+    InFlightDiagnostic error =
+        emitOpError() << "expected a body that yields a chunk of the type of "
+                         "the result, "
+                      << getResultTypes() << ", got ";
+    return !yield || yield.getValues().empty()
+               ? error << "nothing"
+               : error << yield.getValues().getTypes();
+  }
   WalkResult walk = getBody().walk([&](Operation *op) {
     if (!isa<StoreOp, StoreStateOp>(op))
       return WalkResult::advance();

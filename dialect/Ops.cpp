@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Mlafix.h"
+#include "dialect/Origin.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -217,16 +218,19 @@ LogicalResult PresentOp::verify() {
   if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
                         .isArgOptional(argument.getArgNumber()))
     return emitOpError() << "expected an argument of the kernel with '"
-                         << kOptionalAttr << "', got another value";
+                         << kOptionalAttr << "', got "
+                         << (argument ? "one without it"
+                                      : describeOrigin(getSource()));
   return success();
 }
 
 LogicalResult SameTensorOp::verify() {
   auto lhs = cast<MemRefType>(getLhs().getType()),
        rhs = cast<MemRefType>(getRhs().getType());
-  if (!getKernelArgument(getLhs()) || !getKernelArgument(getRhs()))
-    return emitOpError()
-           << "expected two arguments of the kernel, got another value";
+  for (Value side : {getLhs(), getRhs()})
+    if (!getKernelArgument(side))
+      return emitOpError() << "expected two arguments of the kernel, got "
+                           << describeOrigin(side);
   if (lhs.getRank() != rhs.getRank() ||
       lhs.getElementType() != rhs.getElementType())
     return emitOpError() << "expected tensors of one rank and dtype, got "

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/LaunchChecks.h"
+#include "dialect/Origin.h"
 
 #include "mlafix/UnitLimits.h"
 #include "mlir/IR/Matchers.h"
@@ -39,8 +40,8 @@ LogicalResult AssumeOp::canonicalize(AssumeOp op, PatternRewriter &rewriter) {
 LogicalResult DistinctOp::verify() {
   BlockArgument argument = getKernelArgument(getTable());
   if (!argument)
-    return emitOpError()
-           << "expected an argument of the kernel, got another value";
+    return emitOpError() << "expected an argument of the kernel, got "
+                         << describeOrigin(getTable());
   auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
   StringRef access = kernel.getArgAccess(argument.getArgNumber());
   Type element = cast<MemRefType>(getTable().getType()).getElementType();

@@ -168,7 +168,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
     %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
-  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an operation with effects: put it into the grid}}
   %a = memref.alloca() : memref<4xf32>
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -181,7 +181,7 @@ mlafix.kernel @k(%m: index) {
   %c1 = arith.constant 1 : index
   // expected-note @below {{computed here}}
   %two = arith.addi %m, %c1 : index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got another value}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got a computed one: pass it as an argument}}
   mlafix.forall (%t) in (%two) {
   }
 }
@@ -280,7 +280,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  // expected-error @below {{expected a predicate that yields one i1}}
+  // expected-error @below {{expected a predicate that yields one i1, got 0 values}}
   mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
     mlafix.yield
   } do {
@@ -296,7 +296,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
-  // expected-error @below {{expected a body that yields nothing}}
+  // expected-error @below {{expected a body that yields nothing, got values}}
   mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
     %true = arith.constant true
     mlafix.yield %true : i1
@@ -624,7 +624,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
     %m = memref.alloca() : memref<4xf32>
-    // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
+    // expected-error @below {{expected the source to be an argument of the kernel, got a result of 'memref.alloca'}}
     %v = mlafix.load %m[%t] : memref<4xf32> -> f32
   }
 }
@@ -653,7 +653,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
-    // expected-error @below {{expected an argument of the kernel with 'mlafix.optional', got another value}}
+    // expected-error @below {{expected an argument of the kernel with 'mlafix.optional', got one without it}}
     %p = mlafix.present %x : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   }
 }
@@ -732,7 +732,7 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
 // -----
 
 mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}, %i: index) {
-  // expected-error @below {{expected a constant dim of an argument of the kernel, got another}}
+  // expected-error @below {{expected a constant as the number of a dim, got an argument of 'mlafix.kernel'}}
   %n = memref.dim %x, %i : memref<?xf32>
   mlafix.forall (%t) in (%i) {
   }
@@ -806,7 +806,7 @@ mlafix.kernel @k() {
 mlafix.kernel @k(%on: i1) {
   // expected-note @below {{computed here}}
   %m = arith.index_cast %on : i1 to index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got another value}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got a computed one: pass it as an argument}}
   mlafix.forall (%t) in (%m) {
   }
 }
@@ -836,7 +836,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 
 mlafix.kernel @k(%n: index) {
   %v = arith.constant dense<1.0> : tensor<4xf32, #mlafix.dim<4>>
-  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got a row: put it into the grid}}
   %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
   mlafix.forall (%t) in (%n) {
   }
@@ -1171,7 +1171,7 @@ mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %s = mlafix.identity : !sink
-    // expected-error @below {{expected a state without a sink in its type, which mlafix-specialize takes out, got '!mlafix.state<64, e, sink>'}}
+    // expected-error @below {{expected a state without a sink in its type, got '!mlafix.state<64, e, sink>'}}
     %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%s) : !sink {
       mlafix.yield %s : !sink
     }
@@ -1214,7 +1214,7 @@ mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %zero = arith.constant 0.0 : f32
-    // expected-error @below {{expected neither to_first nor a base where a number is carried}}
+    // expected-error @below {{expected neither to_first nor a base where a number is carried, got to_first}}
     %r = mlafix.merge_loop to_first %k = %c0 to %c1 step 4 init(%zero) : f32 {
       mlafix.yield %zero : f32
     }
@@ -1229,7 +1229,7 @@ mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims =
   mlafix.forall (%t) in (%c1) {
     %e = mlafix.identity : !mlafix.state<64, e>
     %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%e) : !mlafix.state<64, e> {
-      // expected-error @above {{expected a body that yields a chunk of the type of the result}}
+      // expected-error @above {{expected a body that yields a chunk of the type of the result, '!mlafix.state<64, e>', got nothing}}
       mlafix.yield
     }
   }
@@ -1295,7 +1295,7 @@ mlafix.kernel @buffer(%p: i1) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %buffer = memref.alloca() : memref<2x64xf32>
-    // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
+    // expected-error @below {{expected the source to be an argument of the kernel, got a result of 'memref.alloca'}}
     %v = mlafix.load %buffer[%t] : memref<2x64xf32> -> tensor<64xf32, #mlafix.dim<64>>
   }
 }
@@ -1307,7 +1307,7 @@ mlafix.kernel @k(
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %y = memref.cast %x : memref<?xf32, strided<[1], offset: ?>> to memref<?xf32, strided<[?], offset: ?>>
-    // expected-error @below {{expected two arguments of the kernel, got another value}}
+    // expected-error @below {{expected two arguments of the kernel, got a result of 'memref.cast'}}
     %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[?], offset: ?>>
   }
 }
@@ -1393,7 +1393,7 @@ mlafix.kernel @k(%p: i1) {
 
 mlafix.kernel @k(%p: i1) {
   %c1 = arith.constant 1 : index
-  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an operation with effects: put it into the grid}}
   mlafix.print "p = {}", %p : i1
   mlafix.forall (%t) in (%c1) {
   }
@@ -1424,7 +1424,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   %x = memref.alloca() : memref<4xi32>
-  // expected-error @below {{expected an argument of the kernel, got another value}}
+  // expected-error @below {{expected an argument of the kernel, got a result of 'memref.alloca'}}
   mlafix.distinct %x : memref<4xi32>
   mlafix.forall (%t) in (%c1) {
   }

@@ -1,0 +1,28 @@
+//===- Origin.h - how messages name a value ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DIALECT_ORIGIN_H
+#define MLAFIX_DIALECT_ORIGIN_H
+
+#include "mlir/IR/Operation.h"
+
+namespace mlafix {
+
+/// Where `value` comes from: an operation's result, or a value that a region
+/// is given, as an index of a grid.
+inline std::string describeOrigin(mlir::Value value) {
+  mlir::Operation *op = value.getDefiningOp();
+  bool isResult = op;
+  if (!op)
+    op = value.getParentBlock()->getParentOp();
+  return (isResult ? "a result of '" : "an argument of '") +
+         op->getName().getStringRef().str() + "'";
+}
+
+} // namespace mlafix
+
+#endif // MLAFIX_DIALECT_ORIGIN_H
