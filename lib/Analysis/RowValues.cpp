@@ -212,8 +212,9 @@ RowValues::Row RowValues::elementsOf(Operation *op, Value operand,
   if (row && isa<ReduceOp>(op))
     return *row;
   auto broadcast = dyn_cast<BroadcastOp>(op);
-  if (row && !row->empty() && broadcast)
-    index /= get(broadcast.getResult())->size() / row->size();
+  if (row && !row->empty() && broadcast) // the result has no elements yet
+    index /= cast<RankedTensorType>(broadcast.getType()).getShape().front() /
+             static_cast<int64_t>(row->size());
   std::optional<int64_t> element = getElement(operand, index);
   return element ? Row{*element} : Row{};
 }

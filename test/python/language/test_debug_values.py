@@ -148,6 +148,20 @@ def test_an_infinity_is_a_fault_at_the_operation_that_made_it() -> None:
     assert "stores an infinity, made of 90030.57 by store in line " in large.message
 
 
+@mlafix.kernel
+def below_peaks(y: Out[f32, "n (G 2)"], x: In[f32, "n (G 2)"]):
+    for t in grid("n"):
+        row = exp(x[t])
+        y[t] = row / max(row, along="2")
+
+
+def test_what_each_group_has_is_followed_to_its_groups() -> None:
+    """The element of a row of groups that a broadcast takes is sought before the broadcast has its elements."""
+    report = below_peaks.debug(np.empty((1, 4), F32), np.float32([[1, 2, 100, 3]]))
+    assert [(fault.question, fault.element) for fault in report.faults] == [("NaN", (0, 2))]
+    assert "exp in line " in report.faults[0].message or "by exp" in report.faults[0].message
+
+
 def test_an_infinity_of_an_input_and_the_lse_of_no_keys_are_none() -> None:
     assert [fault.question for fault in of_large([1, 2, 3], keys=0)] == ["NaN"]  # 0 / 0; the lse is -inf
     assert not of_large([1, -np.inf, 3])
