@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from models import write
-from run_vllm import difference, prompts, turn
+from run_vllm import difference, prompts, run_all, turn
 
 RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1"}
 """The runs, and MLAFIX_SGLANG in each."""
@@ -136,24 +134,7 @@ def main() -> int:
         run(options)
         return 0
     write(options.out / "model", "mla", options.heads)
-    for old in options.out.glob("turn*"):
-        old.unlink()
-    running = {}
-    for name, variable in RUNS.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
-        with (options.out / f"{name}.log").open("w", encoding="utf-8") as log:
-            command = [sys.executable, __file__, *sys.argv[1:], "--run", name]
-            running[name] = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT, "MLAFIX_SGLANG": variable}, stdout=log, stderr=subprocess.STDOUT)
-    failed = [name for name, process in running.items() if process.wait()]
-    for name in failed:
-        log = options.out / f"{name}.log"
-        print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8", errors="replace")[-2000:])
-    if failed:
-        return 1
-    results = {name: json.loads((options.out / f"{name}.json").read_text(encoding="utf-8")) for name in RUNS}
-    wrong = summary(options, results)
-    for line in wrong:
-        print(f"wrong: {line}")
-    return int(bool(wrong))
+    return run_all(options.out, RUNS, "MLAFIX_SGLANG", ENVIRONMENT, lambda results: summary(options, results))
 
 
 if __name__ == "__main__":

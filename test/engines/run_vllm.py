@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -241,30 +241,35 @@ def summary(results: dict[str, Any], allow: int) -> list[str]:
     return wrong
 
 
+def run_all(out: Path, runs: Mapping[str, str], variable: str, environment: Mapping[str, str], summary: Callable[[dict[str, Any]], list[str]]) -> int:
+    """Starts this program once for each of `runs`, with its value of `variable`; the exit status, 1 if one fails or `summary` of what they
+    wrote to `out` says that something is wrong."""
+    for old in out.glob("turn*"):
+        old.unlink()
+    running = {}
+    for name, value in runs.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
+        with (out / f"{name}.log").open("w", encoding="utf-8") as log:
+            command = [sys.executable, *sys.argv, "--run", name]
+            running[name] = subprocess.Popen(command, env={**os.environ, **environment, variable: value}, stdout=log, stderr=subprocess.STDOUT)
+    failed = [name for name, process in running.items() if process.wait()]
+    for name in failed:
+        log = out / f"{name}.log"
+        print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8", errors="replace")[-2000:])
+    if failed:
+        return 1
+    wrong = summary({name: json.loads((out / f"{name}.json").read_text(encoding="utf-8")) for name in runs})
+    for line in wrong:
+        print(f"wrong: {line}")
+    return int(bool(wrong))
+
+
 def main() -> int:
     options = arguments()
     if options.run:
         run(options)
         return 0
     write(options.out / "model", options.model, options.heads)
-    for old in options.out.glob("turn*"):
-        old.unlink()
-    running = {}
-    for name, variable in RUNS.items():  # at once: an engine takes long to start, and only one at a time uses the GPU
-        with (options.out / f"{name}.log").open("w", encoding="utf-8") as log:
-            command = [sys.executable, __file__, *sys.argv[1:], "--run", name]
-            running[name] = subprocess.Popen(command, env={**os.environ, **ENVIRONMENT, "MLAFIX_VLLM": variable}, stdout=log, stderr=subprocess.STDOUT)
-    failed = [name for name, process in running.items() if process.wait()]
-    for name in failed:
-        log = options.out / f"{name}.log"
-        print(f"{name} failed: {log}\n" + log.read_text(encoding="utf-8")[-2000:])
-    if failed:
-        return 1
-    results = {name: json.loads((options.out / f"{name}.json").read_text(encoding="utf-8")) for name in RUNS}
-    wrong = summary(results, options.allow)
-    for line in wrong:
-        print(f"wrong: {line}")
-    return int(bool(wrong))
+    return run_all(options.out, RUNS, "MLAFIX_VLLM", ENVIRONMENT, lambda results: summary(results, options.allow))
 
 
 if __name__ == "__main__":
