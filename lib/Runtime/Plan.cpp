@@ -539,7 +539,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
 }
 
 //===----------------------------------------------------------------------===//
-// What was planned, in words
+// Explanations of a plan
 //===----------------------------------------------------------------------===//
 
 mlafix_status mlafix::runtime::explainVersion(const Call &call,

@@ -25,8 +25,8 @@
 
 namespace mlafix::target {
 
-/// What to change in the kernel, if an assembler's log tells of a limit that
-/// concerns its author; else empty.
+/// Advice for the kernel's author if an assembler's log tells that the kernel
+/// exceeds a limit; else empty.
 llvm::StringRef adviseOnLog(llvm::StringRef log);
 
 /// The assembler is older than the chip or the PTX version; another one, or the

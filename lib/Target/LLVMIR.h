@@ -24,7 +24,8 @@ class TargetMachine;
 
 namespace mlafix::target {
 
-/// What the pipeline records about a lowered kernel besides its code.
+/// A lowered kernel's signature and code versions, as the pipeline records
+/// them.
 struct KernelInfo {
   /// The kernel's manifest entry without "code".
   mlir::DictionaryAttr signature;

@@ -51,7 +51,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
     return refuse("it does not merge two states that were loaded");
-  // Whether a call is small depends on the row size, which must be known.
+  // The row size must be known: it decides whether a call is small.
   if (!getTileDim(first.getType().getTileType()).isBound())
     return refuse("the size of a row is not bound");
   for (auto [updated, other] : {std::pair(second, first), {first, second}})

@@ -14,8 +14,8 @@
 
 namespace mlafix {
 
-/// What a block processes at a time: several rows, each by several threads or
-/// lane groups that take turns over the row's inner indices.
+/// The rows that a block processes at a time. Several threads or lane groups
+/// share each row: they take turns over its inner indices.
 struct RowBundle {
   int64_t rows;
   int64_t perRow;    ///< threads or lane groups per row

@@ -83,8 +83,8 @@ static Access getAccess(Operation *op, bool isAhead) {
 }
 
 /// Hoists accesses of this kind to the first op that may wait for one of them.
-/// What precedes the wait for the preceding grid stays. `isAhead`: prefetches
-/// are of rows of later blocks.
+/// Accesses before the wait for the preceding grid stay there. `isAhead`:
+/// prefetches are of rows of later blocks.
 static void hoistAccesses(Block &block, Access kind, bool isAhead) {
   auto first =
       llvm::find_if(block, [](Operation &op) { return isGridWait(&op); });
