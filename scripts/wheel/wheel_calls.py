@@ -187,11 +187,11 @@ def others(dim: int, name: str) -> Iterator[Request]:
 
 
 def checked(dim: int, name: str) -> Iterator[Request]:
-    """The launches of `mlafix.watch` in an engine: rows with their lses (with key counts per token, per sequence, or
-    none), and merges of two."""
+    """The launches of `mlafix.watch` in an engine: rows with their lses (with key counts, or none), and merges of two."""
     rows, lse = floats(1, H, dim, of=DTYPES[name]), floats(H, 1)
     found = {"record": zeros(1, H, of=np.int64), "flags": zeros(16, of=np.int32)}
-    for lens in ({}, {"lens": ints(1)}, {"lens": ints(1), "cu_seqlens": ints(0, 1)}):
+    yield ops.visible_keys, {"out": ints(0), "lens": ints(1), "cu_seqlens": ints(0, 1)}
+    for lens in ({}, {"lens": ints(1)}):
         yield ops.check_states, {"out": rows, "lse": lse, **found, **lens}
     yield ops.check_merge, {"out": rows, "lse": lse, "sides": [rows, rows], "side_lses": [lse, lse], **found}
 

@@ -126,6 +126,7 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                     local_lens=r.ints(2, 1), rank=1, ranks=2, page_size=1),
     "pack_rows": lambda r: dict(x=r.rows(), starts=r.ints(0, 2, N), length=2, pad=3.0, out=r.out(2, 2, H, D)),
     "unpack_rows": lambda r: dict(padded=r.rows(2, 2, H, D), starts=r.ints(0, 2, 4), out=r.out()),
+    "visible_keys": lambda r: dict(out=r.ints(7, 7, 7, 7, 7), lens=r.ints(9, 1), cu_seqlens=r.ints(0, 2, 4)),
     "check_states": lambda r: dict(out=r.rows(), lse=r.rows(H, N), lens=r.ints(1, 0, 3, 2, 1), **r.record(N, H)),
     "check_merge": lambda r: dict(out=r.rows(), lse=r.rows(H, N), sides=[r.rows(), r.rows()], side_lses=[r.rows(H, N), r.rows(H, N)], **r.record(N, H)),
     "check_attention": lambda r: dict(out=r.rows(), lse=r.rows(H, N), q=r.rows(), k=r.rows(3, 2, 1, D), v=r.rows(3, 2, 1, D), lens=r.ints(3, 0),
@@ -144,7 +145,8 @@ FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")
 
 WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("check_states", lambda r: {"record": r.ints(0)}, 'argument "record": expected .*got'),
-    ("check_states", lambda r: {"lens": r.ints(1, 2)}, 'argument "lens": expected 5 entries, one for each token, without cu_seqlens, got 2'),
+    ("check_states", lambda r: {"lens": r.ints(1, 2)}, 'argument "lens": expected size 5 .*got 2'),
+    ("visible_keys", lambda r: {"cu_seqlens": r.ints(0, 2, 4, 5)}, 'argument "cu_seqlens": expected at most 3 entries .*got 4'),
     ("check_merge", lambda r: {"side_lses": [r.rows(H, N)]}, 'argument "side_lses": expected as many arrays as sides, 2, got 1'),
     ("check_attention", lambda r: {"k": r.rows(3, 2, 3, D)}, 'argument "k": expected a divisor of the 4 heads in dim 2, got 3'),
     ("check_blocks", lambda r: {"cache": r.rows(3, D)}, 'argument "cache": expected 3 dims'),

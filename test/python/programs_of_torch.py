@@ -192,6 +192,7 @@ PROGRAMS = {
                                   lambda n, H, D: (r(n, H, D), r(H, n), *_offsets(n))),
     "blank_rows_without_indices": Program(_updated(lambda x, i, lse: ops.blank_rows_without_indices(x, i[:, None], lse), 0, 2),
                                           lambda n, H, D: (r(n, H, D), ints(*range(-1, n - 1)), r(H, n))),
+    "visible_keys": Program(_updated(lambda *x: ops.visible_keys(*x), 0), lambda n, H, D: (ints(*[7] * n), ints(4, 1), ints(0, 1, n))),
     "check_states": Program(_found(lambda n, H: (n, H), lambda out, lse, lens, **to: ops.check_states(out, lse, lens=lens, **to)),
                             lambda n, H, D: (torch.where(r(n, H, D) > 1, torch.nan, 0.0), r(H, n), ints(*(i % 2 for i in range(n))))),
     "check_merge": Program(_found(lambda n, H: (n, H), lambda a, la, b, lb, **to: ops.check_merge(a, la, [a, b], [la, lb], **to)), _two_hn),

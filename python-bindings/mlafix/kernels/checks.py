@@ -14,8 +14,8 @@ from mlafix.dsl import (
     In,
     InOut,
     List,
+    Out,
     abs,
-    bool_,
     f32,
     grid,
     i32,
@@ -50,9 +50,6 @@ NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_
 NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LENGTH = range(10, 15)
 """The classes of faults, each the place in `flags` that it sets."""
 
-HEADS = 4
-"""The heads of a token that one row of `check_states_of_heads` takes: the token's sequence is searched once for all of them."""
-
 MERGED_FROM = 8
 """The most sides of a merge that `check_merge` reads."""
 
@@ -66,42 +63,6 @@ def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
         for i in range(4):
             store(values[t, h, i], numbers[i], where=is_new)
     store(flags[index(what)], 1, where=what != 0)
-
-
-@inline
-def sequence_of(t, lens, starts, halvings, guesses):
-    """Whether token t is in a sequence, the keys of that sequence, and where it ends.
-
-    If `guesses`, sequences of one token each, as a decode has them, are tried first: their loads go out at once, and nothing is searched.
-    """
-    last = starts.shape[0] - 1
-    first, end = i64(starts[0]), i64(starts[last])
-    known = first <= i64(t) and i64(t) < end
-    if guesses:
-        guess = min(t, last - 1)
-        begin, behind, length = i64(starts[guess]), i64(starts[guess + 1]), i64(lens[guess])
-        if known and not (begin <= i64(t) and i64(t) < behind):
-            s = segment_of(t, starts, first, halvings)
-            behind, length = i64(starts[s + 1]), i64(lens[s])
-    else:
-        s = segment_of(t, starts, first, halvings if known else 0) if known else index(0)
-        behind, length = i64(load(starts[s + 1], where=known)), i64(load(lens[s], where=known))
-    return known, length, behind
-
-
-@inline
-def has_keys(t, lens, starts, empty, causal, halvings, guesses):
-    """Whether it is known if token t sees keys, and if it does."""
-    known, keys = False, True
-    if present(empty):
-        known, keys = True, not empty[t]
-    elif present(lens):
-        if present(starts):
-            known, length, behind = sequence_of(t, lens, starts, halvings, guesses)
-            keys = length > (behind - i64(t) - 1 if causal != 0 else i64(0)) and length > 0
-        else:
-            known, keys = True, lens[t] > 0
-    return known, keys
 
 
 @inline
@@ -123,27 +84,17 @@ def class_of(largest, lse, has_lse, known, keys, limit):
     return what
 
 
-@inline
-def row_of(t, h, out, lse, live_rows):
-    """A row and its lse, 0 if there is none."""
-    is_here = t < live_rows and h < shape("H")
-    number = load(lse[h, t], where=is_here) if present(lse) else 0.0
-    return load(out[t, h], where=is_here), number
-
-
-@inline
-def judge(t, first_head, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, guesses):
-    """Records what is wrong with rows of a token that are loaded: the search goes on while they arrive."""
-    known, keys = has_keys(t, lens, starts, empty, causal, halvings, guesses)
-    most = limit[0] if present(limit) else math.inf
-    live = t < live_rows and (known or not present(starts))  # else the token only pads
-    for i in range(len(rows)):
-        row, number = rows[i]
-        h = first_head + i
-        largest = max(abs(f32(row)))
-        what = class_of(largest, number, present(lse), known, keys, most)
-        is_here = live and h < shape("H")
-        note(t, h, what if is_here else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
+@kernel(allow={"bounds"})
+def visible_keys(out: Out[i32, "n"], lens: In[L, "r"], starts: In[C, "r1"], causal: i32, halvings: index):
+    """Counts the keys that each token sees, from the keys of its sequence and where that begins; -1 for tokens of no sequence."""
+    for t in grid("n"):
+        last = starts.shape[0] - 1
+        first, end = i64(starts[0]), i64(starts[last])
+        known = first <= i64(t) and i64(t) < end
+        s = segment_of(t, starts, first, halvings if known else 0) if known else index(0)
+        hidden = i64(load(starts[s + 1], where=known)) - i64(t) - 1
+        keys = i64(load(lens[s], where=known)) - (hidden if causal != 0 else i64(0))
+        out[t] = i32(min(max(keys, 0), (1 << 31) - 1)) if known else i32(-1)
 
 
 @kernel(allow={"races"})
@@ -152,54 +103,33 @@ def check_states(
     flags: InOut[i32, "classes=16"],
     out: In[T, "n H D"],
     lse: In[f32, "H n"] | None,
-    lens: In[L, "r"] | None,
-    starts: In[C, "r1"] | None,
-    empty: In[bool_, "n"] | None,
+    lens: In[L, "n"] | None,
     limit: In[f32, "one=1"] | None,
-    causal: i32,
-    halvings: index,
     seam: i32,
     live_rows: index.or_tensor,
+    read_rows: index.or_tensor,
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
-    """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5)."""
+    """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
+
+    Rows before `read_rows` are read, and those before `live_rows` are looked at: the first may be known before the second has arrived.
+    """
     for t, h in grid("n", "H"):
-        rows = (row_of(t, h, out, lse, live_rows),)
-        judge(t, h, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, True)
-
-
-@kernel(allow={"races"})
-def check_states_of_heads(
-    record: InOut[i64, "n H"],
-    flags: InOut[i32, "classes=16"],
-    out: In[T, "n H D"],
-    lse: In[f32, "H n"] | None,
-    lens: In[L, "r"] | None,
-    starts: In[C, "r1"] | None,
-    empty: In[bool_, "n"] | None,
-    limit: In[f32, "one=1"] | None,
-    causal: i32,
-    halvings: index,
-    groups: index,
-    seam: i32,
-    live_rows: index.or_tensor,
-    step: i32.or_tensor,
-    values: InOut[f32, "n H four=4"] | None,
-):
-    """Does what `check_states` does, for the same results, where there are many rows: one row of the grid has `HEADS` heads of a token, and
-    there are `groups` of them. Its code is longer, and so is the time until the first row is read."""
-    for t, g in grid("n", groups):
-        h = g * HEADS
-        rows = [row_of(t, h + i, out, lse, live_rows) for i in range(HEADS)]
-        judge(t, h, rows, out, lse, lens, starts, empty, limit, causal, halvings, live_rows, record, flags, seam, step, values, False)
+        row = load(out[t, h], where=t < read_rows)
+        number = load(lse[h, t], where=t < read_rows) if present(lse) else 0.0
+        keys = i64(load(lens[t], where=t < read_rows)) if present(lens) else i64(0)
+        most = limit[0] if present(limit) else math.inf
+        largest = max(abs(f32(row)))
+        what = class_of(largest, number, present(lse), present(lens), keys > 0 or not present(lens), most)
+        is_looked_at = t < live_rows and keys >= 0
+        note(t, h, what if is_looked_at else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
 
 
 @inline
-def against(row, lse, expected, magnitude, tolerance, lse_tolerance, has_lse):
-    """The class of a row that another state was expected in; both states are finite."""
-    distance = max(abs(row - payload(expected)))
-    differs = has_lse and not abs(lse - lse_of(expected)) <= lse_tolerance * (1.0 + 0.125 * abs(lse))
+def against(distance, lse, expected_lse, magnitude, tolerance, lse_tolerance, has_lse):
+    """The class of a row that is at such a distance from the one expected; both states are finite."""
+    differs = has_lse and not abs(lse - expected_lse) <= lse_tolerance * (1.0 + 0.125 * abs(lse))
     return i32(OTHER_LSE) if differs else i32(0) if distance <= tolerance * magnitude else i32(OTHER_VALUE)
 
 
@@ -224,19 +154,24 @@ def check_merge(
         live = t < live_rows
         number = load(lse[h, t], where=live) if present(lse) else 0.0
         row = f32(load(out[t, h], where=live))
-        # The weighted mean of magnitudes: a side without weight adds nothing to it, whatever its payload holds.
-        whole, spread = identity("D", base=B), identity("D", base=B)
+        whole = identity("D", base=B)
         for i in range(len(sides)):
-            side = load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B)
-            spread = merge(spread, make_state(abs(payload(side)), lse_of(side), base=B))
-            whole = merge(whole, side)
-        magnitude = max(payload(spread))
+            whole = merge(whole, load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B))
         is_live_row = not lse_of(whole) == -math.inf
-        largest = max(abs(row))
+        largest, magnitude = max(abs(row)), max(abs(payload(whole)))
+        distance, expected = max(abs(row - payload(whole))), magnitude
         what = class_of(largest, number, present(lse), True, is_live_row, math.inf)
+        if what == 0 and is_live_row and not distance <= tolerance * magnitude:
+            # Sides that cancel are larger than what is left of them. Theirs is the weighted mean of magnitudes: a side without weight adds
+            # nothing to it, whatever its payload holds.
+            spread = identity("D", base=B)
+            for i in range(len(sides)):
+                side = load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B)
+                spread = merge(spread, make_state(abs(payload(side)), lse_of(side), base=B))
+            magnitude = max(payload(spread))
         if what == 0 and is_live_row:
-            what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
-        numbers = (number, largest, lse_of(whole), max(abs(payload(whole))))
+            what = against(distance, number, lse_of(whole), magnitude, tolerance, lse_tolerance, present(lse))
+        numbers = (number, largest, lse_of(whole), expected)
         note(t, h, what if live else i32(0), record, flags, seam, step, values, numbers)
 
 
@@ -299,7 +234,8 @@ def check_attention(
         largest = max(abs(row))
         what = class_of(largest, number, present(lse), True, keys > 0, math.inf)
         if what == 0 and keys > 0:
-            what = against(row, number, whole, magnitude, tolerance, lse_tolerance, present(lse))
+            distance = max(abs(row - payload(whole)))
+            what = against(distance, number, lse_of(whole), magnitude, tolerance, lse_tolerance, present(lse))
         numbers = (number, largest, lse_of(whole), max(abs(payload(whole))))
         note(t, h, what if sampled else i32(0), record, flags, seam, step, values, numbers)
 

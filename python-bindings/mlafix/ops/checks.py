@@ -28,7 +28,7 @@ from ._bases import base_of, layout_of
 from ._launch import launch, operation
 from ._types import Array, Base, LseLayout, Stream
 
-__all__ = ["check_states", "check_merge", "check_attention", "check_blocks", "check_metadata", "offences"]
+__all__ = ["visible_keys", "check_states", "check_merge", "check_attention", "check_blocks", "check_metadata", "offences"]
 
 FAULTS = (
     "",
@@ -53,8 +53,8 @@ keys' attention; and what is wrong with blocks and metadata."""
 
 _STATED = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 _MOST_SIDES = 8
-_HEADS, _MANY_ROWS = 4, 1 << 16
-"""The heads that one row of the grid of `check_states_of_heads` takes (kernels/checks.py), and the rows from which on it is used."""
+_READ_AT_ONCE = 1 << 20
+"""The elements of a result up to which `check_states` reads rows while the count of live ones is on its way from memory."""
 
 
 class Offence(NamedTuple):
@@ -121,14 +121,43 @@ def _checked(tolerance: Any, name: str) -> Any:
     return float(tolerance)
 
 
-_NAMES = {"starts": "cu_seqlens", "live_rows_at": "live_rows", "step_at": "step"}
+_NAMES = {"starts": "cu_seqlens", "live_rows_at": "live_rows", "read_rows_at": "live_rows", "step_at": "step"}
+
+
+@operation({"starts": "cu_seqlens"}, writes=("out",))
+def visible_keys(out: Array, lens: Array, cu_seqlens: Array, *, causal: bool = True, stream: Stream = None) -> None:
+    """Counts the keys that each token of a batch sees: what `check_states` takes as `lens`.
+
+    Args:
+        out: `[n] i32`; written: the keys of token t, at least 0; -1 for a token of no sequence, which only pads.
+        lens: `[B]` i32 or i64, the keys of each sequence.
+        cu_seqlens: `[B + 1]` i32 or i64, where the tokens of each sequence begin.
+        causal: the last token of a sequence sees all of its keys, each one before it one less. Otherwise all see all.
+        stream: the CUDA stream; None is torch's current one.
+
+    Cost:
+        Writes 4 bytes for each token, and seeks its sequence by halving.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> keys = np.empty(5, np.int32)
+        >>> ops.visible_keys(keys, np.array([9, 1], np.int32), np.array([0, 2, 4], np.int32))
+        >>> keys.tolist()
+        [8, 9, 0, 1, -1]
+    """
+    rows_of(out, "out", ("n",))
+    for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
+        check_integers(given, name)
+    _check_sequences(lens, cu_seqlens)
+    launch(library.kernel("visible_keys"), (out, lens, cu_seqlens, int(bool(causal)), _halvings(cu_seqlens)), stream)
 
 
 @operation(_NAMES, writes=("record", "flags"))
 def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: Array, values: Array | None = None, lens: Array | None = None,
-                 cu_seqlens: Array | None = None, empty: Array | None = None, causal: bool = False, limit: Array | None = None,
-                 live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", seam: int = 0, step: int | Array = 0,
-                 stream: Stream = None) -> None:
+                 limit: Array | None = None, live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", seam: int = 0,
+                 step: int | Array = 0, stream: Stream = None) -> None:
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
     Where a row has keys, it and its lse must be finite, and the lse not -inf. Where it has none, they must be 0 and -inf. If nothing
@@ -141,10 +170,8 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         flags: `[16] i32`.
         values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
             expected (of `check_states` the limit); no others are written. None where it is not wanted.
-        lens: i32 or i64, the keys of each token `[n]`; or with `cu_seqlens` those of each sequence, `[B]`.
-        cu_seqlens: `[B + 1]` i32 or i64. Tokens of no sequence only pad, and are not looked at.
-        empty: `[n] bool`: true for tokens without keys, in place of `lens`.
-        causal: the last token of a sequence sees all of its keys, each one before it one less; so with `lens` of sequences.
+        lens: `[n]` i32 or i64, the keys of each token; a token with a negative count only pads, and is not looked at. `visible_keys`
+            makes them of the lengths of sequences.
         limit: `[1] f32`: no magnitude may be larger, as that of the values, rounded up.
         live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
@@ -153,7 +180,8 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads H (D E + 4) bytes for each token, with E bytes per element of T.
+        Reads H (D E + 4) bytes for each token that is looked at, with E bytes per element of T; of up to 2^20 elements in all for each
+        token, if the count of live ones is on the device.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -166,37 +194,21 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         >>> ops.offences(record)[0], ops.checks.FAULTS[1], int(flags[1])
         (Offence(step=0, seam=7, fault='not empty', row=(1, 0)), 'NaN', 1)
     """
-    n, heads, _ = rows_of(out, "out", ("n", "H", "D"))
+    n, heads, dim = rows_of(out, "out", ("n", "H", "D"))
     check_dtype(out, "out", _STATED)
-    for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
-        if given is not None:
-            check_integers(given, name)
-    if empty is not None and lens is not None:
-        raise wrong("empty", "None beside lens", "an array")
-    if cu_seqlens is not None and lens is None:
-        raise wrong("lens", "the keys of each sequence beside cu_seqlens", "None")
     if lens is not None:
-        _check_lens(lens, cu_seqlens, n)
-    if causal and cu_seqlens is None:
-        raise wrong("causal", "False without cu_seqlens", causal)
+        check_integers(lens, "lens")
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    arguments = (record, flags, out, lse_hn, lens, cu_seqlens, empty, limit, int(bool(causal)), _halvings(cu_seqlens))
-    more = (seam, live, count, values, live_at, count_at)
-    if is_symbol(n) or is_symbol(heads) or n * heads < _MANY_ROWS:
-        launch(library.kernel("check_states"), (*arguments, *more), stream)
-    else:
-        launch(library.kernel("check_states_of_heads"), (*arguments, -(heads // -_HEADS), *more), stream)
+    read, read_at = live, live_at
+    if live_at is not None and not any(map(is_symbol, (n, heads, dim))) and n * heads * dim <= _READ_AT_ONCE:
+        read, read_at = n, None
+    launch(library.kernel("check_states"), (record, flags, out, lse_hn, lens, limit, seam, live, read, count, values, live_at, read_at, count_at), stream)
 
 
-def _check_lens(lens: Any, starts: Any, rows: Any) -> None:
-    """Raises ArgumentError unless there is a length for each token, or sequence."""
-    count = rows_of(lens, "lens", ("n",))[0]
-    if starts is None:
-        if not is_symbol(count) and not is_symbol(rows) and count < rows:
-            raise wrong("lens", f"{rows} entries, one for each token, without cu_seqlens", count)
-        return
-    bounds = rows_of(starts, "cu_seqlens", ("B + 1",))[0]
+def _check_sequences(lens: Any, starts: Any) -> None:
+    """Raises ArgumentError unless there is a length for each sequence."""
+    count, bounds = rows_of(lens, "lens", ("B",))[0], rows_of(starts, "cu_seqlens", ("B + 1",))[0]
     if not is_symbol(bounds) and not is_symbol(count) and not 1 <= bounds <= count + 1:
         raise wrong("cu_seqlens", f"at most {count + 1} entries for the {count} sequences of lens, and 1 or more", bounds)
 
@@ -319,7 +331,7 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         raise wrong("k", f"a divisor of the {heads} heads in dim 2", groups)
     for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
         check_integers(given, name)
-    _check_lens(lens, cu_seqlens, n)
+    _check_sequences(lens, cu_seqlens)
     check_integer("every", every)
     check_integer("most_keys", most_keys)
     if not is_symbol(every) and every < 1:

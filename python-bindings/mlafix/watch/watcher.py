@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections import Counter, deque
@@ -43,6 +44,15 @@ class Batch(NamedTuple):
     """The sizes of each seam's call, by its number, in the order of the calls; those of a replayed graph are not among them."""
 
 
+class Counted(NamedTuple):
+    """The keys that each token of a step sees, counted once for the seams of all layers."""
+
+    keys: Any
+    of: tuple[Any, Any]
+    """The lengths and offsets they were counted from, kept: no other tensor gets their addresses."""
+    places: set[Place]
+
+
 class Watch:
     """Checks attention states behind seams, and reports the first offence.
 
@@ -75,6 +85,7 @@ class Watch:
         self._numbers: dict[tuple[Place, int], int] = {}
         self._in_step: Counter[Place] = Counter()
         self._records: Records | None = None
+        self._counted: dict[tuple[Any, ...], Counted] = {}
         self._live: int = _MOST_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
         self._captured_before: dict[int, int | None] = {}
@@ -95,6 +106,7 @@ class Watch:
         """
         self.now += 1
         self._in_step.clear()
+        self._counted.clear()
         self.layer = ""
         self._live = _MOST_LIVE if live is None else live
         if self._records is not None:
@@ -135,19 +147,21 @@ class Watch:
     # -- Seams ------------------------------------------------------------------------------------------------------------
 
     def states(self, seam: str, out: Any, lse: Any = None, *, name: str = "", lse_layout: Any = "hn", lens: Any = None, cu_seqlens: Any = None,
-               empty: Any = None, causal: bool = False, limit: Any = None, **call: Any) -> None:
+               causal: bool = False, limit: Any = None, **call: Any) -> None:
         """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen.
 
         Args:
+            lens, cu_seqlens, causal: the keys of each token, or those of each sequence, as `mlafix.ops.visible_keys` takes them.
             call: other tensors of the call that made the rows, such as q, k and v: a report has their sizes.
         """
         if not self.wants(seam, out):
             return
         self.last_rows = out.data_ptr()
-        given = dict(lens=lens, cu_seqlens=cu_seqlens, empty=empty)
+        given = dict(lens=lens, cu_seqlens=cu_seqlens)
         common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, **call, causal=causal,
                               lse_layout=None if lse is None else lse_layout)  # fmt: skip
-        ops.check_states(out, lse, lse_layout=lse_layout, **given, causal=causal, limit=limit, **common)
+        keys = lens if lens is None or cu_seqlens is None else self._keys_of(self._places[common["seam"]], out, lens, cu_seqlens, causal)
+        ops.check_states(out, lse, lse_layout=lse_layout, lens=keys, limit=limit, **common)
         if self.choice.repair and lse is not None and lens is not None and not causal:
             starts = _each(out) if cu_seqlens is None else cu_seqlens
             ops.fixup_zero_kv_rows(out, lse, _as_i32(lens), _as_i32(starts), lse_layout=lse_layout)
@@ -233,6 +247,19 @@ class Watch:
             return {**given, "seam": number, "step": self._records.step, "live_rows": self._records.live}
         return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
+    def _keys_of(self, place: Place, out: Any, lens: Any, starts: Any, causal: bool) -> Any:
+        """The keys that each token of `out` sees. A place that comes again begins another pass over the layers, and they are counted anew: kernels
+        may have changed the lengths in place."""
+        import torch
+
+        key = (lens.data_ptr(), starts.data_ptr(), lens.shape, starts.shape, out.shape[0], bool(causal), _order_of(out))
+        counted = self._counted.get(key)
+        if counted is None or place in counted.places:
+            counted = self._counted[key] = Counted(torch.empty(out.shape[0], dtype=torch.int32, device=out.device), (lens, starts), set())
+            ops.visible_keys(counted.keys, lens, starts, causal=causal)
+        counted.places.add(place)
+        return counted.keys
+
     def _look(self, wait: bool) -> None:
         records = self._records
         assert records is not None
@@ -279,6 +306,20 @@ def _captures(tensor: Any) -> bool:
     import torch
 
     return bool(torch.cuda.is_current_stream_capturing())
+
+
+def _order_of(tensor: Any) -> tuple[int, int]:
+    """The current stream of a tensor's device, and the number of the capture that it is in, 0 if none: kernels with the same numbers run in their
+    order, now or in each replay."""
+    if not tensor.is_cuda:
+        return 0, int(capturing_on_host)
+    import torch
+
+    stream = torch.cuda.current_stream(tensor.device).cuda_stream
+    number = ctypes.c_ulonglong()
+    if _captures(tensor):
+        ctypes.CDLL("libcuda.so.1").cuStreamGetCaptureInfo(ctypes.c_void_p(stream), ctypes.byref(ctypes.c_int()), ctypes.byref(number))
+    return stream, number.value
 
 
 capturing_on_host = False

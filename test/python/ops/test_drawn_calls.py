@@ -27,7 +27,7 @@ CALLS = 4  # calls of each function on each device
 
 
 BY_OTHER_TESTS = {
-    **dict.fromkeys(("check_states", "check_merge", "check_attention", "check_blocks", "check_metadata"), "test_ops_checks.py"),
+    **dict.fromkeys(("visible_keys", "check_states", "check_merge", "check_attention", "check_blocks", "check_metadata"), "test_ops_checks.py"),
     "aiter.mla_reduce_v1": "test_compat_maps.py", "flash_mla.flash_mla_combine": "test_compat_maps.py", "sglang.attn_res_fused_tma": "test_ops_depth.py",
     "sglang.get_dcp_lens": "test_compat_chunks.py", "sglang.localize_dcp_indices": "test_compat_chunks.py",
     "torch_context_parallel.SDPAMerger": "test_compat_chunks.py", "vllm.accumulate_mla_context_chunk": "test_compat_chunks.py",

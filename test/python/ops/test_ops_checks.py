@@ -80,15 +80,9 @@ def broken_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: n
         return out.astype(dtype), lse
 
 
-@pytest.fixture(params=[1 << 16, 0], ids=["", "heads"])
-def kernel_of_states(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel for few rows, and the one for many, whatever the count."""
-    monkeypatch.setattr(ops.checks, "_MANY_ROWS", request.param)
-
-
 @pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, kernel_of_states: None, device: Device, rng: np.random.Generator) -> None:
+def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, device: Device, rng: np.random.Generator) -> None:
     shapes = [(40, 4, 64, "padded"), (0, 4, 64, "contiguous")]
     if dtype == BF16:
         shapes += [(1, 1, 8, "strided"), (17, 2, 576, "transposed"), (9, 7, 64, "contiguous")]
@@ -96,42 +90,45 @@ def test_each_class_of_row(dtype: np.dtype, lse_layout: str | None, kernel_of_st
         out, lse = broken_rows(rng, n, heads, dim, dtype)
         out, lens = lay_out(out, layout), rng.integers(-1, 3, n).astype(np.int32)
         given_lse = None if lse_layout is None else lay_out(lse if lse_layout == "nh" else np.ascontiguousarray(lse.T), layout)
-        for name in ("lens", "empty", ""):
+        for more in ({}, {"lens": device.put(lens)}):
             found = Record(device, n, heads)
-            more = {"lens": device.put(lens)} if name == "lens" else {"empty": device.put(lens <= 0)} if name else {}
             ops.check_states(device.put(out), None if given_lse is None else device.put(given_lse), **found.arrays, **more,
                              lse_layout=lse_layout or "hn", seam=9, step=3)  # type: ignore[arg-type]
-            found.check(classes(out, None if given_lse is None else lse, (lens > 0).astype(int) if name else None), 9, 3)
+            want = classes(out, None if given_lse is None else lse, (lens > 0).astype(int) if more else None)
+            found.check(np.where(lens[:, None] < 0, 0, want) if more else want, 9, 3)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", ["i4", "i8"])
-def test_lengths_of_sequences(kind: str, causal: bool, kernel_of_states: None, device: Device, rng: np.random.Generator) -> None:
-    """Sequences without keys, without tokens, with fewer keys than tokens, and tokens of no sequence at both ends."""
-    for lens, starts, n in [([3, 0, 9, -2, 2], [2, 4, 4, 9, 10, 13], 15), ([0], [0, 7], 7), ([5] * 70, list(range(71)), 71), ([], [0], 3), ([2, 2], [0, 4, 4], 4)]:
-        out, lse = broken_rows(rng, n, 2, 64, BF16)
-        keys = np.full(n, -1)
+def test_keys_that_tokens_see(kind: str, causal: bool, device: Device) -> None:
+    """Sequences without keys, without tokens, with fewer keys than tokens, of many keys, and tokens of no sequence at both ends."""
+    most = 2**31 - 1
+    for lens, starts, n in [([3, 0, 9, -2, 2], [2, 4, 4, 9, 10, 13], 15), ([0], [0, 7], 7), ([5] * 70, list(range(71)), 71), ([], [0], 3), ([2, 2], [0, 4, 4], 4),
+                            ([most], [0, 3], 3), ([2**40 if kind == "i8" else most], [0, 1], 1), ([4], [0, 2], 0)]:  # fmt: skip
+        want = np.full(n, -1)
         for b, length in enumerate(lens):
-            for t in range(starts[b], starts[b + 1]):
-                keys[t] = length > (starts[b + 1] - 1 - t if causal else 0) and length > 0
-        found = Record(device, n, 2)
-        ops.check_states(device.put(out), device.put(np.ascontiguousarray(lse.T)), lens=device.put(np.array(lens, kind)), causal=causal,
-                         cu_seqlens=device.put(np.array(starts, kind)), **found.arrays)
-        found.check(np.where(keys[:, None] < 0, 0, classes(out, lse, keys)), 0, 0)
+            for t in range(starts[b], min(starts[b + 1], n)):
+                want[t] = min(max(length - (starts[b + 1] - 1 - t if causal else 0), 0), most)
+        out = device.put(np.full(n, 7, np.int32))
+        ops.visible_keys(out, device.put(np.array(lens, kind)), device.put(np.array(starts, kind)), causal=causal)
+        assert device.get(out).tolist() == want.tolist()
 
 
-def test_the_kernel_of_many_rows_is_taken_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-    monkeypatch.setattr(ops.checks.library, "kernel", lambda name: taken.append(name))
-    monkeypatch.setattr(ops.checks, "launch", lambda *_: None)
-    for heads in (15, 16):
-        ops.check_states(np.zeros((1 << 12, heads, 8), F32), record=np.zeros((1 << 12, heads), np.int64), flags=np.zeros(16, np.int32))
-    assert taken == ["check_states", "check_states_of_heads"]
+def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a count on the device, up to 2^20 elements; what is read is all of them, what is looked at is counted there."""
+    given: list[tuple] = []
+    monkeypatch.setattr(ops.checks, "launch", lambda _, arguments, __: given.append(arguments))
+    count = np.array([5], np.int32)
+    for n, live in ((1 << 10, count), (1 << 10, 5), ((1 << 10) + 1, count)):
+        ops.check_states(np.zeros((n, 128, 8), F32), record=np.zeros((n, 128), np.int64), flags=np.zeros(16, np.int32), live_rows=live)
+    few, told, many = ({"live": each[7], "read": each[8], "live_at": each[11], "read_at": each[12]} for each in given)
+    assert few["read"] == 1 << 10 and few["read_at"] is None and few["live_at"] is count
+    assert told["read"] == told["live"] == 5 and told["read_at"] is told["live_at"] is None
+    assert many["read_at"] is many["live_at"] is count
 
 
 FACTS = {
-    "check_states_dense": "params 28  threads <=256  loads 2x16+1x8+17x4  ahead 20  stores 1x8+5x4",
-    "check_states_of_heads_dense": "params 29  threads 128  loads 8x16+4x8+16x4  ahead 28  stores 4x8+20x4",
+    "check_states_dense": "params 22  threads <=256  loads 2x16+1x8+4x4  ahead 7  stores 1x8+5x4",
 }
 """The words of test/lit/Performance/facts.txt, which has kernels that are compiled ahead: rows are loaded in packs of 16 bytes."""
 
@@ -142,9 +139,9 @@ def test_facts_of_the_code_for_a_gpu() -> None:
     assert spec is not None and spec.loader is not None
     facts = sys.modules["facts"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(facts)
-    given = dict.fromkeys(("lse", "lens", "starts", "values", "live_rows_at", "step_at"), "present") | {"empty": "absent", "limit": "absent"}
+    given = dict.fromkeys(("lse", "lens", "values", "live_rows_at", "step_at"), "present") | {"limit": "absent", "read_rows_at": "absent"}
     for entry, line in FACTS.items():
-        text = mlafix.library.kernel(entry.removesuffix("_dense")).ptx("sm_90", H=128, D=128, T="bf16", L="i32", C="i32", **given)
+        text = mlafix.library.kernel(entry.removesuffix("_dense")).ptx("sm_90", H=128, D=128, T="bf16", L="i32", **given)
         found = facts.facts_of_ptx(text)[entry]
         assert (found.line(), found.faults) == (line, []), entry
         body = text[text.index(f"{entry}(") :]
@@ -331,10 +328,9 @@ def test_wrong_calls_say_what_is_wrong(device: Device) -> None:
     out, found = put(np.zeros((3, 2, 8), F32)), Record(device, 3, 2).arrays
     lens = put(np.zeros(2, np.int32))
     for call, message in [
-        (lambda: ops.check_states(out, lens=lens, **found), 'argument "lens": expected 3 entries, one for each token, without cu_seqlens, got 2'),
-        (lambda: ops.check_states(out, causal=True, **found), 'argument "causal": expected False without cu_seqlens, got True'),
+        (lambda: ops.check_states(out, lens=lens, **found), 'argument "lens": expected size 3.*got 2'),
         (lambda: ops.check_states(out, seam=-1, **found), 'argument "seam": expected a number from 0'),
-        (lambda: ops.check_states(out, lens=lens, cu_seqlens=put(np.zeros(5, np.int32)), **found), 'argument "cu_seqlens": expected at most 3 entries'),
+        (lambda: ops.visible_keys(put(np.zeros(3, np.int32)), lens, put(np.zeros(5, np.int32))), 'argument "cu_seqlens": expected at most 3 entries'),
         (lambda: ops.check_states(out, live_rows=4, record=found["record"][:2], flags=found["flags"]), 'argument "live_rows"|argument "record"|argument "out"'),
         (lambda: ops.check_merge(out, None, [], [], **found), 'argument "sides": expected 1 to 8 arrays, got 0'),
         (lambda: ops.check_merge(out, None, [out], [out, out], **found), 'argument "side_lses": expected as many arrays as sides, 1, got 2'),

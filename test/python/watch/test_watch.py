@@ -50,6 +50,31 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
     return standin.Engine(own, fault=fault, fault_step=FIRST, replays=replays, device=device)
 
 
+def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anew for other lengths, in a new step, when a layer comes again, and in what is captured."""
+    counted: list[Any] = []
+    own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
+    monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
+    lens, other, starts = (torch.tensor(x, dtype=torch.int32) for x in ([4, 1], [4, 2], [0, 2, 3]))
+
+    def layers(lens: Any) -> int:
+        counted.clear()
+        for own.layer in ("0", "1"):
+            own.states("attention", rows + 1, lens=lens, cu_seqlens=starts, causal=True)
+        return len(counted)
+
+    own.step()
+    assert [layers(lens), layers(other), layers(lens)] == [1, 1, 1]
+    own.step()
+    assert layers(lens) == 1
+    monkeypatch.setattr(standin.watcher, "capturing_on_host", True)
+    assert layers(lens) == 1
+    counted.clear()
+    own.layer = "2"
+    own.states("attention", rows + 1, lens=lens, cu_seqlens=starts, causal=True)
+    assert not counted
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("replays", [False, True], ids=["eager", "replays"])
 @pytest.mark.parametrize("fault", standin.FAULTS)
