@@ -10,6 +10,7 @@ from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
 from .operators import extreme, integer, rounded
+from .rows import MOST_IN_ROW
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
@@ -27,6 +28,7 @@ class ArithmeticBuiltIns:
         self.expressions = expressions
         self.memory = expressions.memory
         self.operators = expressions.operators
+        self.rows = expressions.rows
         self.arguments = arguments
 
     def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
@@ -59,6 +61,16 @@ class ArithmeticBuiltIns:
         found = self.arguments.by_name(node, built_in, "scalar dim")
         scalar = self.expressions.value(found["scalar"])
         return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"], 'splat(…, "{0}")'), self.ctx.at(node)))
+
+    def call_row_of(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        place = self.arguments.by_name(node, built_in, "numbers")["numbers"]
+        values = self.expressions.eval(place)
+        if not isinstance(values, (tuple, list)):
+            self.ctx.fail(place, f"expected a list of numbers, as in {built_in.usage}, got {describe(values)}")
+        if not 1 <= len(values) <= MOST_IN_ROW:
+            self.ctx.fail(place, f"expected 1 to {MOST_IN_ROW} numbers in a row, got {len(values)}")
+        is_spelled = isinstance(place, (ast.List, ast.Tuple))
+        return self.rows.of_numbers(list(values), place.elts if is_spelled else [place] * len(values), node)
 
     def call_iota(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"], 'iota("{0}")')

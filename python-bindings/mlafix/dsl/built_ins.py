@@ -96,6 +96,11 @@ payload = BuiltIn("payload", "payload(state)", "the normalised payload of a stat
 lse_of = BuiltIn("lse_of", "lse_of(state)", "the log-sum-exp of a state: what store_state would write.")
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
+row_of = BuiltIn(
+    "row_of",
+    "row_of([a, b, …])",
+    "a row whose elements are these numbers, 64 at most: of three numbers along 3.",
+)
 iota = BuiltIn("iota", 'iota("D")', "a row of i32 whose elements are their own indices: 0, 1, 2 and so on.")
 swap = BuiltIn(
     "swap",

@@ -13,6 +13,7 @@ from .built_ins import BuiltIn
 from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
+from .rows import Rows
 from .source import member
 from .types import Base, Dim, DType, ScalarType, TensorType
 from .values import Dyn, Element, Gone, Listed, OfRows, Peer, Sink, Tensor, as_number, counted, describe, field_names, is_record
@@ -54,6 +55,7 @@ class Expressions:
         self.ctx = context
         self.operators = operators
         self.memory = memory
+        self.rows = Rows(context, memory)
         self.eval_Call = call
 
     def eval(self, node: ast.expr) -> Any:
@@ -229,9 +231,28 @@ class Expressions:
             return value[self.constant_index(node.slice, len(value))]
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
+        if isinstance(value, Dyn) and value.type.kind == "row":
+            return self.element_of_row(value, node)
         if not isinstance(value, (Tensor, Peer)):
-            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}{hints.of_value(value, node.slice)}")
+            self.ctx.fail(node, f"expected a tensor, a row or a list before [ ], got {describe(value)}")
         return self.memory.read(self.element_of(value, node), node)
+
+    def element_of_row(self, row: Dyn, node: ast.Subscript) -> Dyn:
+        """``row[i]``, an element of a computed row; of a row along a product ``row[g, k]`` and ``row[:, k]``, element k of each group."""
+        dim = Dim(row.type.dim, int(row.type.dim) if row.type.dim.isdigit() else None)
+        nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        is_whole = [isinstance(part, ast.Slice) and ast.unparse(part) == ":" for part in nodes]
+        parts = dim.factors or (dim.spelled,)
+        if all(is_whole) and len(nodes) <= len(parts):
+            return row
+        if len(nodes) != len(parts) or is_whole[-1] or any(isinstance(part, ast.Slice) and not whole for part, whole in zip(nodes, is_whole)):
+            usage = "an element, [g, k], or one of each group, [:, k]," if dim.factors else "an element, [i],"
+            self.ctx.fail(node, f"expected {usage} of {describe(row)}, got {ast.unparse(node)}{hints.of_part_of_row(node)}")
+        if not dim.factors:
+            return self.rows.element(row, self.index(dim, nodes[0]), node)
+        groups, group = (Dim(factor, int(factor) if factor.isdigit() else None) for factor in dim.factors)
+        member = self.rows.member(row, self.index(group, nodes[1]), node)
+        return member if is_whole[0] else self.rows.element(member, self.index(groups, nodes[0]), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
         """``parts[r]``, the tensor of rank r, or number r of a list."""
@@ -252,7 +273,7 @@ class Expressions:
         is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.many)
         if not isinstance(node, ast.Subscript) or not is_tensor:
             example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.many else "x[t, h]"
-            self.ctx.fail(node, f"expected an element or a row of a tensor, as {example}, got {describe(of)}")
+            self.ctx.fail(node, f"expected an element or a row of a tensor, as {example}, got {describe(of)}{hints.of_changed_element(of, node)}")
         return self.element_of(of, node)
 
     def element_of(self, of: Tensor | Peer, node: ast.Subscript) -> Element:
@@ -284,14 +305,14 @@ class Expressions:
         begin, end = (self.slice_end(bound, dim, node) for bound in (node.lower, node.upper))
         begin, end = begin or 0, dim.size if end is None else end
         if end is None:
-            self.slice_end(ast.Constant(-1), dim, node)
+            self.slice_end(ast.Constant(-1), dim, node, hints.of_open_slice(tensor, node))
         elif not 0 <= begin < end <= (dim.size or end):
             room = f" of the row's {dim.size}" if dim.size else ""
             self.ctx.fail(node, f"expected a slice of one element or more{room}, got {ast.unparse(node)}")
         return begin, end
 
-    def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice) -> int | None:
-        """A constant end of a slice. Negative ends count from the row's end, if its size is known."""
+    def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice, hint: str = "") -> int | None:
+        """A constant end of a slice. Negative ends count from the row's end, if its size is known; `hint` is for one that is not."""
         number = None if bound is None else self.eval(bound)
         if number is None:
             return None
@@ -301,7 +322,7 @@ class Expressions:
             return number
         if dim.size is None:
             of = f"a row along {dim.spelled}, whose size is not in the tensor's type"
-            self.ctx.fail(node, f"expected both ends of a slice from the beginning of {of}, got {ast.unparse(node)}")
+            self.ctx.fail(node, f"expected both ends of a slice from the beginning of {of}, got {ast.unparse(node)}{hint}")
         return number + dim.size
 
     def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:

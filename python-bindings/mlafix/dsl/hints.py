@@ -248,14 +248,60 @@ def of_part_slice(tensor: Tensor) -> str:
     return f"; group 0 is {row}0], element 0 of each group {row}:, 0]"
 
 
-def of_value(value: Any, index: ast.expr) -> str:
-    """For `row[a:b]` and `row[i]`: only tensors in memory can be indexed."""
-    if not isinstance(value, Dyn) or value.type.kind != "row":
+def of_part_of_row(node: ast.Subscript) -> str:
+    """For `row[a:b]` and `row[g]`: parts of rows are loaded, and short slices are rows of elements."""
+    index = node.slice
+    text = ast.unparse(ast.Subscript(ast.Name("x"), index)) if isinstance(index, ast.Tuple) else f"x[{ast.unparse(index)}]"
+    loaded = f"; load the part that is needed, as {text.replace('[', '[t, ')}, and compute on it"
+    if isinstance(index, ast.Tuple) and not any(isinstance(part, ast.Slice) for part in index.elts):
         return ""
-    if isinstance(index, (ast.Slice, ast.Tuple)):
-        return f"; take the part of the tensor, as x[t, {ast.unparse(index)}], and compute on it"
-    number = ast.unparse(index)
-    return f'; element {number} of a row that is computed is sum(where(iota("{value.type.dim}") == {number}, row, 0)), of a tensor x[t, {number}]'
+    if not isinstance(index, ast.Slice) or index.upper is None or index.step is not None:
+        return loaded
+    bounds = ", ".join(ast.unparse(bound) for bound in (index.lower, index.upper) if bound is not None)
+    return f"{loaded}, or take a few elements: row_of([{_name_of_row(node)}[i] for i in range({bounds})])"
+
+
+def of_changed_element(value: Any, target: ast.expr) -> str:
+    """For `row[i] = v`, of a computed row."""
+    if not isinstance(value, Dyn) or value.type.kind != "row" or not isinstance(target, ast.Subscript) or isinstance(target.slice, (ast.Slice, ast.Tuple)):
+        return ""
+    row = _name_of_row(target)
+    return f'; where(iota("{value.type.dim}") == {ast.unparse(target.slice)}, …, {row}) is {row} with another element'
+
+
+def of_moved_row(value: Any) -> str:
+    """For `load(row, into="D", first=1)`, of a computed row."""
+    is_row = isinstance(value, Dyn) and value.type.kind == "row"
+    return "; the elements of a computed row stay where they are: load each row that it is computed of so, and compute again" if is_row else ""
+
+
+def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
+    """For `x[t, 1:]`, if only the launch or a later binding knows the row's size."""
+    begin = node.lower
+    if node.upper is not None or not isinstance(begin, ast.Constant) or type(begin.value) is not int or begin.value < 1:
+        return ""
+    return f'; load({_row_of(tensor)}, into="E", first=-{begin.value}) is a row along another dim, "E", that begins with element {begin.value}'
+
+
+def of_stored_row(element: Element, dim: str) -> str:
+    """For a row of a known number of elements that is stored to a row along a dim that is a name."""
+    return f"; a slice takes it: {_row_of(element.tensor)[:-1]}, :{dim}] = …".replace("[:, ", "[") if dim.isdigit() and not element.is_part and not element.end else ""
+
+
+def _name_of_row(node: ast.Subscript) -> str:
+    return node.value.id if isinstance(node.value, ast.Name) else "row"
+
+
+def of_element(value: Any) -> str:
+    """For a row that stands among the numbers of a row."""
+    return "; sum(row), max(row) and row[i] are numbers of a row" if isinstance(value, Dyn) and value.type.kind == "row" else ""
+
+
+def of_conversion(one: str, other: str) -> str:
+    """For numbers of two types where one is expected."""
+    if "bool" in (one, other):
+        return f"{next(dtype for dtype in (one, other) if dtype != 'bool')}(…) makes 1 of true and 0 of false"
+    return f"{'f32' if 'f32' in (one, other) else 'i64'}(…) converts"
 
 
 def _halves(row: str) -> str:
@@ -272,6 +318,8 @@ def of_operand(value: Any) -> str:
     """For an operand that is no scalar, row or state."""
     if is_array(value):
         return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
+    if isinstance(value, (tuple, list)) and value:
+        return "; row_of([a, b]) is a row of numbers"
     return f"; a row of it is {_row_of(value)}" if isinstance(value, Tensor) and value.rank else ""
 
 

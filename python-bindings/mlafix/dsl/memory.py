@@ -36,6 +36,25 @@ class Memory:
         hint = hints.of_factor(name, self.ctx.tensors) or hints.of_extent(name) or hints.of_dim(name, known)
         self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hint}")
 
+    def size(self, name: str, node: ast.AST) -> Dyn | None:
+        """The number of elements of a row along a dim, an index; None if no tensor that is always passed has the dim, or a product of it
+        and of a factor whose size is known."""
+        if name.isdigit():
+            return self.ctx.lift(int(name), node, "index")
+        given = [tensor for tensor in self.ctx.tensors if not tensor.annotation.optional]
+        places = [(tensor, position, dim) for tensor in given for position, dim in enumerate(tensor.annotation.dims)]
+        for tensor, position, dim in places:
+            if name in (dim.name, dim.spelled):
+                return self.dim(tensor, position, node)
+        for tensor, position, dim in places:
+            if name in dim.factors:
+                (other,) = (factor for factor in dim.factors if factor != name) if len(set(dim.factors)) == 2 else ("",)
+                known = self.size(other, node) if other.isdigit() or any(other == named.name for _, _, named in places) else None
+                if known is not None:
+                    product = self.dim(tensor, position, node)
+                    return self.ctx.wrap(self.ctx.builder.binary("floordiv", product.value, known.value, self.ctx.at(node)))
+        return None
+
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """The name, if rows may lie along the dim with this name."""
         dims = [tensor.annotation.dims[-1] for tensor in self.ctx.tensors if tensor.annotation.dims]
@@ -107,7 +126,8 @@ class Memory:
         is_open = bool(element.end) and not value.type.dim.isdigit()
         if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):
             expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"
-            ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
+            hint = "" if dim is None else hints.of_stored_row(element, value.type.dim)
+            ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}{hint}")
         predicate = ctx.predicate(where, node)
         ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node), element.group, element.member,
                           element.begin, element.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from . import hints
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
@@ -25,6 +26,10 @@ class MemoryBuiltIns:
 
     def call_load(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "element", "where otherwise into first each")
+        if "into" in found and not isinstance(found["element"], ast.Subscript):
+            of = self.expressions.eval(found["element"])
+            if isinstance(of, Dyn):
+                self.ctx.fail(found["element"], f"expected a row of a tensor, as x[t], to read into another one, got {describe(of)}{hints.of_moved_row(of)}")
         element = self.expressions.element(found["element"])
         where = self.arguments.where(found)
         if "into" in found:

@@ -56,6 +56,13 @@ class Floats:
         return Floats(None, f(self.lo), f(self.hi), f(self.nan))
 
 
+def stacked(values: list[Floats]) -> Floats:
+    """Values as the elements of a last axis."""
+    if all(value.v is not None for value in values):
+        return Floats(np.stack([value.v for value in values], axis=-1))
+    return Floats(None, *(np.stack(parts, axis=-1) for parts in zip(*(value.bounds() for value in values))))
+
+
 def lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((a < b) | ((a == b) & np.signbit(a)), a, b)
 

@@ -100,6 +100,8 @@ class Generator(Reach):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
+        if self.chance(0.15):  # of numbers
+            self.row_dims.append(f"o={self.weighted({1: 1, 2: 2, 3: 2, 4: 3, 5: 1, 7: 1, 8: 3, 9: 1, 16: 1, 33: 0.3, 64: 0.3})}")
         if self.chance(0.35):
             self.choose_product()
         if self.chance(0.2):
@@ -232,7 +234,7 @@ class Generator(Reach):
         for node in kernel.nodes():
             if node.op == "shape" and "dim" in node.attrs:
                 dims.add(node.attrs["dim"])
-            if node.op in ("identity", "sink", "splat", "iota", "make_state"):
+            if node.op in ("identity", "sink", "splat", "iota", "make_state", "row_of"):
                 dims.add(parse_dim(node.type.dim)[0])
             # The length of a row of zeros must be known even if its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":

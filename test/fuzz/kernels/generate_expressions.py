@@ -15,6 +15,7 @@ from mlafix.dsl.functions import NAMES
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 # A number as a dtype has it.
 ROUNDINGS = ["bf16", "f16", "f8e4m3fn", "f8e5m2", "f8e8m0"]
+_MOST_NUMBERS = 64  # in a row of them
 FUNCTIONS = [*NAMES, *ROUNDINGS]
 _ROUND = ("floor", "ceil", "trunc", "round", *ROUNDINGS)
 _OF_POSITIVE = ("sqrt", "rsqrt", "log", "log2")
@@ -180,8 +181,10 @@ class Expressions(Loads):
             options |= {"reduce": 2.5, "lse_of": 0.4, "top": 0.4}
         if type.kind == "row" and not self.pure and not self.in_where:
             options |= {"scan": 0.8} | ({} if is_bounded(type.dim) else {"payload": 0.6}) | ({"swap": 0.8} if self.blocks(type.dim) else {})
-        options |= self.of_groups(type, 2.5)
+        options |= self.of_groups(type, 2.5) | self.elements(type) | ({"row_of": 5.0} if self.numbers_of(type) and not self.pure else {})
         how = self.weighted(options)
+        if how in ("row_of", "element"):
+            return self.row_of(type, depth) if how == "row_of" else self.element_of(type, depth)
         if how in ("add", "sub", "mul", "div", "min", "max"):
             nodes = self.pair(type, depth)
             if how in ("min", "max") and self.chance(0.2):
@@ -253,6 +256,35 @@ class Expressions(Loads):
         along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
         return Node("scan", type, [self.uneven(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
 
+    def numbers_of(self, type: Type) -> int:
+        """The numbers in a row along a dim of a fixed size; 0 along other dims."""
+        size = parse_dim(type.dim)[1] if type.kind == "row" and type.dtype in ("f32", "i32", "i64", "bool") else None
+        return size if size is not None and size <= _MOST_NUMBERS else 0
+
+    def row_of(self, type: Type, depth: int) -> Node:
+        """A row of numbers, one of which is no constant."""
+        count = self.numbers_of(type)
+        values = [self.expression(type.scalar(), min(depth, 1) if self.chance(3 / count) else 0) for _ in range(count)]
+        if all(is_number(value) for value in values) and not self.chance(0.1):
+            values[self.rng.randrange(count)] = self.full(type.scalar(), 0)
+        return Node("row_of", type, values)
+
+    def elements(self, type: Type) -> dict[str, float]:
+        """The option to take an element of a row, or of each group of one."""
+        if self.pure or self.in_where or type.dtype not in ("f32", "i32", "i64", "bool") or not self.row_dims:
+            return {}
+        is_each = type.kind == "row" and self.product and type.dim == "G"
+        return {"element": 1.2} if type.kind == "scalar" or is_each else {}
+
+    def element_of(self, type: Type, depth: int) -> Node:
+        """An element of a row, or of each group of a row along the product."""
+        dim = self.product if type.kind == "row" else self.pick(self.row_dims)
+        of = row(dim, type.dtype)
+        value = self.flags(of, depth) if type.dtype == "bool" else self.uneven(of, depth)
+        dims = ["G", self.inner] if factors(dim) else [dim]
+        indices = [self.index_for(part, depth)[0] for part in dims[type.kind == "row" :]]
+        return Node("element", type, [value, *indices])
+
     def blocks(self, dim: str) -> list[int]:
         """The blocks that a row along `dim` may swap: none of a row that has an element for each group of another."""
         sizes = [int(text) if text.isdigit() else self.fixed_sizes.get(text, 1) for text in factors(dim) or [dim]]
@@ -275,7 +307,10 @@ class Expressions(Loads):
             options["iota"] = 1.2
             options |= {} if self.in_where else {"scan": 0.8} | ({"swap": 0.8} if self.blocks(type.dim) else {})
             options |= self.of_groups(type, 1.5)
+        options |= self.elements(type) | ({"row_of": 5.0} if self.numbers_of(type) and not self.pure else {})
         how = self.weighted(options)
+        if how in ("row_of", "element"):
+            return self.row_of(type, depth) if how == "row_of" else self.element_of(type, depth)
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
         if how == "choice":
@@ -335,8 +370,10 @@ class Expressions(Loads):
             options["present"] = 1
         if type.kind == "scalar" and self.row_dims and not self.pure and not self.in_where:
             options["reduce"] = 1.0
-        options |= self.of_groups(type, 1.0)
+        options |= self.of_groups(type, 1.0) | self.elements(type) | ({"row_of": 3.0} if self.numbers_of(type) and not self.pure else {})
         how = self.weighted(options)
+        if how in ("row_of", "element"):
+            return self.row_of(type, depth) if how == "row_of" else self.element_of(type, depth)
         if how == "reduce":
             return Node("reduce", type, [self.flags(row(self.pick(self.row_dims), "bool"), depth)], {"kind": self.pick(["any", "all"])})
         if how == "along":

@@ -12,7 +12,7 @@ from syntax import BOOL, I32, I64, INDEX, MOST_LISTED, Assign, Each, For, If, No
 # The degree to which an operation hides its operands: 0 not at all, 1 nearly completely.
 _HIDES = {"floordiv": 1, "mod": 1, "shl": 1, "shr": 1, "and": 1, "or": 1, "min": 1, "max": 1, "mul": 0.9, "div": 0.9, "copysign": 1,
           "add": 0.4, "sub": 0.4, "xor": 0, "neg": 0, "not": 0, "abs": 0.8}  # fmt: skip
-_HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0.3, "swap": 0.3, "payload": 1, "lse_of": 1, "merge": 0.9,
+_HIDES_OF = {"fma": 0.9, "compare": 1, "logic": 1, "ifexp": 1, "where": 1, "top": 1, "splat": 0.3, "swap": 0.3, "row_of": 0.3, "element": 1, "payload": 1, "lse_of": 1, "merge": 0.9,
              "mask": 1, "make_state": 0.9, "sink": 1, "call": 1, "load": 1, "load_state": 1, "rebase": 0.6, "list": 0.5}  # fmt: skip
 _KEPT = {("i32", "f32"), ("i32", "i64"), ("i32", "index"), ("index", "i64"), ("i64", "index"), ("bool", "i32"), ("bool", "i64"), ("bool", "f32")}
 _STORES = 120

@@ -16,7 +16,7 @@ from integers import Bools, Ints
 from memory import Cells
 from states import States
 from syntax import Call, Kernel, Node, Type, factors, is_bounded, parse_dim
-from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest_of, zero_like
+from values import Value, anything_where, map_parts, shape_of, spread_to, stacked, take, widest_of, zero_like
 
 
 class Invalid(Exception):
@@ -400,6 +400,30 @@ class Expressions:
             shape = (rows * groups, -1) if "along" in node.attrs else (rows, size)
             scanned = integers.scan(node.attrs["kind"], map_parts(value, lambda part: part.reshape(shape)), WIDTHS[node.type.dtype])
         return map_parts(scanned, lambda part: part.reshape(rows, size))
+
+    def eval_row_of(self, node: Node) -> Value:
+        """A row of numbers."""
+        return stacked([self.eval(argument) for argument in node.args])
+
+    def eval_element(self, node: Node) -> Value:
+        """An element of a row, or of each group of it; 0 out of bounds, and anything where the index is unknown."""
+        row, *indices = (self.eval(argument) for argument in node.args)
+        rows, size = shape_of(row)
+        dims = factors(node.args[0].type.dim)
+        groups = self.size(dims[0]) if dims else 1
+        value = map_parts(row, lambda part: part.reshape(rows, groups, size // groups))
+        inside, unknown = np.ones(rows, bool), integers.either(*(index.unknown for index in indices))
+        group, member = ([None] * (2 - len(indices)) + indices) if dims else [Ints(np.zeros(rows, np.int64)), *indices]
+        for index, most in ((group, groups), (member, size // groups)):
+            inside &= True if index is None else (index.v >= 0) & (index.v < most)
+        zero = self.constant(0, node)
+        if size == 0:
+            return zero
+        value = map_parts(value, lambda part: part[np.arange(rows), :, np.clip(member.v, 0, part.shape[2] - 1)])
+        if group is not None:
+            value = map_parts(value, lambda part: part[np.arange(rows), np.clip(group.v, 0, groups - 1)])
+        value = self.choose(Bools(inside), value, zero)
+        return value if unknown is None else anything_where(unknown, value)
 
     def eval_swap(self, node: Node) -> Value:
         value = self.eval(node.args[0])

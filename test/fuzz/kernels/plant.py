@@ -147,6 +147,20 @@ def _shifted(node: Node) -> Node:
     return node
 
 
+def _other_order(node: Node) -> Node:
+    node.args.append(node.args.pop(0))
+    return node
+
+
+def _other_place(node: Node) -> Node:
+    """The element before it, or behind it where the index is a number, which must not be below 0."""
+    index = node.args[-1]
+    if index.op != "lit":
+        node.args[-1] = _less(index)
+        return node
+    return _more(node) if node.type.dtype != "bool" else _negated(node)
+
+
 _NUMBER = ("f32", "i32", "i64", "index")
 
 
@@ -177,6 +191,8 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     **{f"reduce-{kind}": (_is("reduce", kind), _other_reduction) for kind in ("add", "max", "min", "argmax", "argmin", "any", "all")},
     **{f"scan-{kind}": (_is("scan", kind), _other_reduction) for kind in ("add", "max", "min")},
     "top": (_is("top"), _other_element),
+    "row_of": (lambda node: node.op == "row_of" and len(node.args) > 1, _other_order),
+    "element": (_is("element"), _other_place),
     "swap": (_is("swap"), lambda node: node.args[0]),
     "iota": (_is("iota"), _more),
     **{f"convert-{dtype}": ((lambda node, dtype=dtype: node.op == "convert" and node.type.dtype == dtype), _more) for dtype in _NUMBER},
@@ -277,7 +293,7 @@ REFUSED = ("exchange", "assume", "distinct")
 _OF_WORD = {
     "max": ("max", "reduce-max"), "min": ("min", "reduce-min"), "sum": ("reduce-add",), "cumsum": ("scan-add",), "cummax": ("scan-max",),
     "cummin": ("scan-min",), "top_k": ("top",), "load": ("load", "load-bool", "load-where", "load-into"), "store": ("store", "store-where"),
-    "range": ("for",), "bool_": ("convert-bool",), "x is None": ("present",),
+    "range": ("for",), "bool_": ("convert-bool",), "x is None": ("present",), "row[i]": ("element",),
     **{kind: (f"reduce-{kind}",) for kind in ("any", "all", "argmax", "argmin")}, **{kind: (f"convert-{kind}",) for kind in _NUMBER},
 }  # fmt: skip
 

@@ -186,6 +186,19 @@ def _iota(node: Node) -> str:
     return f'iota("{node.type.dim}")'
 
 
+def _row_of(node: Node) -> str:
+    texts = [_literal(part) if part.op == "lit" else expression(part) for part in node.args]
+    if all(part.op == "lit" for part in node.args):
+        texts = [_typed(part) for part in node.args]
+    return f"row_of([{', '.join(texts)}])"
+
+
+def _element(node: Node) -> str:
+    row, *indices = node.args
+    texts = [_literal(part) if part.op == "lit" and part.attrs["value"] >= 0 else expression(part) for part in indices]
+    return f"{expression(row)}[{', '.join([':', *texts] if node.type.kind == 'row' else texts)}]"
+
+
 def _swap(node: Node) -> str:
     return f"swap({expression(node.args[0])}, {node.attrs['block']})"
 

@@ -42,6 +42,16 @@ def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
     return map_parts(value, spread)
 
 
+def stacked(values: list[Value]) -> Value:
+    """Numbers of each row as a row of them."""
+    if isinstance(values[0], Floats):
+        return floats.stacked(values)
+    unknown = None
+    if any(value.unknown is not None for value in values):
+        unknown = np.stack([np.zeros(value.v.shape, bool) if value.unknown is None else value.unknown for value in values], axis=-1)
+    return type(values[0])(np.stack([value.v for value in values], axis=-1), unknown)
+
+
 def take(value: Value, rows: np.ndarray) -> Value:
     return map_parts(value, lambda part: part[rows])
 

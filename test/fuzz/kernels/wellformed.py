@@ -9,7 +9,7 @@ from rows import may_race
 from syntax import Assign, Case, Each, For, If, Kernel, Node, Statement, expressions
 
 # The number of operands that must not be literals. Other operations may have only literals.
-_NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1}
+_NO_LITERALS = {"unary": 1, "binary": 1, "fma": 1, "compare": 1, "logic": 1, "reduce": 1, "scan": 1, "swap": 1, "top": 1, "element": 1}
 
 
 def is_well_formed(case: Case) -> bool:

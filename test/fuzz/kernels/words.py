@@ -13,7 +13,7 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B base-BaseOfB state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle-128x4 swizzle-8x4 "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-any reduce-all reduce-along top top-along scan-add scan-max scan-min scan-along swap load-into load-slice load-group load-member load-part store-group store-member store-part store-slice payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-any reduce-all reduce-along top top-along scan-add scan-max scan-min scan-along swap load-into load-slice load-group load-member load-part store-group store-member store-part store-slice row_of element-of-row element-of-part element-of-groups payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim bounded-dim row-in-memory dtype-variable bound-dim dim-zero In Out InOut List Peers "
     + " ".join((*NAMES, *(f"dtype-{d}" for d in (*STORED, FP4))))
 ).split()
@@ -129,6 +129,8 @@ def _node(node, kernel, found: set[str]) -> None:
         found.add("list-comprehension" if "over" in attrs else "list")
     elif node.op == "sink":
         found.add("sink-bare" if "says" in attrs else "sink")
+    elif node.op == "element":
+        found.add("element-of-groups" if node.type.kind == "row" else "element-of-part" if len(node.args) > 2 else "element-of-row")
     elif node.op == "where":
         found.add("where-row" if node.args[0].type.kind == "row" else "where")
     elif node.op not in ("lit", "name", "tensor"):

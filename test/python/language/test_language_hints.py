@@ -62,7 +62,7 @@ BODIES = [
     # rows where one number is expected
     ("if x[t] > 0.0:\n    y[t] = x[t]", "x[t] > 0.0", "got a row of bool along D; where(c, a, b) chooses for each element, any(c) and all(c) are bools of a row"),
     ("y[t] = x[t] if x[t] > 0.0 else 0.0", "x[t] > 0.0", "; where(c, a, b) chooses for each element"),
-    ("v = exp(x[t])\ny[t, 0] = v[3]", "v[3]", '; element 3 of a row that is computed is sum(where(iota("D") == 3, row, 0)), of a tensor x[t, 3]'),
+    ("v = exp(x[t])\ny[t, 0] = v[:3]", "v[:3]", "; load the part that is needed, as x[t, :3], and compute on it, or take a few elements: row_of([v[i] for i in range(3)])"),
     ("y[t] = x[t, -1]", "-1", 'expected an index of at least 0, got -1; the last is shape("D") - 1'),
     ("y[t, 0] = five[t, -1]", "-1", "expected an index of at least 0 and below 5, got -1; the last is 4"),
     # words of Triton

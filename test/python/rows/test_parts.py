@@ -297,8 +297,8 @@ ARGUMENTS = 'y: InOut[f32, "n (G K)"], s: Out[f32, "n G"], x: In[f32, "n (G 4)"]
         ("s[t] = y[t, 1:2, 0]", "1:2", "expected : for all of G, got 1:2; group 0 is y[t, 0], element 0 of each group y[t, :, 0]"),
         ("r2 = y[t, :2]", ":2", "expected : for all of G, got :2; group 0 is y[t, 0], element 0 of each group y[t, :, 0]"),
         ("s[t] = x[t, 0, :2]", ":2", "expected : for all of 4, got :2; group 0 is x[t, 0], element 0 of each group x[t, :, 0]"),
-        ("v = d[t]; lse[t] = sum(v[:2])", "v[:2]", "expected a tensor before [ ], got a row of f32 along D; take the part of the tensor, as x[t, :2], and "
-         "compute on it"),
+        ("v = d[t]; lse[t] = sum(v[:2])", "v[:2]", "expected an element, [i], of a row of f32 along D, got v[:2]; load the part that is needed, as x[t, :2], "
+         "and compute on it"),
         ("s[t] = y[t, 0, 0, 0]", "y[t, 0, 0, 0]", "expected 1 index for a row of 'y', 2 for a group of it or 3 for an element, got 4"),
         ("s[t] = d[t, :, 0]", ":", "expected an index, got the slice :"),
         ("s[t] = payload(load_state(y[t, 0], lse[t]))", "y[t, 0]", "expected the payload of a state, got a part of a row of 'y'"),

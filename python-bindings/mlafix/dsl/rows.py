@@ -1,0 +1,124 @@
+"""Rows made of numbers, and numbers taken out of rows that a kernel has computed.
+
+Lanes hold the elements of a row, and no operation of the dialect names one of them. So both are built of operations on whole rows:
+the index of each element (iota), selections, and reductions.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from . import hints
+from .context import Context
+from .memory import Memory
+from .types import Dim
+from .values import Dyn, as_number, describe
+
+# The most numbers in a row of numbers: every element chooses among all of them.
+MOST_IN_ROW = 64
+# The dtypes of rows of numbers, and of rows whose elements are taken.
+_NUMBERS = ("f32", "i32", "i64", "bool")
+# An index of no element: rows have at most as many.
+_MOST_INDEX = 2**31 - 1
+
+
+class Rows:
+    """Makes rows of numbers, and reads elements of computed rows."""
+
+    def __init__(self, context: Context, memory: Memory) -> None:
+        self.ctx = context
+        self.memory = memory
+
+    # -- Rows of numbers ---------------------------------------------------------------------------------------------
+
+    def of_numbers(self, values: list[Any], nodes: list[ast.expr], node: ast.AST) -> Dyn:
+        """A row of the numbers, along their count.
+
+        Each bit of an element's index chooses among half of what is left: as many selections as a chain of comparisons
+        has, but few comparisons, and a short way from any number to the row.
+        """
+        builder, at, dim = self.ctx.builder, self.ctx.at(node), str(len(values))
+        rows = [value.value for value in self.alike(values, nodes)]
+        if len(rows) == 1:
+            return self.ctx.wrap(builder.splat(rows[0], dim, at))
+        index, zero, bit = builder.iota(dim, at), self.ctx.lift(0, node).value, 1
+        while len(rows) > 1:
+            masked = builder.binary("and", index, self.ctx.lift(bit, node).value, at)
+            is_even = builder.compare("eq", masked, zero, at)
+            pairs = zip(rows[::2], rows[1::2])
+            rows = [builder.select(is_even, even, odd, at) for even, odd in pairs] + rows[len(rows) & ~1 :]
+            bit *= 2
+        return self.ctx.wrap(rows[0])
+
+    def alike(self, values: list[Any], nodes: list[ast.expr]) -> list[Dyn]:
+        """The numbers as values of one type; constants take that of the others."""
+        dtype = next((value.type.dtype for value in values if isinstance(value, Dyn)), "")
+        if not dtype and any(isinstance(as_number(value), float) for value in values):
+            dtype = "f32"
+        lifted = []
+        for value, node in zip(values, nodes):
+            if isinstance(value, Dyn) and value.type.kind != "scalar":
+                self.ctx.fail(node, f"expected a number as an element of a row, got {describe(value)}{hints.of_element(value)}")
+            number = self.ctx.lift(value, node, dtype)
+            dtype = dtype or number.type.dtype
+            if number.type.dtype not in _NUMBERS:
+                converts = "; i32(…) and i64(…) convert" if number.type.dtype in ("index", "i8", "u8") else ""
+                self.ctx.fail(node, f"expected f32, i32, i64 or bool as an element of a row, got {describe(number)}{converts}")
+            if number.type.dtype != dtype:
+                self.ctx.fail(node, f"expected numbers of one type in a row, got {dtype} and {number.type.dtype}; {hints.of_conversion(dtype, number.type.dtype)}")
+            lifted.append(number)
+        return lifted
+
+    # -- Elements of computed rows -----------------------------------------------------------------------------------
+
+    def element(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
+        """``row[i]``: an element of a row, for an index of type index; 0 if it is out of bounds."""
+        each = self.ctx.builder.iota(row.type.dim, self.ctx.at(node))
+        return self.taken(row, each, index, self.memory.size(row.type.dim, node), "", node)
+
+    def member(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
+        """``row[:, k]``: element k of each group of a row along a product, for an index of type index; zeros if it is out of bounds."""
+        builder, at, dim = self.ctx.builder, self.ctx.at(node), row.type.dim
+        _, group = Dim(dim).factors
+        size = self.memory.size(group, node)
+        if size is None:  # counts within each group
+            ones = builder.splat(self.ctx.lift(1, node).value, dim, at)
+            each = builder.binary("sub", builder.scan("add", ones, group, at), ones, at)
+        elif group.isdigit() and int(group) & (int(group) - 1) == 0:
+            each = builder.binary("and", builder.iota(dim, at), self.ctx.lift(int(group) - 1, node).value, at)
+        else:
+            each = builder.binary("mod", builder.iota(dim, at), self.ctx.convert(size, "i32", node).value, at)
+        return self.taken(row, each, index, size, group, node)
+
+    def taken(self, row: Dyn, each: Any, index: Any, size: Dyn | None, along: str, node: ast.AST) -> Dyn:
+        """The element of a row, or with `along` of each of its groups, where `each` is `index`; 0 if none is.
+
+        Every other element is made neutral, and the row is reduced. The maximum gives a float as it is, -0.0 and NaN included, which
+        its sum with zeros would not.
+
+        Args:
+            each: a row of i32 that numbers the elements.
+            size: how many there are; None if no tensor says so.
+        """
+        ctx, at = self.ctx, self.ctx.at(node)
+        builder, dtype = ctx.builder, row.type.dtype
+        if dtype not in _NUMBERS:
+            ctx.fail(node, f"expected a row of f32, i32, i64 or bool to take an element of, got {describe(row)}; i32(…) converts it")
+        least, none = (ctx.lift(number, node, "index").value for number in (0, -1))
+        if size is None:
+            inside, most = None, ctx.lift(_MOST_INDEX, node, "index").value
+            index = builder.binary("min", builder.binary("max", index, none, at), most, at)
+        else:
+            inside = builder.binary("and", builder.compare("ge", index, least, at), builder.compare("lt", index, size.value, at), at)
+            index = builder.select(inside, index, none, at)
+        chosen = builder.compare("eq", each, builder.convert(index, "i32", at), at)
+        if dtype == "bool":
+            return ctx.wrap(builder.reduce("max", builder.binary("and", chosen, row.value, at), along, at))
+        neutral = ctx.lift(-math.inf if dtype == "f32" else 0, node, dtype).value
+        found = builder.reduce("max" if dtype == "f32" else "add", builder.select(chosen, row.value, neutral, at), along, at)
+        if dtype != "f32":
+            return ctx.wrap(found)
+        inside = inside if inside is not None else builder.reduce("max", chosen, along, at)
+        return ctx.wrap(builder.select(inside, found, ctx.lift(0.0, node, dtype).value, at))
