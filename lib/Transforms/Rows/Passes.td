@@ -110,15 +110,19 @@ def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
     "::mlir::vector::VectorDialect"];
 }
 
-def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
-  let summary = "issue loads before the arithmetic that could delay them";
+def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
+  let summary = "a row's program joins the thread's";
   let description = [{
-    Moves every load of a block, with its address computations, before the first other arithmetic, unless a store lies
-    in between. Loads without a predicate go first: the branch around a predicated load ends what the assembler
-    schedules together. Prefetches for a later block follow. All of a row's loads are then in flight before the first value
-    is waited for.
+    Replaces `mlafix.row` by its ops. No later pass needs to know where a row's program begins or what its lane is.
 
-    While rows are tiles, it moves loads of scalars before the first reduction of a row, which warps wait for.
+    ```mlir
+    // Before
+    mlafix.row lane %lane {
+      vector.store %v, %x[%t, %first] : …
+    }
+    // After
+    vector.store %v, %x[%t, %first] : …
+    ```
   }];
 }
 

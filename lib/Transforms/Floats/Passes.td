@@ -1,42 +1,14 @@
-//===- Passes.td - optimisations of distributed kernels ----*- tablegen -*-===//
+//===- Passes.td - arithmetic of floats --------------------*- tablegen -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-//
-// After the planning of layouts and the distribution over threads: on kernels
-// of vectors and scalars, and on the functions that they become.
-//
-//===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LATE_PASSES
-#define MLAFIX_TRANSFORMS_LATE_PASSES
+#ifndef MLAFIX_TRANSFORMS_FLOATS_PASSES
+#define MLAFIX_TRANSFORMS_FLOATS_PASSES
 
 include "lib/Transforms/PassOptions.td"
-
-def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::KernelOp"> {
-  let summary = "a sum stays as it is where the factor of what is added is 0";
-  let description = [{
-    The payload of a state with weight 0 is replaced by -0.0 before it is added (N5). This pass instead keeps the
-    previous sum where the weight is 0. The number is the same, and a predicated addition gives it, so a GPU needs no
-    select per element. Not for targets that compute with two f32 at once, where it saves no selections.
-
-    If neither of two states has a payload, the merged row is 0. If a kernel computes with such rows, of 8 elements or
-    more per lane, the selections of their elements are removed, too: both payloads are then -0.0, and the factors of
-    the first payload and of the sum become 1 and -1.
-
-    ```mlir
-    // Before
-    %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
-    %sum = math.fma %weights, %payload, %before : vector<8xf32>
-    // After
-    %more = math.fma %weights, %x, %before : vector<8xf32>
-    %sum = arith.select %isZero, %before, %more : vector<8xf32>
-    ```
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
-}
 
 def NarrowRowsPass : Pass<"mlafix-narrow-rows", "::mlafix::KernelOp"> {
   let summary = "rows of 16 bits are masked and widened as words of 32 bits, where something needs f32 and not before";
@@ -189,75 +161,4 @@ def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
-def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> {
-  let summary = "rows are prefetched before the wait for the preceding grid, and the next one is let begin between loads";
-  let description = [{
-    Has a thread compute the addresses of its first loads while it waits for the preceding grid. The pass moves that
-    arithmetic before the wait, and puts an `exit` between them that needs its results and is never taken. Without it,
-    ptxas issues the wait first in its basic block. In a chain of launches that cost 8% of a merge of 16 tokens on an
-    H200. A row's packs have addresses that differ by constants, which loads add by themselves, so one address suffices.
-
-    Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
-    it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
-    first threads of a grid prefetch their rows: as many as move the plan's `early_bytes`, but at least `early_threads`. Memory has
-    no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
-    block loads. Where the plan has `early_line_bytes`, the first of the lanes that load such a line prefetches it.
-    `early_first_packs` or more are prefetched at once, ahead of other addresses and of barriers: memory then has their
-    lines by the time that the preceding grid ends.
-
-    A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits for
-    it. A kernel that prefetches has a parameter `local`: the launch says whether everything that it reads is in the
-    memory of its own device.
-
-    ```mlir
-    // Before
-    nvvm.griddepcontrol wait
-    %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
-    // After
-    %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-    %address = llvm.ptrtoint %p : !llvm.ptr<1> to i64
-    %prefetches = llvm.and %isLocal, %isEarly : i1
-    scf.if %prefetches {
-      llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l,~{memory}" %p : (!llvm.ptr<1>) -> ()
-    }
-    llvm.inline_asm has_side_effects "{… @none exit; griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()
-    %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
-    ```
-
-    `mlafix.predicated_load`, which counts as a load before that, becomes PTX.
-
-    If a load's address comes from another load, the index is loaded first. Then come the loads of packs whose addresses
-    need no memory, then `griddepcontrol.launch_dependents`, then the rest: ptxas moves no load across it. Otherwise
-    ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that half of a row's loads
-    wait for one load. ptxas waits for the index before that instruction, so the next grid begins then.
-
-    The next grid begins at once if this grid prefetches all of its rows, or all of its first chunks, before the wait.
-    If there are more first chunks than that, and they are loaded ahead of merge loops (`mlafix-lower-merge-loops`), the
-    next grid begins after these loads, because its prefetches would compete with them.
-
-    ```mlir
-    // Before
-    nvvm.griddepcontrol launch_dependents
-    scf.if %isRow {
-      %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
-      %i = llvm.load %place : !llvm.ptr<1> -> i64
-      %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-      %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
-    }
-    // After
-    scf.if %isPrefetched { nvvm.griddepcontrol launch_dependents }
-    scf.if %isRow {
-      %i = llvm.load %place : !llvm.ptr<1> -> i64
-      %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
-      llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}" : () -> ()
-      %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
-      %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
-    }
-    ```
-  }];
-  let dependentDialects = [
-    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
-}
-
-#endif // MLAFIX_TRANSFORMS_LATE_PASSES
+#endif // MLAFIX_TRANSFORMS_FLOATS_PASSES

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/LoadChunksAhead.h"
+#include "lib/Transforms/Merges/LoadChunksAhead.h"
 #include "dialect/Plan.h"
-#include "lib/Transforms/GPU/OnlyChunk.h"
+#include "lib/Transforms/Merges/OnlyChunk.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/States/RunningMerge.h"
 

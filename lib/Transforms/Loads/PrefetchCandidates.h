@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_LATE_PREFETCHCANDIDATES_H
-#define MLAFIX_TRANSFORMS_LATE_PREFETCHCANDIDATES_H
+#ifndef MLAFIX_TRANSFORMS_LOADS_PREFETCHCANDIDATES_H
+#define MLAFIX_TRANSFORMS_LOADS_PREFETCHCANDIDATES_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -70,4 +70,4 @@ private:
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_LATE_PREFETCHCANDIDATES_H
+#endif // MLAFIX_TRANSFORMS_LOADS_PREFETCHCANDIDATES_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_SHAREDCHUNKS_H
-#define MLAFIX_TRANSFORMS_GPU_SHAREDCHUNKS_H
+#ifndef MLAFIX_TRANSFORMS_MERGES_SHAREDCHUNKS_H
+#define MLAFIX_TRANSFORMS_MERGES_SHAREDCHUNKS_H
 
 #include "dialect/RowProgram.h"
 
@@ -39,4 +39,4 @@ private:
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_SHAREDCHUNKS_H
+#endif // MLAFIX_TRANSFORMS_MERGES_SHAREDCHUNKS_H

@@ -1,12 +1,12 @@
-//===- Passes.td - passes for GPUs -------------------------*- tablegen -*-===//
+//===- Passes.td - merge loops -----------------------------*- tablegen -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_PASSES
-#define MLAFIX_TRANSFORMS_GPU_PASSES
+#ifndef MLAFIX_TRANSFORMS_MERGES_PASSES
+#define MLAFIX_TRANSFORMS_MERGES_PASSES
 
 include "lib/Transforms/PassOptions.td"
 
@@ -53,111 +53,6 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
-}
-
-def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
-  let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
-  let description = [{
-    On large tensors it is slow to read a row that a merge in place replaces together with everything else
-    (docs/Experiments.md has the measurements). If a merge of two states is stored over one of them, the row of that
-    state is loaded at one of two points. If the call is out of place or small, it is loaded with everything else.
-    Otherwise it is loaded after its lse, and not at all if the lse says that the state is empty. For GPUs.
-  }];
-  let options = [TargetOption<>, MachineOption<>];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
-}
-
-def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"> {
-  let summary = "the ranks of a collective kernel wait for each other";
-  let description = [{
-    A kernel may read other ranks' tensors (`mlafix.peers`) once the ranks' preceding grids have completed. It must not
-    end before all ranks have read what it, or the next grid, may overwrite. So each block waits for the ranks before
-    the row's program, and the last block to end releases their memory. If a rank has not arrived by the time the block
-    has read everything, a copy of the program stores the results instead. It computes them as if all elements of the
-    peers' tensors were NaN (for integers, all bits set). The copy reads no peer's memory. For GPUs; on a CPU all
-    tensors belong to one process.
-
-    A row with `mlafix.exchange` becomes two programs. The first has the ops before the exchange, which store to the
-    peers. The second runs once the same block of each rank has stored. It has the ops after the exchange, and those
-    before it that they need. Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one
-    after that begins only once this rank has completed this one. Rows put scalars for the peers into shared memory, and
-    neighbouring threads store those of neighbouring rows together: a link takes about as long for 4 bytes as for 128.
-
-    ```mlir
-    // Before
-    mlafix.row lane %lane {
-      %v = mlafix.load %parts[%r, %t] : …
-      mlafix.store %v, %out[%t] : …
-    }
-    // After
-    %arrived = mlafix.wait_peers : i1
-    scf.if %arrived {
-      mlafix.row lane %lane {
-        %v = mlafix.load %parts[%r, %t] : …
-        mlafix.store %v, %out[%t] : …
-      }
-    }
-    %valid = mlafix.release_peers %arrived : i1
-    %isMarked = arith.xori %valid, %true : i1
-    scf.if %isMarked {
-      mlafix.row lane %lane {
-        mlafix.store %nan, %out[%t] : …
-      }
-    }
-
-    // Before
-    mlafix.row lane %lane {
-      %turn = mlafix.turn : index
-      mlafix.store %v, %parts[%r, %turn, %t] : …
-      mlafix.exchange
-      %w = mlafix.load %parts[%rank, %turn, %t] : …
-      mlafix.store %w, %out[%t] : …
-    }
-    // After
-    %turn, %sends = mlafix.begin_exchange : index, i1
-    mlafix.row lane %lane {
-      mlafix.store %v, %parts[%r, %turn, %t] if %sends : …
-    }
-    %arrived = mlafix.end_exchange %sends : i1
-    scf.if %arrived {
-      mlafix.row lane %lane {
-        %w = mlafix.load %parts[%rank, %turn, %t] : …
-        mlafix.store %w, %out[%t] : …
-      }
-    } else {
-      mlafix.row lane %lane {
-        mlafix.store %nan, %out[%t] : …
-      }
-    }
-    ```
-  }];
-  let dependentDialects = [
-      "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-      "::mlir::scf::SCFDialect"];
-}
-
-def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
-  let summary = "lanes of a row wait for each other where one could overtake another";
-  let description = [{
-    Puts a barrier before each access of a row's program that may touch what another lane of the row has yet to read or
-    write (N11). Outputs may be inputs, so a lane's store could otherwise overtake another lane's load of the same
-    scalar. Accesses to rows need no barrier among themselves: a lane touches only its own elements. For `mlafix.row`.
-
-    ```mlir
-    // Before
-    mlafix.row lane %lane mask %mask {
-      mlafix.store %tile, %x[%t] : …
-      %v = mlafix.load %x[%t, %i] : … -> f32
-    }
-    // After
-    mlafix.row lane %lane mask %mask {
-      mlafix.store %tile, %x[%t] : …
-      nvvm.bar.warp.sync %mask : i32
-      %v = mlafix.load %x[%t, %i] : … -> f32
-    }
-    ```
-  }];
-  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
 def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp"> {
@@ -222,20 +117,27 @@ def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp">
     "::mlir::scf::SCFDialect", "::mlir::ub::UBDialect", "::mlir::vector::VectorDialect"];
 }
 
-def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
-  let summary = "a row's program joins the thread's";
+def SkipZeroWeightAddsPass : Pass<"mlafix-skip-zero-weight-adds", "::mlafix::KernelOp"> {
+  let summary = "a sum stays as it is where the factor of what is added is 0";
   let description = [{
-    Replaces `mlafix.row` by its ops. No later pass needs to know where a row's program begins or what its lane is.
+    The payload of a state with weight 0 is replaced by -0.0 before it is added (N5). This pass instead keeps the
+    previous sum where the weight is 0. The number is the same, and a predicated addition gives it, so a GPU needs no
+    select per element. Not for targets that compute with two f32 at once, where it saves no selections.
+
+    If neither of two states has a payload, the merged row is 0. If a kernel computes with such rows, of 8 elements or
+    more per lane, the selections of their elements are removed, too: both payloads are then -0.0, and the factors of
+    the first payload and of the sum become 1 and -1.
 
     ```mlir
     // Before
-    mlafix.row lane %lane {
-      vector.store %v, %x[%t, %first] : …
-    }
+    %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
+    %sum = math.fma %weights, %payload, %before : vector<8xf32>
     // After
-    vector.store %v, %x[%t, %first] : …
+    %more = math.fma %weights, %x, %before : vector<8xf32>
+    %sum = arith.select %isZero, %before, %more : vector<8xf32>
     ```
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
-#endif // MLAFIX_TRANSFORMS_GPU_PASSES
+#endif // MLAFIX_TRANSFORMS_MERGES_PASSES

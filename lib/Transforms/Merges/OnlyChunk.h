@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_ONLYCHUNK_H
-#define MLAFIX_TRANSFORMS_GPU_ONLYCHUNK_H
+#ifndef MLAFIX_TRANSFORMS_MERGES_ONLYCHUNK_H
+#define MLAFIX_TRANSFORMS_MERGES_ONLYCHUNK_H
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -37,4 +37,4 @@ void separateOnlyChunk(llvm::ArrayRef<mlir::Operation *> before,
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_ONLYCHUNK_H
+#endif // MLAFIX_TRANSFORMS_MERGES_ONLYCHUNK_H

@@ -7,9 +7,9 @@
 
 #include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GPU/LoadChunksAhead.h"
-#include "lib/Transforms/GPU/SharedChunks.h"
 #include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Merges/LoadChunksAhead.h"
+#include "lib/Transforms/Merges/SharedChunks.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/States/F32Builder.h"
 #include "lib/Transforms/States/MergeStates.h"

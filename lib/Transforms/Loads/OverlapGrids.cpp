@@ -7,7 +7,7 @@
 
 #include "dialect/Plan.h"
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/Late/PrefetchCandidates.h"
+#include "lib/Transforms/Loads/PrefetchCandidates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Speculation.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Late/PrefetchCandidates.h"
+#include "lib/Transforms/Loads/PrefetchCandidates.h"
 
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/Speculation.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_LOADCHUNKSAHEAD_H
-#define MLAFIX_TRANSFORMS_GPU_LOADCHUNKSAHEAD_H
+#ifndef MLAFIX_TRANSFORMS_MERGES_LOADCHUNKSAHEAD_H
+#define MLAFIX_TRANSFORMS_MERGES_LOADCHUNKSAHEAD_H
 
 #include "dialect/Mlafix.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,4 +27,4 @@ void loadChunksAhead(KernelOp kernel, ChunkLoop chunks);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_LOADCHUNKSAHEAD_H
+#endif // MLAFIX_TRANSFORMS_MERGES_LOADCHUNKSAHEAD_H
