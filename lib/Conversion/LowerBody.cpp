@@ -11,6 +11,7 @@
 #include "lib/Conversion/Params.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LoweredAccess.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -433,7 +434,6 @@ static bool isScratch(MemRefType type) {
 /// separate memory would reduce the number of resident blocks. Reports an error
 /// if the rest does not fit.
 LogicalResult BodyLowering::planSharedMemory() {
-  constexpr int64_t kMostThreads = 1024;
   int64_t own = 0, scratch = 0, most = 0;
   memref::AllocaOp largest;
   int64_t largestBytes = 0;
@@ -460,7 +460,7 @@ LogicalResult BodyLowering::planSharedMemory() {
            << kSharedBytes << " bytes of a block's shared memory, got "
            << own + most << " (most of them here)";
   int64_t threads = scratch ? kernel.getLayoutAttr().getThreads() : 0;
-  if (scratch > kSharedBytes / kMostThreads * threads ||
+  if (scratch > kSharedBytes / getMachine(kernel).threadsPerBlock * threads ||
       own + scratch > kSharedBytes)
     commonBytes = most;
   return success();

@@ -91,12 +91,12 @@ static bool isBatchable(Operation *op) {
 }
 
 /// True if a batch of such rows is a long program: each access to a scalar is
-/// as many instructions as a batch has rows. Rows of the library make up to 9.
-static bool isLongBatch(const RowInvariantScalars &early) {
-  constexpr int64_t kMostAccesses = 16;
+/// as many instructions as a batch has rows.
+static bool isLongBatch(const RowInvariantScalars &early,
+                        const MachineModel &machine) {
   return llvm::count_if(early.inOrder(), [](Operation *op) {
            return getSingleAccess(op).has_value();
-         }) > kMostAccesses;
+         }) > machine.batchAccesses;
 }
 
 bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases,
@@ -116,7 +116,7 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases,
   if (llvm::none_of(early.inOrder(), isLong))
     return refuse("no scalar takes a division, a root, a logarithm or an "
                   "exponential");
-  if (isLongBatch(early))
+  if (isLongBatch(early, getMachine(kernel)))
     return refuse("a row loads and stores so many scalars that the code of a "
                   "batch would take long to compile");
   if (llvm::any_of(early.kept(), [](Value value) {

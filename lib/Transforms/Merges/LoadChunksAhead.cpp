@@ -10,6 +10,7 @@
 #include "lib/Transforms/Merges/OnlyChunk.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/States/RunningMerge.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -313,7 +314,8 @@ static std::optional<SmallVector<size_t>> findOwn(scf::ForOp largest,
                                                   ArrayRef<Value> lses,
                                                   scf::ForOp loop,
                                                   ArrayRef<Value> loads) {
-  if (2 * countOps(loop) > kMostUnrolledOps)
+  auto most = static_cast<uint64_t>(getMachine(loop).unrolledOperations);
+  if (2 * countOps(loop) > most)
     return std::nullopt;
   if (!largest)
     return SmallVector<size_t>();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Rows/RowSwap.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/UnitLimits.h"
 
@@ -36,7 +37,6 @@ static SmallVector<Value> toElements(OpBuilder &b, Location loc, Value pack) {
 static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
                                           SwapOp op, ValueRange packs,
                                           int64_t distance) {
-  constexpr int64_t kMostBytes = 32 << 10; // leaves the rest to other uses
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
   auto type = cast<VectorType>(packs.front().getType());
@@ -45,8 +45,8 @@ static SmallVector<Value> swapAcrossWarps(OpBuilder &b, const RowLayout &layout,
     llvm::append_range(elements, toElements(b, loc, pack));
   int64_t lanes = layout.layout.getLanes();
   int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
-  auto atOnce = std::clamp<int64_t>(kMostBytes / (lanes * bytes), 1,
-                                    static_cast<int64_t>(elements.size()));
+  auto atOnce = std::clamp<int64_t>(getMachine(op).swapBytes / (lanes * bytes),
+                                    1, static_cast<int64_t>(elements.size()));
   Value shared = allocScratch(b, loc, {atOnce * lanes}, type.getElementType());
   Value other =
       arith::XOrIOp::create(b, loc, layout.lane, x.constant(distance));

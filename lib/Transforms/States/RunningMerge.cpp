@@ -173,7 +173,8 @@ bool mlafix::isUnrolledWhole(scf::ForOp loop, const MachineModel &machine) {
   std::optional<APInt> trips = loop.getStaticTripCount();
   return trips && trips->ule(machine.unrollWhole) &&
          isLeftToUnroll(loop, machine) &&
-         countOps(loop) * trips->getZExtValue() <= kMostUnrolledOps;
+         countOps(loop) * trips->getZExtValue() <=
+             static_cast<uint64_t>(machine.unrolledOperations);
 }
 
 int64_t mlafix::countRowBytes(scf::ForOp loop) {

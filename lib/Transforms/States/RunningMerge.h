@@ -38,10 +38,6 @@ mlir::IRMapping cloneIteration(mlir::OpBuilder &b, mlir::scf::ForOp loop,
                                MergeOp merge, mlir::Value index,
                                mlir::Value exists);
 
-/// Limit of the ops that unrolling one loop may create, since nested loops
-/// multiply. An op count, unlike a clock, gives the same code on every machine.
-constexpr uint64_t kMostUnrolledOps = 1024;
-
 /// True if mlafix-chunk-merges leaves `loop` to mlafix-unroll-loops: it has few
 /// iterations, and a warp can hold their rows.
 bool isLeftToUnroll(mlir::scf::ForOp loop, const MachineModel &machine);

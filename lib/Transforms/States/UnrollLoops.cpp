@@ -171,11 +171,6 @@ public:
   }
 
 private:
-  /// Limit in bytes of an iteration's rows for loading the remainder at once:
-  /// two accesses per lane of a warp. For longer rows, the registers of three
-  /// iterations cost more warps than the loads gain.
-  static constexpr int64_t kMostRestBytes = 1024;
-
   LogicalResult unroll(scf::ForOp loop, const MachineModel &model);
 };
 } // namespace
@@ -219,11 +214,11 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
   uint64_t factor = isShort ? trips->getZExtValue() : chooseFactor(loop, model);
   uint64_t ops = countOps(loop) * factor;
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
-  if (ops > kMostUnrolledOps) {
+  if (ops > static_cast<uint64_t>(model.unrolledOperations)) {
     remark::missed(loop.getLoc(), opts) << remark::add(
         "a loop that reads rows is not unrolled: {0} times its body would be "
         "{1} operations, and {2} are the limit",
-        factor, ops, kMostUnrolledOps);
+        factor, ops, model.unrolledOperations);
     return success();
   }
   remark::passed(loop.getLoc(), opts) << remark::add(
@@ -238,7 +233,7 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
   StringRef reason;
   if (std::optional<scf::ForOp> rest = unrolled->epilogueLoopOp)
     if (MergeOp merge = getRunningMerge(*rest, reason);
-        merge && countRowBytes(*rest) <= kMostRestBytes)
+        merge && countRowBytes(*rest) <= model.unrolledRestBytes)
       loadRestAtOnce(*rest, merge, factor);
   return success();
 }
