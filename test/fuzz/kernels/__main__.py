@@ -34,6 +34,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--target", default="", help="compile for targets such as sm_90,sm_120, and run nothing")
     parser.add_argument("--seconds", type=float, help="start no kernel after so many")
     parser.add_argument("--text", type=int, default=4, help="one kernel of so many also runs from its text in MLIR's syntax; 0: none")
+    parser.add_argument("--calls", type=int, default=4, help="of each kernel's four calls make so many, which depends on the seed: most time goes into compiling for their sizes")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one kernel")
     parser.add_argument("--shrink", action="store_true", help="make failing kernels small: one of each kind")
     parser.add_argument("--save", type=Path, help="a folder for failing kernels")
@@ -62,7 +63,7 @@ def _many(options: argparse.Namespace) -> int:
     def late() -> bool:
         return options.seconds is not None and time.monotonic() - begin > options.seconds
 
-    for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit, options.target):
+    for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit, options.target, options.calls):
         if answer["kind"] == "absent":
             continue
         report.add(answer)
@@ -140,7 +141,7 @@ def _shrink(options: argparse.Namespace, report: object) -> None:
 def main() -> int:
     options = _arguments()
     if options.worker:
-        workers.work(options.device, options.text, options.worker, options.target)
+        workers.work(options.device, options.text, options.worker, options.target, options.calls)
         return 0
     os.environ["MLAFIX_CACHE"] = "0"
     if options.cover:

@@ -208,9 +208,11 @@ class Runner:
         where: "cpu", "torch", "ptx" or "cuda:0".
         text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
         target: compile for it, or for several between commas, and run nothing.
+        calls: of a case's calls, so many are made, from one on that depends on the case's number.
     """
 
-    def __init__(self, where: str, text_rate: int, folder: Path, target: str = "") -> None:
+    def __init__(self, where: str, text_rate: int, folder: Path, target: str = "", calls: int = 4) -> None:
+        self.calls = calls
         self.watches = where in ("cpu", "torch")
         self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
 
@@ -244,7 +246,7 @@ class Runner:
             if is_alone:
                 kernel = load(without_ranks(text, case.calls[0].turn), self.folder)
             twin = self._from_text(kernel) if self.text_rate and number % self.text_rate == 0 else None
-            for outcome.call, call in enumerate(case.calls):
+            for outcome.call, call in self._some(list(enumerate(case.calls)), number):
                 wrong = self._call(case.kernel, call, kernel, twin, outcome)
                 if wrong:
                     outcome.kind, outcome.message = "wrong", wrong
@@ -255,6 +257,10 @@ class Runner:
             outcome.kind, outcome.message = "limit" if _LIMITS.search(str(error)) else "error", f"{type(error).__name__}: {error}"
             outcome.seconds = outcome.seconds or time.perf_counter() - begin
         return outcome
+
+    def _some(self, calls: list[tuple[int, Call]], number: int) -> list[tuple[int, Call]]:
+        first = number % len(calls)
+        return calls if self.calls >= len(calls) else (calls[first:] + calls[:first])[: self.calls]
 
     def _compile(self, kernel: mlafix.Kernel, target: str, names: dict[str, object]) -> str:
         """Instructions in the assembled code that GPUs refuse, or ""."""

@@ -22,12 +22,12 @@ _HERE = Path(__file__).resolve().parent
 _SERVES = 1500
 
 
-def work(where: str, text_rate: int, folder: Path, target: str) -> None:
+def work(where: str, text_rate: int, folder: Path, target: str, calls: int) -> None:
     """A worker: reads jobs, a line each, and answers with a line each."""
     from run import Runner
     from syntax import Case  # noqa: F401 (cases are evaluated)
 
-    runner = Runner(where, text_rate, folder, target)
+    runner = Runner(where, text_rate, folder, target, calls)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever the compiler prints is no answer
     for line in sys.stdin:
@@ -64,15 +64,15 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
 class Worker:
     """One process, and the job it has."""
 
-    def __init__(self, where: str, text_rate: int, target: str = "") -> None:
-        self.where, self.text_rate, self.target = where, text_rate, target
+    def __init__(self, where: str, text_rate: int, target: str = "", calls: int = 4) -> None:
+        self.where, self.text_rate, self.target, self.calls = where, text_rate, target, calls
         self.start()
 
     def start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mlafix-kernels-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
         self.log = open(self.folder / "stderr", "w+")  # noqa: SIM115
         command = [sys.executable, str(_HERE), "--worker", str(self.folder), "--device", self.where, "--text", str(self.text_rate),
-                   "--target", self.target]  # fmt: skip
+                   "--target", self.target, "--calls", str(self.calls)]  # fmt: skip
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1,
             env={**os.environ, "MLAFIX_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
@@ -129,14 +129,14 @@ def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str,
 
 
 def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
-        limit: float = _LIMIT, target: str = "") -> Iterator[dict[str, Any]]:  # fmt: skip
+        limit: float = _LIMIT, target: str = "", calls: int = 4) -> Iterator[dict[str, Any]]:  # fmt: skip
     """The answers to jobs, in the order in which they come.
 
     Args:
-        target: as Runner's; count: of processes; until: whether to give out no more; limit: seconds for a job.
+        target, calls: as Runner's; count: of processes; until: whether to give out no more; limit: seconds for a job.
     """
     waiting = iter(jobs)
-    workers = [Worker(where, text_rate, target) for _ in range(count)]
+    workers = [Worker(where, text_rate, target, calls) for _ in range(count)]
     selector = selectors.DefaultSelector()
     idle = []
     try:
