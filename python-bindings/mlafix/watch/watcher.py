@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import ops
+from ..errors import UnitError
 from .choice import SEAMS, Choice
 from .records import UNKNOWN_LIVE, Found, Records
 from .report import Report, report_of
@@ -86,6 +87,7 @@ class Watch:
         self._in_step: Counter[Place] = Counter()
         self._records: Records | None = None
         self._counted: dict[tuple[Any, ...], Counted] = {}
+        self._recomputes = True
         self._live: int = _MOST_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
         self._captured_before: dict[int, int | None] = {}
@@ -185,11 +187,17 @@ class Watch:
         if not self.wants(seam, out):
             return
         self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, cu_seqlens=cu_seqlens, causal=causal)
+        if not self._recomputes:
+            return
         common = self._common("rows", Place(self.layer, seam, f"{name or seam}, recomputed"), out, out.shape[0], out.shape[1], lens=lens, cu_seqlens=cu_seqlens,
                               block_table=block_table, base=base, causal=causal, q=q, k=k, v=v, scale=scale,
                               lse_layout=None if lse is None else lse_layout)  # fmt: skip
-        ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
-                            causal=causal, every=self.sample, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
+        try:
+            ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
+                                causal=causal, every=self.sample, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
+        except UnitError as error:  # its code is in no wheel; all other checks go on
+            self._recomputes = False
+            self._say(f"mlafix watch: attention is not computed again: {error}")
 
     def blocks(self, cache: Any, block_table: Any, lens: Any, *, name: str = "", whole: bool = False) -> None:
         """Checks the live blocks of a cache `[m, p, …]`: see `mlafix.ops.check_blocks`."""

@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import standin  # noqa: E402
-from mlafix import ArgumentError, ops  # noqa: E402
+from mlafix import ArgumentError, UnitError, ops  # noqa: E402
 from mlafix import __main__ as command_line  # noqa: E402
 from mlafix.engines import imports  # noqa: E402
 from mlafix.watch import Choice, Watch, choice_of, engines, functions, poison_cache, watch, watching  # noqa: E402
@@ -48,6 +48,24 @@ def made(fault: str = "", *, replays: bool = False, device: str = "cpu", lines: 
     chosen = choice or Choice(frozenset(SEAMS), poison=True)
     own = Watch(chosen, say=(lines if lines is not None else []).append, sample=1, **more)
     return standin.Engine(own, fault=fault, fault_step=FIRST, replays=replays, device=device)
+
+
+def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel has the code of the other checks."""
+    lines, tries = [], []
+
+    def refuse(*_: Any, **__: Any) -> None:
+        tries.append(1)
+        raise UnitError("check_attention: expected the compiler")
+
+    monkeypatch.setattr(ops, "check_attention", refuse)
+    own, rows, lse = Watch(Choice(frozenset(SEAMS)), say=lines.append), torch.zeros(3, 2, 8), torch.full((2, 3), -torch.inf)
+    for _ in range(2):
+        own.step()
+        own.attention(rows, lse, rows, rows[None], rows[None], lens=torch.tensor([3]), cu_seqlens=torch.tensor([0, 3]), scale=1.0)
+    report = own.finish()
+    assert len(tries) == 1 and lines[0] == "mlafix watch: attention is not computed again: check_attention: expected the compiler"
+    assert report is not None and report.record["class"] == "no keys seen"
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
