@@ -17,6 +17,11 @@ namespace mlafix {
 /// dim of a tensor that every call passes. Grid extents must be such values.
 bool isKnownAtLaunch(mlir::Value index);
 
+/// True if `index` is arithmetic on constants and on sizes that are constants
+/// once the kernel's names are bound. A grid extent may be such a value until
+/// then.
+bool isKnownOnceBound(mlir::Value index);
+
 } // namespace mlafix
 
 #endif // MLAFIX_DIALECT_EXTENTS_H

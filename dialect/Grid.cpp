@@ -12,6 +12,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -53,12 +55,55 @@ bool mlafix::isKnownAtLaunch(Value index) {
          !cast.getIn().getType().isInteger(1);
 }
 
+/// True if the size `dim` of an argument that every call passes is known once
+/// the kernel's names are bound: it is static, or its name is upper-case.
+static bool isBoundSize(memref::DimOp dim) {
+  BlockArgument argument = getArgumentOfDim(dim);
+  std::optional<int64_t> position = dim.getConstantIndex();
+  if (!argument || isOptional(argument))
+    return false;
+  auto type = cast<MemRefType>(argument.getType());
+  if (*position >= type.getRank())
+    return false;
+  if (!type.isDynamicDim(*position))
+    return true;
+  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
+  StringRef name = dims ? cast<StringAttr>(dims[*position]).getValue() : "";
+  return Factors::of(name) || (!name.empty() && llvm::isUpper(name.front()));
+}
+
+bool mlafix::isKnownOnceBound(Value index) {
+  SetVector<Value> pending;
+  pending.insert(index);
+  for (size_t i = 0; i < pending.size(); ++i) { // grows while it is walked
+    Value value = pending[i];
+    if (matchPattern(value, m_Constant()))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (auto dim = dyn_cast_or_null<memref::DimOp>(op)) {
+      if (!isBoundSize(dim))
+        return false;
+      continue;
+    }
+    if (!op || !isa<arith::ArithDialect>(op->getDialect()))
+      return false;
+    pending.insert_range(op->getOperands());
+  }
+  return true;
+}
+
 static LogicalResult verifyExtent(Operation *op, Value extent) {
   APInt value;
   if (matchPattern(extent, m_ConstantInt(&value)) && value.isNegative())
     return op->emitOpError() << "expected extents that are not negative, got "
                              << value.getSExtValue();
   if (isKnownAtLaunch(extent))
+    return success();
+  // Binding the names replaces it by a constant.
+  auto parent = op->getParentOfType<KernelOp>();
+  bool isBound = parent && (parent.getBindings() || parent.getPlanAttr());
+  if (!isBound && isKnownOnceBound(extent))
     return success();
   if (BlockArgument argument = getArgumentOfDim(extent)) {
     auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
@@ -70,8 +115,9 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
   }
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "
-                               "argument, an integer argument or a constant, "
-                               "got a computed one: pass it as an argument";
+                               "argument, an integer argument, a constant or "
+                               "computed of upper-case dims, got a computed "
+                               "one: pass it as an argument";
   diag.attachNote(extent.getLoc()) << "computed here";
   return diag;
 }

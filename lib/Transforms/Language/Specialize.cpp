@@ -6,13 +6,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Bases.h"
+#include "dialect/Extents.h"
 #include "lib/Transforms/Language/OpaqueElements.h"
 #include "lib/Transforms/Language/Presence.h"
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/DebugLog.h"
@@ -404,6 +407,73 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   return success();
 }
 
+namespace {
+/// Evaluates indices that are computed of constants and static sizes.
+class Evaluator {
+public:
+  /// The value as an attribute; null if it is not known.
+  Attribute get(Value value) {
+    auto [place, isNew] = known.try_emplace(value);
+    if (isNew) {
+      Attribute found = compute(value);
+      known[value] = found;
+    }
+    return known[value];
+  }
+
+private:
+  Attribute compute(Value value);
+
+  llvm::DenseMap<Value, Attribute> known;
+};
+} // namespace
+
+Attribute Evaluator::compute(Value value) {
+  Attribute constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return constant;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumResults() != 1)
+    return {};
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+    std::optional<int64_t> position = dim.getConstantIndex();
+    if (!type || !position || *position >= type.getRank() ||
+        type.isDynamicDim(*position))
+      return {};
+    return Builder(op->getContext()).getIndexAttr(type.getDimSize(*position));
+  }
+  SmallVector<Attribute> operands = llvm::map_to_vector(
+      op->getOperands(), [&](Value operand) { return get(operand); });
+  SmallVector<OpFoldResult> results;
+  if (llvm::is_contained(operands, Attribute()) ||
+      failed(op->fold(operands, results)) || results.size() != 1)
+    return {};
+  if (auto attribute = dyn_cast<Attribute>(results.front()))
+    return attribute;
+  return get(cast<Value>(results.front()));
+}
+
+/// Replaces extents that are computed of bound sizes by their values. The
+/// verifier refuses what is left.
+static void evaluateExtents(KernelOp kernel) {
+  Evaluator evaluator;
+  for (Operation &op : kernel.getBody().front()) {
+    if (!isa<ForallOp, RaggedForallOp>(op))
+      continue;
+    for (OpOperand &operand : op.getOpOperands()) {
+      if (!operand.get().getType().isIndex() || isKnownAtLaunch(operand.get()))
+        continue;
+      auto value = dyn_cast_or_null<IntegerAttr>(evaluator.get(operand.get()));
+      if (!value)
+        continue;
+      OpBuilder b(&op);
+      operand.set(arith::ConstantIndexOp::create(b, operand.get().getLoc(),
+                                                 value.getInt()));
+    }
+  }
+}
+
 void SpecializePass::runOnOperation() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
     Names names;
@@ -413,6 +483,7 @@ void SpecializePass::runOnOperation() {
         failed(bindDefaults(kernel, names)) ||
         failed(replaceNames(kernel, names)))
       return signalPassFailure();
+    evaluateExtents(kernel);
     LDBG() << kernel.getSymName() << ": " << kernel.getBindingsAttr();
   }
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import hints
 from .context import Context
+from .types import Dim
 from .values import Dyn, Element, Tensor, as_number, describe
 
 _INTEGERS = {"i32", "i64", "index"}
@@ -32,28 +33,40 @@ class Memory:
                 known[dim.name] = None
                 if dim.name and dim.name == name:
                     return self.dim(tensor, position, node)
+        factor = self.factor(name, node)
+        if factor is not None:
+            return factor
         names = ", ".join(f'"{option}"' for option in known if option)
         hint = hints.of_factor(name, self.ctx.tensors) or hints.of_extent(name) or hints.of_dim(name, known)
         self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hint}")
 
     def size(self, name: str, node: ast.AST) -> Dyn | None:
-        """The number of elements of a row along a dim, an index; None if no tensor that is always passed has the dim, or a product of it
-        and of a factor whose size is known."""
+        """The number of elements of a row along a dim, an index; None if no tensor that is always passed says it."""
         if name.isdigit():
             return self.ctx.lift(int(name), node, "index")
-        given = [tensor for tensor in self.ctx.tensors if not tensor.annotation.optional]
-        places = [(tensor, position, dim) for tensor in given for position, dim in enumerate(tensor.annotation.dims)]
-        for tensor, position, dim in places:
+        for tensor, position, dim in self.given_dims():
             if name in (dim.name, dim.spelled):
                 return self.dim(tensor, position, node)
-        for tensor, position, dim in places:
-            if name in dim.factors:
-                (other,) = (factor for factor in dim.factors if factor != name) if len(set(dim.factors)) == 2 else ("",)
-                known = self.size(other, node) if other.isdigit() or any(other == named.name for _, _, named in places) else None
-                if known is not None:
-                    product = self.dim(tensor, position, node)
-                    return self.ctx.wrap(self.ctx.builder.binary("floordiv", product.value, known.value, self.ctx.at(node)))
+        return self.factor(name, node)
+
+    def factor(self, name: Any, node: ast.AST) -> Dyn | None:
+        """The size of a dim that is only a factor of a product: the product's over the other factor. None if that is not known."""
+        for tensor, position, dim in self.given_dims():
+            others = [factor for factor in dim.factors if factor != name]
+            if len(others) != 1 or len(dim.factors) != 2:
+                continue
+            (other,) = others
+            known = [(owner, place) for owner, place, named in self.given_dims() if named.name == other]
+            if not other.isdigit() and not known:
+                continue
+            by = self.ctx.lift(int(other), node, "index") if other.isdigit() else self.dim(*known[0], node)
+            return self.ctx.wrap(self.ctx.builder.binary("floordiv", self.dim(tensor, position, node).value, by.value, self.ctx.at(node)))
         return None
+
+    def given_dims(self) -> list[tuple[Tensor, int, Dim]]:
+        """The dims of the tensors that every call passes, each with its place."""
+        given = [tensor for tensor in self.ctx.tensors if not tensor.annotation.optional]
+        return [(tensor, position, dim) for tensor in given for position, dim in enumerate(tensor.annotation.dims)]
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """The name, if rows may lie along the dim with this name."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from syntax import (
+    COMPUTED,
     Assign,
     Assume,
     Call,
@@ -288,7 +289,8 @@ def tidy(case: Case) -> None:
                 names |= {n.attrs.get("name") for item in s.items for n in item}
     extents = {extent[1] for extent in kernel.grid.extents if isinstance(extent, (tuple, list))}
     kernel.scalars = [s for s in kernel.scalars if s.name in names or s.name in extents]
-    dims = {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
+    dims = {extent[1] for extent in kernel.grid.extents if isinstance(extent, tuple) and extent[0] in COMPUTED}
+    dims |= {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
     dims |= {n.attrs["dim"] for n in nodes if n.op == "shape" and "dim" in n.attrs}
     dims |= {n.type.dim for n in nodes if n.op in ("identity", "sink", "splat", "make_state", "row_of")}
     kernel.promises = [p for p in kernel.promises if isinstance(p, Assume) or p.table in names]

@@ -10,6 +10,7 @@ from generate_live import enliven
 from generate_reach import Reach
 from syntax import (
     BOOL,
+    COMPUTED,
     F32,
     I32,
     I64,
@@ -139,11 +140,17 @@ class Generator(Reach):
 
     def choose_extent(self, index: str) -> None:
         dim = {"t": "n", "h": "H", "j": "c"}[index]
-        how = self.weighted({"dim": 8, "scalar": 1, "number": 0.8})
+        how = self.weighted({"dim": 8, "scalar": 1, "number": 0.8, "computed": 0.6})
         if how == "number":
             size = self.rng.randint(1, 4)
             self.own.append((index, f"q{index}={size}"))
             self.extents.append(size)
+        elif how == "computed":
+            op, number = self.pick([("add", 1), ("add", 2), ("mul", 2)])
+            dim = f"P{index}"
+            self.fixed_sizes[dim] = self.fixed_sizes["H"] + number if op == "add" else self.fixed_sizes["H"] * number
+            self.own.append((index, dim))
+            self.extents.append((op, "H", number))
         elif how == "scalar":
             scalar = Scalar(f"count_{index}", self.pick(["index", "i32", "i64"]), dim if self.chance(0.7) else "")
             self.scalars.append(scalar)
@@ -231,6 +238,7 @@ class Generator(Reach):
     def finish(self, kernel: Kernel) -> None:
         """Whatever is asked for its size is there; variables and bases are declared; unused inline functions go."""
         dims = {extent for extent in kernel.grid.extents if isinstance(extent, str) and extent != "cu"}
+        dims |= {extent[1] for extent in kernel.grid.extents if isinstance(extent, tuple) and extent[0] in COMPUTED}
         for node in kernel.nodes():
             if node.op == "shape" and "dim" in node.attrs:
                 dims.add(node.attrs["dim"])

@@ -15,7 +15,7 @@ import states
 from formats import WIDTHS
 from integers import Bools, Ints
 from interpret_expressions import Expressions, Invalid, Value
-from syntax import PART_INDICES, Assign, Each, For, If, Print, Store, StoreState, all_statements
+from syntax import COMPUTED, PART_INDICES, Assign, Each, For, If, Print, Store, StoreState, all_statements
 
 MOST_ITERATIONS = 4096
 
@@ -61,6 +61,8 @@ class Interpreter(Expressions):
         if isinstance(extent, str):
             return self.size(extent)
         kind, name, *position = extent
+        if kind in COMPUTED:
+            return self.size(name) + position[0] if kind == "add" else self.size(name) * position[0]
         if kind == "scalar":
             return int(self.call.scalars[name])
         return self.tensors[name].shape[position[0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import MOST_LISTED, Assign, Assume, Case, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
+from syntax import COMPUTED, MOST_LISTED, Assign, Assume, Case, Distinct, Each, Exchange, For, If, Inline, Kernel, Node, Print, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -390,6 +390,8 @@ def _extent(extent: Any) -> str:
     if isinstance(extent, int):
         return str(extent)
     kind, name, *position = extent
+    if kind in COMPUTED:
+        return f'shape("{name}") {_INFIX[kind]} {position[0]}'
     return name if kind == "scalar" else f"{name}.shape[{position[0]}]"
 
 

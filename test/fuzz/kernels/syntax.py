@@ -16,6 +16,7 @@ FP4 = "f4e2m1"  # of rows alone, and no dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
+COMPUTED = ("add", "mul")  # what an extent is computed by
 OF_B = "BaseOfB"  # the Base whose default is the base B
 MOST_LISTED = 5  # tensors of a list, or of ranks
 
@@ -285,7 +286,7 @@ class Inline:
 class Grid:
     """``for indices in grid(extents)``, or segments: the first extent is then cu_seqlens, the second the number of rows.
 
-    An extent is a dim's name, ("shape", tensor, position), ("scalar", name) or a number.
+    An extent is a dim's name, ("shape", tensor, position), ("scalar", name), a number, or computed of an upper-case dim, ("add", dim, number).
     """
 
     indices: list[str]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from syntax import FP4, STORED, Assign, Assume, Case, Each, Exchange, For, If, Print, Store, StoreState, all_statements, bound_of, factors, is_bounded
+from syntax import COMPUTED, FP4, STORED, Assign, Assume, Case, Each, Exchange, For, If, Print, Store, StoreState, all_statements, bound_of, factors, is_bounded
 
 from mlafix.dsl.functions import NAMES
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
-    "grid segments segments-where segments-inline extent-scalar extent-number at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
+    "grid segments segments-where segments-inline extent-scalar extent-number extent-computed at_most or_tensor held if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values assume assume-in-grid distinct print aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B base-BaseOfB state-choice add sub mul "
@@ -29,7 +29,7 @@ def words(case: Case) -> set[str]:
     if kernel.grid.where is not None:
         found.add("segments-inline" if kernel.grid.where_inline else "segments-where")
     for extent in kernel.grid.extents:
-        found.add("extent-number" if isinstance(extent, int) else "extent-scalar" if isinstance(extent, tuple) else "grid")
+        found.add("extent-number" if isinstance(extent, int) else "extent-computed" if extent[0] in COMPUTED else "extent-scalar" if isinstance(extent, tuple) else "grid")
     found |= {"at_most" for scalar in kernel.scalars if scalar.at_most} | {"or_tensor" for scalar in kernel.scalars if scalar.from_tensor}
     found |= {"held" for call in case.calls if call.held}
     for tensor in kernel.tensors:

@@ -181,7 +181,7 @@ mlafix.kernel @k(%m: index) {
   %c1 = arith.constant 1 : index
   // expected-note @below {{computed here}}
   %two = arith.addi %m, %c1 : index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got a computed one: pass it as an argument}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed of upper-case dims, got a computed one: pass it as an argument}}
   mlafix.forall (%t) in (%two) {
   }
 }
@@ -806,7 +806,7 @@ mlafix.kernel @k() {
 mlafix.kernel @k(%on: i1) {
   // expected-note @below {{computed here}}
   %m = arith.index_cast %on : i1 to index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got a computed one: pass it as an argument}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed of upper-case dims, got a computed one: pass it as an argument}}
   mlafix.forall (%t) in (%m) {
   }
 }

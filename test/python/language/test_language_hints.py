@@ -185,11 +185,11 @@ def k(y: Out[f32, "n H D"], x: In[f32, "n H D"]):
 def test_a_factor_of_a_product_as_an_extent(tmp_path: Path) -> None:
     error = error_of(tmp_path, """
 @kernel
-def k(y: Out[f32, "(G 4)"], x: In[f32, "(G 4)"]):
+def k(y: Out[f32, "(G K)"], x: In[f32, "(G K)"]):
     for g in grid("G"):
         y[g] = x[g]
 """)
-    assert """; "G" is a factor of the product "(G 4)" of 'y': declare "G k=4" and pass a view with both dims""" in error.message
+    assert """; "G" is a factor of the product "(G K)" of 'y': declare "G K" and pass a view with both dims""" in error.message
 
 
 def test_what_the_messages_offer_works(tmp_path: Path) -> None:
