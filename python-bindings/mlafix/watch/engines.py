@@ -11,6 +11,7 @@ import importlib
 import inspect
 import logging
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from .. import _env
@@ -42,7 +43,7 @@ def before_attention(watch: Watch, given: Given, _: Any) -> None:
     watch.poison(given.get("out"))
 
 
-def behind_attention(watch: Watch, given: Given, result: Any) -> None:
+def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash_attn_varlen_func") -> None:
     """flash_attn_varlen_func: q, k, v, q_v, cu_seqlens_q, seqused_k or cu_seqlens_k, block_table, softmax_scale, causal, return_softmax_lse.
 
     Contexts without a table are left out: vLLM masks their rows without keys next (`behind_mask`), and then merges them.
@@ -56,25 +57,30 @@ def behind_attention(watch: Watch, given: Given, result: Any) -> None:
     if lens is None or not watch.wants("attention", out):
         return
     is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and k.element_size() > 1
-    is_plain &= all(given.get(name) is None for name in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal"))
+    is_plain &= all(given.get(each) is None for each in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal", "score_mod", "rel_bias"))
     scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
     if given.get("q_v") is not None:  # a latent cache: keys are values and what follows them
         q, k = _latent(given["q_v"], q, v, k)
         is_plain &= k is not None
     if is_plain:
         keys, values = (k.unsqueeze(1), v.unsqueeze(1)) if is_new_tokens else (k, v)
-        watch.attention(out, lse, q, keys, values, lens=lens, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name="flash_attn_varlen_func")
+        watch.attention(out, lse, q, keys, values, lens=lens, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name=name)
     else:
-        watch.states("attention", out, lse, lens=lens, cu_seqlens=starts, causal=causal, name="flash_attn_varlen_func")
+        watch.states("attention", out, lse, lens=lens, cu_seqlens=starts, causal=causal, name=name)
 
 
 def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
     """Queries and keys of attention whose score is the sum of two products; no keys if both parts of a key are not one row of memory."""
     import torch
 
-    is_row = turned.data_ptr() == latent.data_ptr() + latent.shape[-1] * latent.element_size() and turned.stride()[:2] == latent.stride()[:2]
-    row = latent.as_strided((*latent.shape[:-1], latent.shape[-1] + turned.shape[-1]), latent.stride()) if is_row else None
-    return torch.cat([q_latent, q_turned], -1), row
+    return torch.cat([q_latent, q_turned], -1), _latent_rows(latent, turned)
+
+
+def _latent_rows(latent: Any, turned: Any) -> Any:
+    """The rows of a latent cache: values and what follows them; None if they do not lie in one piece."""
+    steps = [[stride for stride, size in zip(each.stride()[:2], each.shape) if size > 1] for each in (latent, turned)]
+    is_row = turned.data_ptr() == latent.data_ptr() + latent.shape[-1] * latent.element_size() and steps[0] == steps[1]
+    return latent.as_strided((*latent.shape[:-1], latent.shape[-1] + turned.shape[-1]), latent.stride()) if is_row else None
 
 
 def behind_mask(watch: Watch, given: Given, _: Any) -> None:
@@ -147,7 +153,7 @@ def before_merge(watch: Watch, given: Given, _: Any) -> None:
     out = given.get("output")
     for side in ("prefix", "suffix"):
         rows, lse = given[f"{side}_output"], given[f"{side}_lse"]
-        watch.states("merge", rows, lse, lse_layout=_layout(rows, lse), name=f"{side} of merge_attn_states")
+        watch.states("merge", rows, lse, lse_layout=_layout(given, rows, lse), name=f"{side} of {_name(given)}")
         if out is not None and watch.wants("merge", rows) and rows.data_ptr() == out.data_ptr():
             given[f"{side}_output"], given[f"{side}_lse"] = rows.clone(), lse.clone()
 
@@ -163,7 +169,7 @@ def behind_merge(watch: Watch, given: Given, result: Any) -> None:
     sides, lses = [given["prefix_output"], given["suffix_output"]], [given["prefix_lse"], given["suffix_lse"]]
     if out is None or given.get("output_scale") is not None or out.dtype != sides[0].dtype:
         return
-    watch.merge(out, lse, sides, lses, lse_layout=_layout(out, lses[0]), name="merge_attn_states")
+    watch.merge(out, lse, sides, lses, lse_layout=_layout(given, out, lses[0]), name=_name(given))
 
 
 def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
@@ -178,13 +184,25 @@ def before_step(watch: Watch, given: Given, _: Any) -> None:
     """A runner's step: the names of its requests, and its lengths where the batch has them. Dummy runs are no steps."""
     batch = given.get("forward_batch")
     if batch is not None:
-        watch.step(requests=getattr(batch, "rids", None) or (), lens=getattr(batch, "seq_lens_cpu", None))
+        _sglang_step(watch, batch)
         return
     scheduled = getattr(given.get("scheduler_output"), "num_scheduled_tokens", None) or {}
     if given.get("dummy_run"):
         watch.rest()
     elif scheduled:
         watch.step(requests=list(scheduled))
+
+
+def _sglang_step(watch: Watch, batch: Any) -> None:
+    """A step of SGLang's ModelRunner.forward: forward_batch with rids, lengths on the host, and of a prefill the number of each one's tokens."""
+    requests, mode, counts = getattr(batch, "rids", None) or (), getattr(batch, "forward_mode", None), getattr(batch, "extend_seq_lens_cpu", None)
+    if mode is not None and mode.is_idle():
+        watch.rest()
+        return
+    decodes = mode is not None and mode.is_decode()
+    starts = list(range(len(requests) + 1)) if decodes else None if counts is None else [0, *accumulate(counts)]
+    tokens = getattr(batch, "input_ids", None)
+    watch.step(None if tokens is None else tokens.shape[0], requests=requests, lens=getattr(batch, "seq_lens_cpu", None), cu_seqlens=starts)
 
 
 def behind_inputs(watch: Watch, given: Given, result: Any) -> None:
@@ -216,20 +234,78 @@ def _batch(watch: Watch, names: Any, lens: Any, host_lens: Any, host_starts: Any
         watch.metadata(lens, pages=pages, page_size=page_size, expected_lens=expected, cu_seqlens=starts, slots=slots, block_table=table, name="batch")
 
 
+def before_sglang_layer(watch: Watch, given: Given, _: Any) -> None:
+    """AttentionBackend.forward of SGLang: its layer."""
+    watch.layer, watch.last_rows = str(given["layer"].layer_id), 0
+
+
 def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
-    """AttentionBackend.forward of SGLang: result [n, H * D], layer with layer_id and tp_q_head_num, forward_batch with seq_lens."""
+    """AttentionBackend.forward of SGLang: result [n, H * D], layer with layer_id and tp_q_head_num, forward_batch with seq_lens.
+
+    A result with an lse is a side of a merge, and looked at there.
+    """
     layer, batch = given["layer"], given["forward_batch"]
     if not hasattr(result, "dim"):
         return
     rows = result.view(result.shape[0], layer.tp_q_head_num, -1)
-    watch.layer = str(layer.layer_id)
+    if rows.data_ptr() == watch.last_rows:
+        return  # a function of FlashAttention wrote them
     decodes = batch.forward_mode.is_decode()
     watch.states("attention", rows, lens=batch.seq_lens if decodes else None, name=f"{type(given['self']).__name__}.forward")
 
 
-def _layout(rows: Any, lse: Any) -> str:
-    """The layout of an lse of rows [n, H, D]; heads first, as engines have it, where both fit."""
+def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
+    """flash_attn_with_kvcache of SGLang: the pages that it will read. A latent cache has one row for keys and values."""
+    table, keys, values = given.get("page_table"), given["k_cache"], given["v_cache"]
+    watch.poison(given.get("out"))
+    if table is None or not hasattr(given.get("cache_seqlens"), "dim"):
+        return
+    for cache in [keys, values] if given.get("qv") is None else [_latent_rows(values, keys)]:
+        if cache is not None:
+            _pages(watch, cache, table, given["cache_seqlens"])
+
+
+def behind_sglang_pages(watch: Watch, given: Given, result: Any) -> None:
+    """flash_attn_with_kvcache of SGLang: its rows, some of them computed again."""
+    if given.get("page_table") is None or given.get("k") is not None or not hasattr(given.get("cache_seqlens"), "dim"):
+        return
+    renamed = {"k": given["k_cache"], "v": given["v_cache"], "q_v": given.get("qv"), "seqused_k": given["cache_seqlens"], "block_table": given["page_table"]}
+    behind_attention(watch, {**given, **renamed}, result, "flash_attn_with_kvcache")
+
+
+def behind_sglang_varlen(watch: Watch, given: Given, result: Any) -> None:
+    """flash_attn_varlen_func of SGLang: new tokens, some of them computed again, or a chunk of context, with rows that have no keys in it."""
+    if given.get("causal") or given.get("page_table") is not None:
+        behind_attention(watch, {**given, "q_v": given.get("qv"), "block_table": given.get("page_table")}, result)
+        return
+    out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
+    if watch.wants("attention", out):
+        watch.states("attention", out, lse, lens=given["cu_seqlens_k"].diff(), cu_seqlens=given["cu_seqlens_q"], name="flash_attn_varlen_func")
+
+
+_SIDES = {"v_a": "prefix_output", "s_a": "prefix_lse", "v_b": "suffix_output", "s_b": "suffix_lse", "v_merged": "output", "s_merged": "output_lse"}
+
+
+def of_sglang(check: Check, name: str) -> Check:
+    """The check of a merge of SGLang: an lse is [n, H], and merge_state_v2 has other names for the sides."""
+    def named(watch: Watch, given: Given, result: Any) -> None:
+        for theirs, ours in _SIDES.items():
+            given.setdefault(ours, given.get(theirs))
+        given.update(lse_layout="nh", name=name)
+        check(watch, given, result)
+
+    return named
+
+
+def _layout(given: Given, rows: Any, lse: Any) -> str:
+    """The layout of an lse of rows [n, H, D]: the one that the engine always has, else heads first where both fit."""
+    if "lse_layout" in given:
+        return str(given["lse_layout"])
     return "hn" if tuple(lse.shape) == (rows.shape[1], rows.shape[0]) else "nh"
+
+
+def _name(given: Given) -> str:
+    return str(given.get("name", "merge_attn_states"))
 
 
 # -- Where ---------------------------------------------------------------------------------------------------------------
@@ -257,8 +333,11 @@ VLLM = (
 
 SGLANG = (
     Seam("sglang.srt.model_executor.model_runner:ModelRunner.forward", "step", before=before_step),
-    Seam("sglang.srt.layers.attention.base_attn_backend:AttentionBackend.forward", "attention", behind_sglang_layer),
-    *(Seam(one.place, "merge", behind_merge, before_merge) for one in replaced.SGLANG if one.function in ("merge_state",)),
+    Seam("sglang.srt.layers.attention.base_attn_backend:AttentionBackend.forward", "attention", behind_sglang_layer, before_sglang_layer),
+    Seam("sglang.kernels.ops.attention.flash_attention:flash_attn_with_kvcache", "attention", behind_sglang_pages, before_sglang_pages),
+    Seam("sglang.kernels.ops.attention.flash_attention:flash_attn_varlen_func", "attention", behind_sglang_varlen, before_attention),
+    *(Seam(one.place, "merge", of_sglang(behind_merge, one.function), of_sglang(before_merge, one.function)) for one in replaced.SGLANG
+      if one.function in ("merge_state", "merge_state_v2")),
     *(Seam(one.place, "reduce", behind_reduce) for one in replaced.SGLANG
       if one.function in ("correct_attn_out", "dcp_lse_combine_triton", "cp_lse_ag_out_rs_mha", "cp_lse_ag_out_rs_mla", "dcp_a2a_lse_reduce")),
 )  # fmt: skip
@@ -326,20 +405,8 @@ def _install_hook(seam: Seam, watch: Watch, log: Log) -> None:
         _, _, own = _find(seam.place)
     except (ImportError, AttributeError):
         return
-    order = list(inspect.signature(own).parameters)
-    guarded = _Guard(seam, log)
-    path = seam.place.replace(":", ".")
-
-    def before(*args: Any, **kwargs: Any) -> None:
-        guarded(seam.before, watch, {**dict(zip(order, args)), **kwargs}, None)
-
-    def after(result: Any, *args: Any, **kwargs: Any) -> None:
-        guarded(seam.behind, watch, {**dict(zip(order, args)), **kwargs}, result)
-
-    if seam.before is not None:
-        hooks.HookRegistry.register(path, before, hooks.HookType.BEFORE)
-    if seam.behind is not None:
-        hooks.HookRegistry.register(path, after, hooks.HookType.AFTER)
+    call_of = _caller(own, seam, watch, log)
+    hooks.HookRegistry.register(seam.place.replace(":", "."), lambda own, *args, **kwargs: call_of(own, args, kwargs), hooks.HookType.AROUND)
 
 
 class _Guard:
@@ -361,18 +428,28 @@ class _Guard:
 
 def watched(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log | None = None) -> Callable[..., Any]:
     """A function that calls `own`, with the seam's checks before and behind it."""
-    order = list(inspect.signature(own).parameters)
-    guarded = _Guard(seam, log or Log("mlafix"))
+    call_of = _caller(own, seam, watch, log or Log("mlafix"))
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
+        return call_of(own, args, kwargs)
+
+    return call
+
+
+def _caller(own: Callable[..., Any], seam: Seam, watch: Watch, log: Log) -> Callable[..., Any]:
+    """Calls what is given as `own` is called, with the seam's checks before and behind it."""
+    order = list(inspect.signature(own).parameters)
+    guarded = _Guard(seam, log)
+
+    def call_of(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         given = {**dict(zip(order, args)), **kwargs}
         guarded(seam.before, watch, given, None)
-        result = own(*args, **kwargs)
+        result = function(*args, **kwargs)
         guarded(seam.behind, watch, given, result)
         return result
 
-    return call
+    return call_of
 
 
 logging.getLogger("mlafix").addHandler(logging.NullHandler())

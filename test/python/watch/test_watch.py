@@ -536,6 +536,9 @@ def test_keys_of_a_latent_cache_are_one_row(monkeypatch: pytest.MonkeyPatch) -> 
     out[1, 2] *= 1.5
     engines.behind_attention(own, given, out)
     assert own.finish().record["row"] == [1, 2]
+    slots = torch.randn(6, 1, 24)  # pages of one slot: strides of sizes of 1 say nothing
+    row = engines._latent_rows(slots[..., :16].view(-1, 1, 1, 16), slots[..., 16:].view(-1, 1, 1, 8))
+    assert row.flatten().tolist() == slots.flatten().tolist()
 
 
 def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -546,23 +549,79 @@ def test_sglang_is_watched_by_hooks(fresh: None, monkeypatch: pytest.MonkeyPatch
         def register(target: str, function: Any, kind: str) -> None:
             registered[target, kind] = function
 
-    kinds = types.SimpleNamespace(BEFORE="before", AFTER="after", REPLACE="replace")
+    kinds = types.SimpleNamespace(AROUND="around", REPLACE="replace")
     module(monkeypatch, "sglang.srt.plugins.hook_registry", HookRegistry=HookRegistry, HookType=kinds)
 
     def merge_state(prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output: Any = None, output_lse: Any = None) -> Any:
         return prefix_output, prefix_lse
 
+    def merge_state_v2(v_a: Any, s_a: Any, v_b: Any, s_b: Any, v_merged: Any = None, s_merged: Any = None) -> Any:
+        w_a, w_b = (torch.exp(each - torch.logaddexp(s_a, s_b))[..., None] for each in (s_a, s_b))
+        v_a.copy_(w_a * v_a + w_b * v_b)  # over a side, as v_merged may be
+        return v_a, torch.logaddexp(s_a, s_b)
+
     place = "sglang.srt.layers.attention.merge_state"
     module(monkeypatch, place, merge_state=merge_state)
+    module(monkeypatch, "sgl_kernel", merge_state_v2=merge_state_v2)
     monkeypatch.setenv("MLAFIX_WATCH", "merge")
     engines.register_sglang()
     own = engines.watches["sglang"]
     own.step()
-    rows, lse = torch.randn(2, 5, 2, 16), torch.zeros(2, 5, 2)
-    arguments = rows[0], lse[0], rows[1], lse[1]
-    registered[f"{place}.merge_state", "before"](*arguments)
-    assert registered[f"{place}.merge_state", "after"](merge_state(*arguments), *arguments) is None
-    assert own.finish().record["class"] == "another lse"
+    rows, lse = torch.randn(2, 2, 2, 16), torch.randn(2, 2, 2)  # as many rows as heads: only SGLang's layout tells which is which
+    arguments = rows[0].clone(), lse[0], rows[1], lse[1]
+    registered["sgl_kernel.merge_state_v2", "around"](merge_state_v2, *arguments, v_merged=arguments[0])
+    assert own.finish() is None
+    registered[f"{place}.merge_state", "around"](merge_state, *arguments)
+    found = own.finish().record
+    assert (found["class"], found["name"], found["before"]) == ("another lse", "merge_state", "merge (suffix of merge_state)")
+
+
+class Mode:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def is_idle(self) -> bool:
+        return self.name == "idle"
+
+    def is_decode(self) -> bool:
+        return self.name == "decode"
+
+
+def test_sglang_gives_requests_pages_and_contexts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are those of a step's requests; pages are looked at before they are read, rows behind; a request without keys in a chunk has 0, -inf."""
+    own = Watch(say=lambda line: None, sample=1)
+    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("extend"), extend_seq_lens_cpu=[3, 2], seq_lens_cpu=torch.tensor([3, 6]), input_ids=torch.zeros(5))
+    layer = types.SimpleNamespace(layer_id=7, tp_q_head_num=2)
+    engines.before_step(own, {"forward_batch": batch}, None)
+    engines.before_sglang_layer(own, {"layer": layer}, None)
+    starts, keys = torch.tensor([0, 3, 5]).int(), torch.tensor([0, 0, 4]).int()
+    out, lse = torch.randn(5, 2, 16), torch.randn(2, 5)
+    given = {"q": out, "k": out, "v": out, "cu_seqlens_q": starts, "cu_seqlens_k": keys, "causal": False}
+    out[:3], lse[:, :3] = 0, -torch.inf
+    engines.behind_sglang_varlen(own, given, (out, lse))
+    assert own.finish() is None
+    lse[1, 2] = 0.5
+    engines.behind_sglang_varlen(own, given, (out, lse))
+    found = own.finish().record
+    assert (found["class"], found["layer"], found["request"], found["token"]) == ("not empty", "7", "a", 2)
+
+    batch = types.SimpleNamespace(rids=["a", "b"], forward_mode=Mode("decode"), seq_lens_cpu=torch.tensor([3, 2]), input_ids=torch.zeros(2))
+    engines.before_step(own, {"forward_batch": batch}, None)
+    engines.before_sglang_layer(own, {"layer": layer}, None)
+    k, v, q = torch.randn(8, 1, 1, 16), torch.randn(8, 1, 1, 16), torch.randn(2, 2, 16)
+    table, lens = torch.tensor([[1, 2, 3], [4, 5, 0]]).int(), torch.tensor([3, 2]).int()
+    rows = torch.stack([torch.softmax(q[at] @ k[table[at, :length].long(), 0, 0].T * 0.25, -1) @ v[table[at, :length].long(), 0, 0] for at, length in enumerate((3, 2))])
+    given = {"q": q, "k_cache": k, "v_cache": v, "page_table": table, "cache_seqlens": lens, "cu_seqlens_q": torch.tensor([0, 1, 2]).int(), "softmax_scale": 0.25, "causal": True}
+    engines.before_sglang_pages(own, given, None)
+    engines.behind_sglang_pages(own, given, rows)
+    engines.behind_sglang_layer(own, {"self": own, "layer": layer, "forward_batch": batch}, rows.view(2, 32))
+    assert own.finish() is None
+    rows[1, 0] *= 1.5
+    engines.behind_sglang_pages(own, given, rows)
+    found = own.finish().record
+    assert (found["class"], found["name"], found["request"]) == ("another value", "flash_attn_with_kvcache, recomputed", "b")
+    engines.before_step(own, {"forward_batch": types.SimpleNamespace(rids=[], forward_mode=Mode("idle"))}, None)
+    assert own.now == 2
 
 
 def test_a_check_that_raises_is_logged_once_and_the_engine_goes_on(fresh: None, caplog: pytest.LogCaptureFixture) -> None:
