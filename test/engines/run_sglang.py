@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from models import write
-from run_vllm import difference, prompts, run_all, turn
+from run_vllm import alternately, difference, print_serving, prompts, run_all, serving, turn
 
-RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1"}
+RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1", "compare": "compare"}
 """The runs, and MLAFIX_SGLANG in each."""
+
+TIMED = ("sglang", "mlafix")
 
 ENVIRONMENT = {
     "SGLANG_MAX_KV_CHUNK_CAPACITY": "2048", "SGLANG_CHUNKED_PREFIX_CACHE_THRESHOLD": "1", "SGLANG_ENABLE_JIT_DEEPGEMM": "0", "HF_HUB_OFFLINE": "1",
@@ -31,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--memory", type=float, default=0.5, help="part of the GPU's memory that SGLang may take; the KV cache has 65536 tokens")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed, those with the plugin and without in turn")
     parser.add_argument("--allow", type=int, default=-1, help="requests whose tokens may differ from SGLang's")
     parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
     return parser.parse_args()
@@ -39,24 +42,44 @@ def arguments() -> argparse.Namespace:
 # -- One run --------------------------------------------------------------------------------------------------------------
 
 
-def engine(options: argparse.Namespace) -> Any:
+def engine(options: argparse.Namespace, number: int, **more: Any) -> Any:
     from sglang.srt.entrypoints.engine import Engine
 
-    return Engine(model_path=str(options.out / "model"), skip_tokenizer_init=True, attention_backend="fa3", sampling_backend="pytorch", dtype="bfloat16",
-                  random_seed=0, context_length=8192, max_running_requests=64, chunked_prefill_size=1024, mem_fraction_static=options.memory, max_total_tokens=65536,
-                  disable_cuda_graph=True, log_level="info", port=31000 + 100 * list(RUNS).index(options.run))
+    given = {"attention_backend": "fa3", "disable_cuda_graph": True, **more}
+    return Engine(model_path=str(options.out / "model"), skip_tokenizer_init=True, sampling_backend="pytorch", dtype="bfloat16", random_seed=0, context_length=8192,
+                  max_running_requests=64, chunked_prefill_size=1024, mem_fraction_static=options.memory, max_total_tokens=65536, log_level="info",
+                  port=31000 + 100 * number, **given)  # fmt: skip
+
+
+def flush(server: Any) -> None:
+    """Empties the prefix cache; SGLang refuses while a request is about to end."""
+    until = time.monotonic() + 5
+    while not getattr(server.flush_cache(), "success", True) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
+    """Seconds until each request has so many tokens; the prefix that some of them share is cached, and nothing else."""
+    flush(server)
+    server.generate(input_ids=[first], sampling_params=sampling(1))
+    begin = time.perf_counter()
+    server.generate(input_ids=requests, sampling_params=sampling(tokens))
+    return time.perf_counter() - begin
+
+
+def sampling(tokens: int) -> dict[str, Any]:
+    return {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
 
 
 def generate(server: Any, requests: list[list[int]], tokens: int) -> list[dict[str, Any]]:
-    sampling = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
-    found = server.generate(input_ids=requests, sampling_params=sampling, return_logprob=True, top_logprobs_num=20)
+    found = server.generate(input_ids=requests, sampling_params=sampling(tokens), return_logprob=True, top_logprobs_num=20)
     return [{"tokens": one["output_ids"], "cached": one["meta_info"]["cached_tokens"],
              "logprobs": [{str(token): value for value, token, *_ in step} for step in one["meta_info"]["output_top_logprobs"]]} for one in found]
 
 
 def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int]]) -> dict[str, list[float]]:
     """Launches and microseconds of each kernel of a prefill."""
-    server.flush_cache()
+    flush(server)
     generate(server, [first], 1)
     server.start_profile(output_dir=str(folder), activities=["GPU"])
     generate(server, requests, 1)
@@ -79,7 +102,8 @@ def run(options: argparse.Namespace) -> None:
     import torch
 
     begin = time.perf_counter()
-    server = engine(options)
+    at = list(RUNS).index(options.run)
+    server = engine(options, at)
     started = time.perf_counter() - begin
     first, *rest = prompts("mla")
     with turn(options.out / "turn", len(RUNS)):
@@ -88,11 +112,27 @@ def run(options: argparse.Namespace) -> None:
             "sglang": sglang.__version__, "torch": torch.__version__, "device": torch.cuda.get_device_name(), "seconds to start": round(started, 1),
             "outputs": generate(server, rest, 8),
         }  # fmt: skip
-        (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
-        if options.run != "sglang again":
+        if options.run in TIMED:
             result["kernels"] = kernels(server, options.out / f"trace-{options.run}", first, rest)
+        (options.out / f"turn-done-{at}").touch()
+    (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
+    if options.run == "compare":
+        wait_for(options.out / "compare.log", "; compared ")
+    if options.run in TIMED:
+        until = time.monotonic() + 180
+        while len(list(options.out.glob("turn-done-*"))) < len(RUNS) and time.monotonic() < until:
+            time.sleep(0.1)
+        rounds = alternately(options.out / "turn-of-rounds", TIMED.index(options.run), len(TIMED), 1 + options.rounds)
+        result["serving"] = serving(lambda requests, tokens: seconds_of(server, first, requests, tokens), first, rounds)
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     server.shutdown()
+
+
+def wait_for(log: Path, text: str, seconds: float = 15.0) -> None:
+    """Waits until a log has a text: SGLang kills its processes, and the plugin reports every ten seconds."""
+    until = time.monotonic() + seconds
+    while text not in log.read_text(encoding="utf-8", errors="replace") and time.monotonic() < until:
+        time.sleep(0.2)
 
 
 # -- All runs -------------------------------------------------------------------------------------------------------------
@@ -108,7 +148,8 @@ def summary(options: argparse.Namespace, results: dict[str, Any]) -> list[str]:
     """Prints what the runs show; returns what is wrong."""
     theirs, mine = results["sglang"], results["mlafix"]
     print(f"SGLang {theirs['sglang']}, torch {theirs['torch']}, {theirs['device']}; started in {theirs['seconds to start']} s, with mlafix in {mine['seconds to start']} s")
-    print("\n".join(f"  {line}" for line in said(options, "mlafix")))
+    compared = [line for line in said(options, "compare") if "; compared " in line]
+    print("\n".join(f"  {line}" for line in [*said(options, "mlafix"), *compared]))
     again = difference(theirs["outputs"], results["sglang again"]["outputs"])
     ours = difference(theirs["outputs"], mine["outputs"])
     for name, (differ, largest) in (("sglang again", again), ("mlafix", ours)):
@@ -120,7 +161,8 @@ def summary(options: argparse.Namespace, results: dict[str, Any]) -> list[str]:
         print(f"{name:12} prefill: {sum(row[0] for row in made.values())} launches, {sum(row[1] for row in made.values()):.1f} us of kernels")
         for kernel, (launches, microseconds) in merges[name].items():
             print(f"{'':12} {launches} x {kernel[:100]}: {microseconds:.1f} us")
-    wrong = []
+        print_serving(name, one)
+    wrong = [] if compared else ["compare reported nothing"]
     if not merges["mlafix"] or set(merges["mlafix"]) & set(merges["sglang"]):
         wrong.append("no merge was replaced, or some were not")
     if ours[0] > (options.allow if options.allow >= 0 else again[0] + 1):

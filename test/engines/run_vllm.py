@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,23 +136,39 @@ def seconds_of(llm: Any, first: list[int], requests: list[list[int]], tokens: in
     return time.perf_counter() - begin
 
 
-def serving(llm: Any, first: list[int], rounds: int) -> dict[str, list[float]]:
+def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int], rounds: Iterable[Any]) -> dict[str, list[float]]:
     """By number of requests, milliseconds until all have their first token, and per further token; medians of rounds.
 
     A request has 128 tokens of its own, and every second one the shared prefix before them.
+
+    Args:
+        seconds: serves requests until each has so many tokens.
+        rounds: yields when a round may begin. The first one is not counted: some code is compiled or captured at first use.
     """
     import torch
 
     generator = torch.Generator().manual_seed(7)
-    found = {}
+    requests, times = {}, {}
     for count in COUNTS:
         fresh = torch.randint(2, 4096, (count, 128), generator=generator).tolist()
-        requests = [(first[:1024] if at % 2 == 0 else []) + tokens for at, tokens in enumerate(fresh)]
-        seconds_of(llm, first, requests, 1 + FURTHER)  # what is compiled or captured at first use
-        times = [(seconds_of(llm, first, requests, 1), seconds_of(llm, first, requests, 1 + FURTHER)) for _ in range(rounds)]
-        found[str(count)] = [round(1e3 * statistics.median(one for one, _ in times), 3),
-                             round(1e3 * statistics.median(all_ - one for one, all_ in times) / FURTHER, 3)]
-    return found
+        requests[count], times[count] = [(shared[:1024] if at % 2 == 0 else []) + tokens for at, tokens in enumerate(fresh)], []
+    for _ in rounds:
+        for count in COUNTS:
+            times[count].append((seconds(requests[count], 1), seconds(requests[count], 1 + FURTHER)))
+    return {str(count): [round(1e3 * statistics.median(one for one, _ in found[1:]), 3),
+                         round(1e3 * statistics.median(all_ - one for one, all_ in found[1:]) / FURTHER, 3)] for count, found in times.items()}  # fmt: skip
+
+
+def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 240.0) -> Iterator[int]:
+    """Yields the number of each round when the engines before this one, `at` of so many, have had theirs."""
+    for number in range(rounds):
+        until = time.monotonic() + limit
+        while (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) != number * engines + at:
+            if time.monotonic() > until:
+                raise TimeoutError(f"expected round {number * engines + at} in {file}")
+            time.sleep(0.01)
+        yield number
+        file.write_text(str(number * engines + at + 1), encoding="utf-8")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -181,7 +197,7 @@ def run(options: argparse.Namespace) -> None:
         if options.run in TIMED:
             seconds_of(llm, first, rest, 1)
             result["seconds"] = statistics.median(seconds_of(llm, first, rest, 1) for _ in range(options.rounds))
-            result["serving"] = serving(llm, first, options.rounds)
+            result["serving"] = serving(lambda requests, tokens: seconds_of(llm, first, requests, tokens), first, range(1 + options.rounds))
             llm.reset_prefix_cache()
             generate(llm, [first], 1)
             result["prefill"], result["decode"] = kernels(llm, rest, 1), kernels(llm, [request[:40] for request in rest], 1 + FURTHER)
@@ -202,12 +218,16 @@ def difference(a: list[Any], b: list[Any]) -> tuple[int, float]:
     return differ, largest
 
 
+def print_serving(name: str, result: dict[str, Any]) -> None:
+    for count, (first, further) in result["serving"].items():
+        print(f"{name:12} {count:>2} requests: {first:.2f} ms to the first token, {further:.3f} ms per token")
+
+
 def print_times(theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     """Prints times and launches of the two, and the kernels that one of them alone has."""
     for name, one in (("vllm", theirs), ("mlafix", mine)):
         print(f"{name:11} started in {one['seconds to start']} s; the requests above {1e3 * one['seconds']:.2f} ms")
-        for count, (first, further) in one["serving"].items():
-            print(f"{name:11} {count:>2} requests: {first:.2f} ms to the first token, {further:.3f} ms per token")
+        print_serving(name, one)
         for work in ("prefill", "decode"):
             made = one[work]
             print(f"{name:11} {work}: {made['steps']} steps, {made['launches']} launches, {made['microseconds']:.1f} us of kernels")

@@ -14,18 +14,19 @@ import json
 import logging
 import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import models
-from run_vllm import ENVIRONMENT, turn
+from run_vllm import ENVIRONMENT, run_all, turn
 
 FAULTY_STEP = 4  # of those of the requests; the first is their prefill
 LAYER = "model.layers.1.self_attn.attn"
 WORK = ("faults", "clean", "cost")
+RUNS = {"faults": "1", "off": "0", "on": "1"}
+"""The runs, and MLAFIX_WATCH in each; clean steps are run behind the faults."""
 
 
 class Fault(NamedTuple):
@@ -37,6 +38,7 @@ class Fault(NamedTuple):
     layer: str = LAYER
     step: int = FAULTY_STEP
     request: int | None = 1
+    row: int | None = None
 
 
 FLASH, LATENT = "flash_attn_varlen_func", "MLAAttention.forward_impl"
@@ -45,7 +47,7 @@ FAULTS = {
     "scale": Fault("attention", f"{FLASH}, recomputed", "another value"),
     "page": Fault("cache", "kv_cache", "NaN in a block"),
     "length": Fault("metadata", "batch", "another length", layer=""),
-    "merge": Fault("merge", "merge_attn_states", "another value", request=None),
+    "merge": Fault("merge", "merge_attn_states", "another value", request=None, row=0),
     "mask": Fault("attention", "mask_empty_context", "not empty", step=1, request=None),
 }
 BAD = {"rows": float("nan"), "scale": 1.5, "page": float("nan"), "merge": 1.5}
@@ -265,14 +267,14 @@ def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> b
     watch.finish()
     found = watch.reports[0].record if watch.reports else None
     keys = ("seam", "name", "class", "layer", "step")
-    got = found and (*(found[key] for key in keys), found["request"].partition("-")[0])
+    got = found and (*(found[key] for key in keys), found["request"].partition("-")[0], found["row"][0])
     first = llm.request_counter.counter - len(prompts)
-    expected = (want.seam, want.name, want.fault, want.layer, begin + step, str(first + want.request) if want.request is not None else None)
+    expected = (want.seam, want.name, want.fault, want.layer, begin + step, str(first + want.request) if want.request is not None else None, want.row)
     if options.device == "cpu":
         expected = ("attention", "CPUAttentionBackendImpl.forward", {"page": "NaN", "rows": "infinite"}[name], *expected[3:])
     is_right = got is not None and all(b in (None, a) for a, b in zip(got, expected))
-    print(f"{'ok   ' if is_right else 'WRONG'} {name}: expected {expected}, got {got} ({state.merges - merges} merges)")
-    print(*(f"      {report.line}" for report in watch.reports[:2]), sep="\n", flush=True)
+    say(f"{'ok   ' if is_right else 'WRONG'} {name}: expected {expected}, got {got} ({state.merges - merges} merges)")
+    say(*(f"      {report.line}" for report in watch.reports[:2]))
     generate(llm, [ids(30, 5)], 2)  # what is still on its way is reported before the next fault begins
     watch.finish()
     watch.reports.clear()
@@ -280,14 +282,14 @@ def run_fault(llm: Any, watch: Any, name: str, options: argparse.Namespace) -> b
 
 
 def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
-    """Runs requests of many lengths until the time is over; true if there was no report."""
+    """Runs requests of many lengths until the time is over, or so many steps are done; true if there was no report."""
     import torch
 
     draw = torch.Generator().manual_seed(3)
     begin, until, round_ = watch.now, time.monotonic() + options.seconds, 0
     most = 150 if options.device == "cpu" else 400
     watch.choice = watch.choice._replace(poison=not options.graphs)
-    while time.monotonic() < until and not watch.reports:
+    while time.monotonic() < until and not watch.reports and not 0 < options.steps <= watch.now - begin:
         lengths = torch.randint(1, most, (24,), generator=draw).tolist()
         generate(llm, [ids(count, 100 * round_ + at) for at, count in enumerate(lengths)], 100)
         if options.device != "cpu":
@@ -295,9 +297,11 @@ def run_clean(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
         round_ += 1
     watch.choice = watch.choice._replace(poison=False)
     watch.finish()
-    print(f"{'WRONG' if watch.reports else 'ok   '} clean: {watch.now - begin} steps, {round_ * 25} requests, {len(watch.reports)} reports")
-    print(*(f"      {report.line}" for report in watch.reports[:3]), sep="\n", flush=True)
-    return not watch.reports
+    is_right = not watch.reports and watch.now - begin >= options.steps
+    seconds = options.seconds - until + time.monotonic()
+    say(f"{'ok   ' if is_right else 'WRONG'} clean: {watch.now - begin} steps, {round_ * 25} requests, {len(watch.reports)} reports in {seconds:.0f} s")
+    say(*(f"      {report.line}" for report in watch.reports[:3]))
+    return is_right
 
 
 def run_order(llm: Any, watch: Any) -> None:
@@ -312,9 +316,9 @@ def run_order(llm: Any, watch: Any) -> None:
         tokens.append([(one.outputs[0].token_ids[0], round(max(value.logprob for value in one.outputs[0].logprobs[0].values()), 3)) for one in found])
     if watch is not None:
         watch.finish()
-        print(*(f"      {report.line}" for report in watch.reports[:3]), sep="\n")
+        say(*(f"      {report.line}" for report in watch.reports[:3]))
         watch.reports.clear()
-    print(f"order: first token and logprob alone {tokens[0]}, together {tokens[1]}", flush=True)
+    say(f"order: first token and logprob alone {tokens[0]}, together {tokens[1]}")
 
 
 def times(llm: Any, options: argparse.Namespace) -> dict[str, Any]:
@@ -369,13 +373,23 @@ def kernels(call: Any) -> dict[str, list[float]]:
     return found
 
 
-def run(options: argparse.Namespace) -> int:
-    if "faults" in options.run:
+lines: list[str] = []
+"""What a run has to say: its process writes them at its end, and the program prints them."""
+
+
+def say(*more: str) -> None:
+    lines.extend(more)
+    print(*more, sep="\n", flush=True)
+
+
+def run(options: argparse.Namespace) -> None:
+    os.environ["MLAFIX_WATCH_REPORT"] = str(options.out / f"{options.run}.jsonl")
+    if options.run == "faults":
         spoil(options)
     from mlafix.watch import engines
 
-    logs: list[str] = []
     handler = logging.Handler()
+    logs: list[str] = []
     handler.emit = lambda record: logs.append(record.getMessage())  # type: ignore[method-assign]
     logging.getLogger("vllm.mlafix").addHandler(handler)
     engines.register_vllm()
@@ -385,33 +399,37 @@ def run(options: argparse.Namespace) -> int:
     llm = engine(options)
     if watch is not None:
         watch.finish()
-        print(*(f"WRONG {report.line}" for report in watch.reports), sep="\n")
+        say(*(f"WRONG {report.line}" for report in watch.reports))
         watch.reports.clear()
-    is_right, found = True, {}
+    found = {}
     with turn(options.turn, options.engines) if options.turn else contextlib.nullcontext():
         if options.run == "faults":
-            if "faults" in options.work:
-                for name in names(options):
-                    is_right &= run_fault(llm, watch, name, options)
-                if options.model == "mla" and not options.graphs:
-                    run_order(llm, watch)
-            if "clean" in options.work:
-                is_right &= run_clean(llm, watch, options)
+            is_right = run_watched(llm, watch, options)
         elif options.run == "off":
-            found["not watched"] = times(llm, options)
+            is_right, found["not watched"] = True, times(llm, options)
         else:
             for every in (1, 100):
                 watch.choice = watch.choice._replace(every=every)
                 found[f"every={every}"] = times(llm, options)
-            is_right &= not watch.reports
-            print(*(report.line for report in watch.reports[:3]), sep="\n")
-    if found:
-        (options.out / f"{options.run}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    for line in logs:
-        print(f"log: {line}"[:300])
+            is_right = not watch.reports
+            say(*(report.line for report in watch.reports[:3]))
+    say(*(f"log: {line}"[:300] for line in logs))
     is_right &= not any("not watched any more" in line for line in logs)
-    sys.stdout.flush()
-    os._exit(int(not is_right))  # not through the engine's own ends
+    (options.out / f"{options.run}.json").write_text(json.dumps({"is right": is_right, "lines": lines, "times": found}, indent=1), encoding="utf-8")
+    os._exit(0)  # not through the engine's own ends
+
+
+def run_watched(llm: Any, watch: Any, options: argparse.Namespace) -> bool:
+    """Faults, the order of requests that loses a context, and clean steps; true if the reports are those that are expected."""
+    is_right = True
+    if "faults" in options.work:
+        for name in names(options):
+            is_right &= run_fault(llm, watch, name, options)
+        if options.model == "mla" and not options.graphs and options.device != "cpu":
+            run_order(llm, watch)
+    if "clean" in options.work:
+        is_right &= run_clean(llm, watch, options)
+    return is_right
 
 
 def names(options: argparse.Namespace) -> list[str]:
@@ -432,33 +450,28 @@ def main() -> int:
     parser.add_argument("--cascade", action="store_true", help="cascade attention over shared prefixes (gqa, eager, vLLM's first runner)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=20, help="of clean steps")
+    parser.add_argument("--steps", type=int, default=0, help="of them: fewer are wrong, and the rest of the time is not used")
     parser.add_argument("--rounds", type=int, default=5, help="rounds that are timed")
     parser.add_argument("--turn", type=Path, help="a file that other runs share: none uses the GPU with another")
     parser.add_argument("--engines", type=int, default=0, help="engines that share it")
-    parser.add_argument("--run", choices=("faults", "off", "on"), help=argparse.SUPPRESS)  # one run, in a process of its own
+    parser.add_argument("--run", choices=RUNS, help=argparse.SUPPRESS)  # one run, in a process of its own
     options = parser.parse_args()
     options.work = options.work or [word for word in WORK if options.device != "cpu" or word != "cost"]
     if options.run:
-        return run(options)
+        run(options)
     models.write(options.out / "model", options.model, 4 if options.device == "cpu" else options.heads)
-    runs = (["faults"] if {"faults", "clean"} & set(options.work) else []) + (["off", "on"] if "cost" in options.work else [])
-    running = {}
-    for name in runs:
-        environment = {**os.environ, **ENVIRONMENT, "MLAFIX_WATCH": "0" if name == "off" else "1", "MLAFIX_WATCH_REPORT": str(options.out / f"{name}.jsonl"),
-                       **({"VLLM_USE_V2_MODEL_RUNNER": "0"} if options.cascade else {}), "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}  # fmt: skip
-        with (options.out / f"{name}.log").open("w", encoding="utf-8") as log:
-            running[name] = subprocess.Popen([sys.executable, __file__, *sys.argv[1:], "--run", name], env=environment, stdout=log, stderr=subprocess.STDOUT)
-    failed = [name for name, process in running.items() if process.wait()]
-    for name in runs:
-        text = (options.out / f"{name}.log").read_text(encoding="utf-8")
-        print("\n".join(line for line in text.splitlines() if line.startswith(("ok ", "WRONG", "      mlafix", "order", "log:"))))
-        if name in failed:
-            print(f"{name} failed: {options.out / name}.log\n{text[-3000:]}")
-    for name in ("off", "on"):
-        if name in runs and name not in failed:
-            for title, values in json.loads((options.out / f"{name}.json").read_text(encoding="utf-8")).items():
-                print(*(f"{title:12} {what}: {value}" for what, value in values.items()), sep="\n")
-    return int(bool(failed))
+    runs = {name: value for name, value in RUNS.items() if (("cost" in options.work) if name in ("off", "on") else {"faults", "clean"} & set(options.work))}
+    environment = {**ENVIRONMENT, "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", **({"VLLM_USE_V2_MODEL_RUNNER": "0"} if options.cascade else {})}
+    return run_all(options.out, runs, "MLAFIX_WATCH", environment, summary)
+
+
+def summary(results: dict[str, Any]) -> list[str]:
+    """Prints what the runs say; returns what is wrong."""
+    for result in results.values():
+        print(*result["lines"], sep="\n")
+        for title, values in result["times"].items():
+            print(*(f"{title:12} {what}: {value}" for what, value in values.items()), sep="\n")
+    return [f"{name}: the watch said anything else than expected" for name, result in results.items() if not result["is right"]]
 
 
 if __name__ == "__main__":
