@@ -1,4 +1,4 @@
-//===- LoadOneHot.cpp - a sum of one element loads it ---------------------===//
+//===- LoadOneHot.cpp - a reduction of one element loads it ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,9 +26,10 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A sum of a row with at most one nonzero element.
+/// A sum of a row with at most one nonzero element, or the maximum of a row of
+/// floats with at most one element other than -inf.
 struct OneHot {
-  ReduceOp sum;
+  ReduceOp reduction;
   Value row;
   Value label;                          // i32 index of that element; may be out
                                         // of range
@@ -46,6 +47,18 @@ static bool isZero(Value row) {
   Value number = getUniform(row);
   return matchPattern(number ? number : row, m_AnyZeroFloat()) ||
          matchPattern(number ? number : row, m_Zero());
+}
+
+static bool isNegativeInfinity(Value row) {
+  Value number = getUniform(row);
+  return matchPattern(number ? number : row, m_NegInfFloat());
+}
+
+/// True if `kind` reduces a row whose elements are `other`, but for one, to
+/// that one.
+static bool isNeutral(ReduceKind kind, Value other) {
+  return (kind == ReduceKind::add && isZero(other)) ||
+         (kind == ReduceKind::max && isNegativeInfinity(other));
 }
 
 /// True if no launch may write what `load` reads.
@@ -89,14 +102,15 @@ static bool collect(KernelOp kernel, Value row,
   return true;
 }
 
-static std::optional<OneHot> match(KernelOp kernel, ReduceOp sum) {
+static std::optional<OneHot> match(KernelOp kernel, ReduceOp reduction) {
   OneHot result;
-  result.sum = sum;
-  DimAttr dim = getTileDim(sum.getSource().getType());
-  auto choice = sum.getSource().getDefiningOp<arith::SelectOp>();
-  if (sum.getKind() != ReduceKind::add || isRowTile(sum.getType()) || !choice ||
-      !isZero(choice.getFalseValue()) || dim.isProduct() || dim.isPerGroup() ||
-      dim.isBounded() || !dim.isBound() || dim.getSize() < 2)
+  result.reduction = reduction;
+  DimAttr dim = getTileDim(reduction.getSource().getType());
+  auto choice = reduction.getSource().getDefiningOp<arith::SelectOp>();
+  if (isRowTile(reduction.getType()) || !choice ||
+      !isNeutral(reduction.getKind(), choice.getFalseValue()) ||
+      dim.isProduct() || dim.isPerGroup() || dim.isBounded() ||
+      !dim.isBound() || dim.getSize() < 2)
     return std::nullopt;
   auto isHere = choice.getCondition().getDefiningOp<arith::CmpIOp>();
   if (!isHere || isHere.getPredicate() != arith::CmpIPredicate::eq)
@@ -113,10 +127,23 @@ static std::optional<OneHot> match(KernelOp kernel, ReduceOp sum) {
   return result;
 }
 
-/// Builds the element, or 0 if the index is out of range.
+/// The result of the reduction if the index is out of range.
+static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
+  Type type = reduction.getType();
+  TypedAttr number = b.getZeroAttr(type);
+  if (reduction.getKind() == ReduceKind::max) {
+    auto real = cast<FloatType>(type);
+    number = b.getFloatAttr(
+        real, APFloat::getInf(real.getFloatSemantics(), /*Negative=*/true));
+  }
+  return arith::ConstantOp::create(b, reduction.getLoc(), number);
+}
+
+/// Builds the element, or what the reduction is without it if the index is out
+/// of range.
 static Value buildElement(OpBuilder &b, OneHot &oneHot) {
-  Location loc = oneHot.sum.getLoc();
-  Type type = oneHot.sum.getType();
+  Location loc = oneHot.reduction.getLoc();
+  Type type = oneHot.reduction.getType();
   int64_t size = getTileDim(oneHot.row.getType()).getSize();
   IndexBuilder x(b, loc);
   Value isInside = x.ult(oneHot.label, x.i32(size));
@@ -149,12 +176,12 @@ static Value buildElement(OpBuilder &b, OneHot &oneHot) {
     }
     elements.map(row, element);
   }
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value neutral = buildNeutral(b, oneHot.reduction);
   Value result = arith::SelectOp::create(b, loc, isInside,
-                                         elements.lookup(oneHot.row), zero);
-  return isa<FloatType>(type)
-             ? Value(arith::AddFOp::create(b, loc, result, zero))
-             : result;
+                                         elements.lookup(oneHot.row), neutral);
+  bool adds =
+      isa<FloatType>(type) && oneHot.reduction.getKind() == ReduceKind::add;
+  return adds ? Value(arith::AddFOp::create(b, loc, result, neutral)) : result;
 }
 
 namespace {
@@ -162,17 +189,17 @@ class LoadOneHotPass : public mlafix::impl::LoadOneHotPassBase<LoadOneHotPass> {
 public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
-    SmallVector<ReduceOp> sums;
-    kernel.walk([&](ReduceOp sum) { sums.push_back(sum); });
-    for (ReduceOp sum : sums) {
-      std::optional<OneHot> oneHot = match(kernel, sum);
+    SmallVector<ReduceOp> reductions;
+    kernel.walk([&](ReduceOp reduction) { reductions.push_back(reduction); });
+    for (ReduceOp reduction : reductions) {
+      std::optional<OneHot> oneHot = match(kernel, reduction);
       if (!oneHot)
         continue;
-      LDBG() << kernel.getSymName() << ": a sum of one element of "
+      LDBG() << kernel.getSymName() << ": a reduction of one element of "
              << oneHot->row;
-      OpBuilder b(sum);
-      sum.replaceAllUsesWith(buildElement(b, *oneHot));
-      sum.erase();
+      OpBuilder b(reduction);
+      reduction.replaceAllUsesWith(buildElement(b, *oneHot));
+      reduction.erase();
     }
   }
 };

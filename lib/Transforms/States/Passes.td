@@ -90,8 +90,9 @@ def LoadOneHotPass : Pass<"mlafix-load-one-hot", "::mlafix::KernelOp"> {
     `sum(where(iota("V") == label, row, 0))` selects one element of a row: the label's, or 0 if the label is outside of
     the row. If the row is loaded, or computed elementwise from loaded rows, this pass loads and computes only that
     element. This replaces a comparison, a select and an addition per element, and a reduction over lanes. A sum of
-    floats adds 0 to the element, so that -0 becomes 0 as in the sum. The row's memory must not change in between, and
-    no launch may pass it as an output: an access with another index than the row's would forbid calls in place.
+    floats adds 0 to the element, so that -0 becomes 0 as in the sum. A maximum of floats beside -inf is the element
+    itself. The row's memory must not change in between, and no launch may pass it as an output: an access with another
+    index than the row's would forbid calls in place.
 
     ```mlir
     // Before

@@ -1,4 +1,4 @@
-// A sum that takes one element of a row loads that element; where the row may be an output's, it does not.
+// A sum or a maximum that takes one element of a row loads that element; where the row may be an output's, it does not.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-load-one-hot,canonicalize))" | FileCheck %s
 
 !rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
@@ -61,5 +61,67 @@ mlafix.kernel @in_place(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "wr
     %s = mlafix.reduce add %one : !tile
     %sums = mlafix.splat %s : f32 -> !tile
     mlafix.store %sums, %y[%t] : !tile, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!ids = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<512xf32, #mlafix.dim<512>>
+!numbers = tensor<512xi32, #mlafix.dim<512>>
+
+// A maximum beside -inf is the element as it is: nothing is added.
+// CHECK-LABEL: mlafix.kernel @maximum
+// CHECK: %[[LEAST:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult
+// CHECK: %[[X:.*]] = mlafix.load %x[%{{.*}}] if %[[INSIDE]] : {{.*}} -> f32
+// CHECK: %[[HERE:.*]] = arith.select %[[INSIDE]], %[[X]], %[[LEAST]] : f32
+// CHECK-NEXT: mlafix.store %[[HERE]], %y
+// CHECK-NOT: mlafix.reduce
+mlafix.kernel @maximum(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
+                       %labels: !ids {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %least = arith.constant 0xFF800000 : f32
+    %others = mlafix.splat %least : f32 -> !tile
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    %label = mlafix.load %labels[%t] : !ids -> i32
+    %all = mlafix.splat %label : i32 -> !numbers
+    %i = mlafix.iota : !numbers
+    %here = arith.cmpi eq, %i, %all : !numbers
+    %one = arith.select %here, %row, %others : tensor<512xi1, #mlafix.dim<512>>, !tile
+    %s = mlafix.reduce max %one : !tile
+    mlafix.store %s, %y[%t] : f32, !col
+  }
+}
+
+// -----
+
+!rows = memref<?x512xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!ids = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<512xf32, #mlafix.dim<512>>
+!numbers = tensor<512xi32, #mlafix.dim<512>>
+
+// The maximum of an element and 0 is not the element.
+// CHECK-LABEL: mlafix.kernel @beside_zeros
+// CHECK: mlafix.reduce max
+mlafix.kernel @beside_zeros(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
+                            %labels: !ids {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %zeros = arith.constant dense<0.0> : !tile
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    %label = mlafix.load %labels[%t] : !ids -> i32
+    %all = mlafix.splat %label : i32 -> !numbers
+    %i = mlafix.iota : !numbers
+    %here = arith.cmpi eq, %i, %all : !numbers
+    %one = arith.select %here, %row, %zeros : tensor<512xi1, #mlafix.dim<512>>, !tile
+    %s = mlafix.reduce max %one : !tile
+    mlafix.store %s, %y[%t] : f32, !col
   }
 }
