@@ -90,12 +90,13 @@ class Blocks:
                 raise PtxError("threads wait for others that do not come: " + ", ".join(str(self.entry.code[at]) for at in waiting))
             ready = self._hold(ready)
             at = self._choose(self.at[ready])
-            chosen = np.flatnonzero(ready & (self.at == at))
+            (chosen,) = (ready & (self.at == at)).nonzero()
             if self.random is not None and self.random.random() < 0.5:
-                warps = np.unique(self.warp[chosen])
-                some = warps[[self.random.random() < 0.5 for _ in warps]]
-                if some.size:
-                    chosen = chosen[np.isin(self.warp[chosen], some)]
+                warps = self.warp[chosen]
+                is_chosen = np.bincount(warps) > 0
+                is_chosen[is_chosen] = [self.random.random() < 0.5 for _ in range(is_chosen.sum())]
+                if is_chosen.any():
+                    chosen = chosen[is_chosen[warps]]
             self._execute(at, chosen)
 
     def _hold(self, ready: Array) -> Array:
@@ -110,7 +111,7 @@ class Blocks:
     def _choose(self, places: Array) -> int:
         if self.random is None:
             return int(places.min())
-        return int(self.random.choice(list(np.unique(places))))
+        return int(self.random.choice(list(np.flatnonzero(np.bincount(places)))))
 
     def _execute(self, at: int, chosen: Array) -> None:
         code = self.entry.code
@@ -163,8 +164,8 @@ class Blocks:
 
     def _meet(self, one: Instruction, at: int, chosen: Array) -> None:
         threads = self._guarded(one, chosen)
-        skipped = np.setdiff1d(chosen, threads)
-        self.at[skipped] = at + 1
+        if threads.size < chosen.size:
+            self.at[np.setdiff1d(chosen, threads)] = at + 1
         if one.parts[:3] == ["barrier", "cluster", "arrive"]:
             if (self.arrived[threads] != self.left[threads]).any():
                 raise PtxError("a thread that arrives twice at a barrier of its cluster")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .arithmetic import Array
@@ -23,13 +25,14 @@ class Memory:
         self.arrays = [data for _, data in ranges]
         self.what = what
 
-    def _place(self, addresses: Array, size: int) -> list[tuple[Array, Array, Array]]:
-        """For each range that is accessed: its elements of `size` bytes, which threads, and which elements."""
+    def _place(self, addresses: Array, size: int) -> list[tuple[Array, Any, Array]]:
+        """For each range that is accessed: its elements of `size` bytes, which threads (an index), and which elements."""
         if (addresses & np.uint64(size - 1)).any():
             raise PtxError(f"an access of {size} bytes of {self.what} memory is not aligned")
         numbers, found = np.searchsorted(self.begins, addresses, "right") - 1, []
-        for number in np.unique(numbers):
-            threads = np.flatnonzero(numbers == number)
+        is_one = (numbers == numbers[:1]).all()  # as most often
+        for number in numbers[:1] if is_one else np.unique(numbers):
+            threads = slice(None) if is_one else np.flatnonzero(numbers == number)
             begin, data = (int(self.begins[number]), self.arrays[number]) if number >= 0 else (0, np.empty(0, np.uint8))
             elements = ((addresses[threads] - np.uint64(begin)) // np.uint64(size)).astype(np.int64)
             whole = data.size // size

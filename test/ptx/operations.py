@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _ROUNDINGS = ("rzi", "rni", "rmi", "rpi")
 _POISON = 0xDEADBEEF
 
 
+@lru_cache(maxsize=None)
 def _number(text: str, kind: str) -> Any:
     """An immediate."""
     dtype = TYPES[kind]

@@ -52,9 +52,11 @@ class _Accesses:
         barriers of the cluster alone, which count as barriers of the block too."""
         first = self.thread[places]
         ordered = (first == _NOBODY) | (first == threads)
+        if ordered.all():
+            return ordered
         ordered |= clocks.met[threads] > self.met[places]
         ordered |= clocks.left[threads] > self.arrived[places]
-        unknown = np.flatnonzero(~ordered & (self.warp[places] == clocks.warp[threads]))
+        (unknown,) = (~ordered & (self.warp[places] == clocks.warp[threads])).nonzero()
         if unknown.size:
             here = threads[unknown]
             knows = (clocks.known[here] > self.clock[places[unknown], None]) | (np.arange(WARP) == clocks.lane[here][:, None])
@@ -73,20 +75,21 @@ class _Accesses:
         """As `put`, beside the accesses that are there unless they come before."""
         beside = ~self.precede(places, threads, clocks)
         self.put(places[~beside], threads[~beside], clocks, False)
-        # Several threads may read one byte in one instruction: one after the other.
-        for place, thread in zip(places[beside], threads[beside]):
-            self._add(int(place), int(thread), clocks)
+        self.add(places[beside], threads[beside], clocks)
 
-    def _add(self, place: int, thread: int, clocks: Clocks) -> None:
-        if self.thread[place] == thread:
+    def add(self, places: Array, threads: Array, clocks: Clocks) -> None:
+        """As `put`, beside the accesses that are there. Several threads may access one byte."""
+        others = self.thread[places] != threads
+        places, threads = places[others], threads[others]
+        if not places.size:
             return
-        self.thread[place] = _SEVERAL
-        if self.warp[place] != clocks.warp[thread]:
-            self.warp[place] = _SEVERAL
-        self.lanes[place] |= np.uint64(1) << np.uint64(clocks.lane[thread])
-        self.met[place] = max(self.met[place], clocks.met[thread])
-        self.arrived[place] = max(self.arrived[place], clocks.arrived[thread])
-        self.clock[place] = max(self.clock[place], clocks.known[thread, clocks.lane[thread]])
+        lanes = clocks.lane[threads]
+        self.thread[places] = _SEVERAL
+        self.warp[places[self.warp[places] != clocks.warp[threads]]] = _SEVERAL
+        np.bitwise_or.at(self.lanes, places, np.uint64(1) << lanes.astype(np.uint64))
+        np.maximum.at(self.met, places, clocks.met[threads])
+        np.maximum.at(self.arrived, places, clocks.arrived[threads])
+        np.maximum.at(self.clock, places, clocks.known[threads, lanes])
 
 
 class Watch:
@@ -95,18 +98,18 @@ class Watch:
     def __init__(self, size: int, clocks: Clocks) -> None:
         self.clocks = clocks
         self.stores, self.loads = _Accesses(size), _Accesses(size)
+        self.reader = np.zeros(size, np.int64)  # of `load`, which of its reads a byte's last one is
 
     def load(self, threads: Array, places: Array, size: int) -> None:
         """Loads of `size` bytes each. Raises PtxError for a race."""
         threads, places = _bytes(threads, places, size)
         self._check(self.stores, places, threads, "a load of what another one stores", np.zeros(places.size, bool))
         # The last of the threads that read a byte now; the others are added to it.
-        _, last = np.unique(places[::-1], return_index=True)
-        last = places.size - 1 - last
+        reads = np.arange(places.size)
+        self.reader[places] = reads
+        last = self.reader[places] == reads
         self.loads.join(places[last], threads[last], self.clocks)
-        others = np.setdiff1d(np.arange(places.size), last)
-        for place, thread in zip(places[others], threads[others]):
-            self.loads._add(int(place), int(thread), self.clocks)
+        self.loads.add(places[~last], threads[~last], self.clocks)
 
     def store(self, threads: Array, places: Array, values: Array, held: Array, is_atomic: bool = False) -> None:
         """Stores of `values` where memory has `held`. Raises PtxError for a race; threads that store one value are none."""
@@ -122,7 +125,7 @@ class Watch:
         self.stores.put(places, threads, self.clocks, is_atomic)
 
     def _check(self, accesses: _Accesses, places: Array, threads: Array, what: str, allowed: Array) -> None:
-        bad = np.flatnonzero(~accesses.precede(places, threads, self.clocks) & ~allowed)
+        (bad,) = (~(accesses.precede(places, threads, self.clocks) | allowed)).nonzero()
         if bad.size:
             one, other = int(threads[bad[0]]), int(accesses.thread[places[bad[0]]])
             by = f"thread {other}" if other >= 0 else "several threads"
