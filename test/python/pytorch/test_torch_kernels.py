@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -145,31 +143,6 @@ def test_kernel_of_a_unit_compiles(tmp_path: Path) -> None:
     eager, traced = arguments("cpu"), arguments("cpu")
     torch._dynamo.reset()
     assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(traced), step(eager))
-
-
-def test_first_use_in_a_compiled_function(tmp_path: Path) -> None:
-    """Nothing was called before: no signature, no operator, and torch was imported after mlafix."""
-    (tmp_path / "script.py").write_text("""
-import mlafix
-from mlafix.dsl import In, Out, f32, grid
-
-@mlafix.kernel
-def double(y: Out[f32, "n D"], x: In[f32, "n D"]):
-    for t in grid("n"):
-        y[t] = x[t] * 2.0
-
-import torch
-
-def f(x):
-    y = torch.empty_like(x)
-    double(y, x + 0)
-    return y
-
-x = torch.randn(3, 64)
-assert torch.equal(torch.compile(f, fullgraph=True, backend="aot_eager")(x), 2 * x)
-""")
-    done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 @mlafix.kernel

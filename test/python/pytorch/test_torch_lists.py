@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -137,31 +135,6 @@ def test_kernel_of_a_unit_compiles(tmp_path: Path) -> None:
     args = inputs("cpu")
     torch._dynamo.reset()
     assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(*args), step(*args))
-
-
-def test_first_use_in_a_compiled_function(tmp_path: Path) -> None:
-    """Nothing was called before, and the first argument is no tensor but a list of them."""
-    (tmp_path / "script.py").write_text("""
-import mlafix
-from mlafix.dsl import In, List, Out, f32, grid
-
-@mlafix.kernel(allow={"bounds"})
-def total(parts: List[In[f32, "n D"], 2], y: Out[f32, "n D"]):
-    for t in grid("n"):
-        y[t] = parts[0][t] + parts[1][t]
-
-import torch
-
-def f(a, b):
-    y = torch.empty_like(a)
-    total([a, b + 0], y)
-    return y
-
-a, b = torch.randn(2, 3, 64)
-assert torch.equal(torch.compile(f, fullgraph=True, backend="aot_eager")(a, b), a + b)
-""")
-    done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
 
 
 def test_calls_on_lists_of_plain_tensors_go_straight() -> None:
