@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The proof has two steps. First: every element belongs to some row and
-// iteration, whatever the unknowns are. The set of elements minus those of the
-// stores, without their unknown conditions, is empty. Second: each row that
-// owns an element writes it. The cases of its unknown conditions, minus those
-// in which a store executes, are empty.
+// The proof has two steps. First: if unknown conditions are left out, the
+// stores of all rows cover every element. Second: the row that owns an element
+// stores it in every case of its unknown conditions. Each is shown by a set
+// difference that is empty.
 //
 //===----------------------------------------------------------------------===//
 

@@ -55,7 +55,7 @@ public:
   /// f32.
   using Row = std::vector<int64_t>;
 
-  /// `getNumber` gives scalars, and of states their lse.
+  /// `get` returns the value of a scalar, or the lse of a state.
   explicit RowValues(std::function<std::optional<int64_t>(mlir::Value)> get)
       : getNumber(std::move(get)) {}
 

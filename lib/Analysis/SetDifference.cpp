@@ -29,7 +29,8 @@ using namespace mlir::presburger;
 using namespace mlafix;
 
 namespace {
-/// A linear form of the dims, or its remainder by `modulus` unless that is 0.
+/// A linear form of the dims without its constant; its remainder by `modulus`,
+/// if that is not 0.
 struct Key {
   std::vector<std::pair<unsigned, int64_t>> terms; ///< the first is positive
   int64_t modulus = 0;

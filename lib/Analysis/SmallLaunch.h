@@ -76,8 +76,7 @@ struct PrintedText {
 
 /// The findings of a replay.
 struct Replay {
-  /// Without coverage violations if `unknownRows` is not 0 or `isWhole` is
-  /// false.
+  /// Coverage is not judged if `unknownRows` is not 0 or `isWhole` is false.
   std::vector<Violation> violations;
   /// Number of rows abandoned at a condition or index that depends on row
   /// elements, which are not known.

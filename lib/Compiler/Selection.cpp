@@ -41,12 +41,12 @@ LogicalResult Compilation::selectTargets() {
   for (const TargetSpec *target : targets) {
     bool gpuOnly = options.emit == Emit::PTX || options.emit == Emit::Cubin;
     if (gpuOnly && !target->isGPU())
-      return fail("expected a GPU target for " +
+      return fail("expected a GPU target for --emit=" +
                   StringRef(spelling(options.emit)) + ", got '" + target->name +
                   "'");
     if (options.emit == Emit::Object && target->isGPU())
-      return fail("expected a CPU target for object, got '" + target->name +
-                  "'");
+      return fail("expected a CPU target for --emit=object, got '" +
+                  target->name + "'");
   }
   return success();
 }

@@ -458,7 +458,7 @@ LogicalResult BodyLowering::planSharedMemory() {
            << "expected a kernel whose reductions, swaps and merge loops take "
               "at most "
            << kSharedBytes << " bytes of a block's shared memory, got "
-           << own + most << " (most of them here)";
+           << own + most << "; the most of them are for this";
   int64_t threads = scratch ? kernel.getLayoutAttr().getThreads() : 0;
   if (scratch > kSharedBytes / getMachine(kernel).threadsPerBlock * threads ||
       own + scratch > kSharedBytes)

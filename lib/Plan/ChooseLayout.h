@@ -121,10 +121,11 @@ KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
                           PlanAttr plan,
                           llvm::ArrayRef<mlir::Attribute> guards);
 
-/// Distributes a row of `size` elements over lanes. A row stays within one warp
-/// if that takes at most packsPerLane packs per lane. The split with the fewest
-/// idle lanes wins, then the one with the fewest packs. A lane group accesses
-/// at least a 32-byte sector at once.
+/// Distributes the rows of `shape` over lanes. Lanes that do not synchronise
+/// have one pack each if a warp holds the row. Otherwise the row stays within
+/// one warp if that takes at most packsPerLane packs per lane; the split with
+/// the fewest idle lanes wins, then the one with the fewest packs. The lanes of
+/// a row access at least a 32-byte sector at once.
 ///
 /// In place, lanes hold inPlacePacks of each row at least, lanes that reduce
 /// rows reducedPacks, and lanes that accumulate them mergedPacks, as far as

@@ -19,8 +19,8 @@ def PlanKernelPass : Pass<"mlafix-plan-kernel", "::mlir::ModuleOp"> {
 
     - A GPU gets `fast`, with packs of up to 16 bytes. Its guards are the alignment of the tensors that it moves in
       packs, and a row count that fits 32-bit indices.
-    - Before it comes the same for dense rows and scalars with identical strides, which needs few strides: `dense` out
-      of place, and `place` in place if outputs may be inputs.
+    - Before it come versions for dense rows and scalars with identical strides, which need few strides and have packs
+      of the widest access, 32 bytes from sm_100 on: `dense` out of place, and `place` in place if outputs may be inputs.
     - `any` has no such guards.
     - Rows along a dim with a bound get the same for sizes that are multiples of packs, `whole_dense` and `whole_place`.
       Where they move single elements, `dense` and `place` gain nothing and are not there.

@@ -69,9 +69,10 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout,
   return threads;
 }
 
-/// The order of rows. Unchanged rows are adjacent as a rule, and use no
-/// bandwidth; their blocks should run beside others. Not where the same block
-/// of each rank waits for it: the conditions of ranks differ.
+/// Plans the order of rows. Where some rows may stay unchanged, the halves of a
+/// grid are interleaved, so that blocks without work run beside busy ones. Not
+/// in an exchange, where the same block of each rank waits: the conditions of
+/// ranks differ.
 void GridPlanner::planRowOrder(ForallOp forall) {
   set(PlanField::Interleaved,
       !getRowConditions(forall).empty() && !version.getExchange());
@@ -80,13 +81,13 @@ void GridPlanner::planRowOrder(ForallOp forall) {
 }
 
 /// Decides if small tensors of scalars are prefetched. One thread of a block
-/// prefetches them, and more than mostEarlyTables would delay it. Lane groups
-/// that all have a single chunk load its lses as early as a prefetch would.
+/// prefetches them, and more than mostEarlyTables would delay it.
 void GridPlanner::planTables(ForallOp forall) {
   if (!machine.dependentLaunch || !machine.earlyTables ||
       version.isCollective())
     return;
   if (layout.isGrouped()) {
+    // Groups of a single chunk load its lses as early as a prefetch would.
     MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
     std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
     if (pieces && *pieces <= static_cast<int64_t>(loop.getStep()))
@@ -130,6 +131,7 @@ void GridPlanner::planDense(ForallOp forall) {
   bool isPlain = succeeded(shape) && !shape->reduces() && !shape->converts();
   set(PlanField::PlainRows, isPlain);
   set(PlanField::LeastThreads, getLeastThreads(machine, layout, isPlain));
+  // findTransposed() reads this from the attribute.
   version.setPlanAttr(
       version.getPlanAttr().with(PlanField::PlainRows, isPlain));
   planRowOrder(forall);

@@ -321,12 +321,13 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, getWidestPack(machine, shape));
   auto add = [&](StringRef suffix, AliasMode aliasMode) {
+    // A provisional layout: the final one depends on what folding leaves.
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
         {});
     if (aliasMode == AliasMode::OutOfPlace)
       makeDistinct(dense, aliases);
-    // All code versions of a kernel with an exchange have these lanes.
+    // All versions of a kernel with an exchange have the same lanes.
     bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
     PlanAttr plan =
         choosePlan(dense, machine, shape, pack, aliases, aliasMode, meet);
@@ -544,9 +545,9 @@ LogicalResult PlanKernelPass::keepCodeVersion(StringRef kernel,
   return success();
 }
 
-/// Gives `version` the lanes and rows that `given` has for it, whose name is
-/// `name` without the kernel's. The number of rows for which 32 bits number all
-/// lanes follows.
+/// Applies the lanes and rows that `given` prescribes for this code version;
+/// `name` is its name without the kernel's. Updates the guard that the numbers
+/// of all lanes fit in 32 bits.
 static LogicalResult adaptLayout(KernelOp version, StringRef name,
                                  const MachineModel &machine,
                                  const GivenPlan &given, ArrayAttr aliases) {

@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Two blocks of half a block's most threads, or two of a cluster with few
-/// registers for rows, share a multiprocessor.
+/// Half of the threads that a block may have. Two blocks of so many threads
+/// share a multiprocessor.
 static int64_t getHalf(const MachineModel &machine) {
   return machine.threadsPerBlock / 2;
 }

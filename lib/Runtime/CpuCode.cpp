@@ -113,7 +113,7 @@ mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
   const char *name = cpuTargetName();
   return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s%s), got %s",
               name ? name : "which is neither x86-64 nor AArch64",
-              level > 0 ? " or less" : "",
+              level > 0 ? " or a lower level" : "",
               held.empty() ? "none" : held.c_str());
 }
 

@@ -450,8 +450,8 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                           Plan &plan) {
   if (geometry.kind == Geometry::Groups)
     return computeGroups(call, geometry, rows, multiprocessors, plan);
-  // Small blocks balance the end of a grid better; large ones pay off if there
-  // are many.
+  // Halves blocks, down to leastThreads, while there are few for each
+  // multiprocessor: small ones balance the end of a grid better.
   constexpr int64_t kBlocksPerMultiprocessor = 32;
   int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
   int64_t blocks = (rows.total - 1) / rowsPerBlock + 1;

@@ -40,8 +40,8 @@ mlir::Value buildSine(ShapedBuilder s, mlir::Value x, bool isCosine);
 /// erf(x) from a target's 2^x, with relative error 3e-7.
 mlir::Value buildErf(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 
-/// tanh(x) from a target's 2^x and 1 / x, each within 2 ulps and 0 or inf where
-/// they leave f32, with relative error 6e-7.
+/// tanh(x) with relative error 6e-7. The target's `exp2` and `reciprocal` must
+/// be within 2 ulps, and 0 or inf outside of f32.
 mlir::Value buildTanh(ShapedBuilder s, mlir::Value x, UnaryFn exp2,
                       UnaryFn reciprocal);
 

@@ -76,7 +76,7 @@ class _Gate:
     def before_fork(self) -> None:
         self._changed.acquire()
         self._forking += 1
-        # A thread that forks while it is inside must not wait: others may wait for it.
+        # A thread that forks inside a guarded section must not wait for the others: they may be waiting for it.
         while self._depth == 0 and self._inside:
             self._changed.wait()
         # Keep the lock, which blocks other threads, until the fork is done.

@@ -31,8 +31,8 @@ public:
         nanobind::object tensors, uint32_t flags);
 
   void launch(nanobind::handle stream) const;
-  /// New tensors of the same dtypes, sizes and strides on the same device, or
-  /// their addresses; new scalars.
+  /// Replaces pointers and scalars. New tensors, or the addresses of such, have
+  /// the same dtypes, sizes, strides and device.
   void setPointers(nanobind::handle args);
   /// The arguments of the driver's launch call, for graphs that are built by
   /// hand.

@@ -46,8 +46,8 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// The dtypes that a dtype variable with the example `example` may be: " (bf16,
-/// f16, …)", any if its elements are only moved. Empty for one of bools.
+/// The dtypes that a variable may be if `example` is one of them, as " (bf16,
+/// f16, …)": all dtypes if its elements are only moved. Empty for bool.
 std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";

@@ -47,8 +47,8 @@ struct ArgSpec {
   /// Outputs: for each dim an input that has it, so that the output can be made
   /// for a call. Empty where there is none for some dim.
   std::vector<DimSource> sources;
-  /// Outputs: an input with the same dims and, unless bound apart, dtype; or
-  /// -1.
+  /// Outputs: the index of an input with the same dims and, unless that is
+  /// bound separately, the same dtype; or -1.
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }

@@ -80,7 +80,7 @@ Kernels kernelsOf(const Unit &unit) {
   return all;
 }
 
-/// {"D": "128", "T": "bf16"} of "D=128,T=bf16".
+/// Parses "D=128,T=bf16" into {"D": "128", "T": "bf16"}.
 nb::typed<nb::dict, nb::str, nb::str> bindingsDict(const KernelInfo &kernel) {
   nb::typed<nb::dict, nb::str, nb::str> out;
   std::string_view rest = mlafix_kernel_bindings(kernel.handle);

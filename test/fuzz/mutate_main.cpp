@@ -11,8 +11,8 @@
 //
 // With -runs=0 (the default) each FILE is tried once. Otherwise N inputs are
 // made from them by changing tokens, and tried; the seed makes it repeatable.
-// A fuzzer that tells valid inputs from others has to accept each FILE then:
-// what is made from one that it refuses at once gets no further.
+// A fuzzer that validates its input must then accept every FILE: what is made
+// from one that it refuses would be refused, too.
 // The input under trial is written to -crash when the process dies.
 //
 //===----------------------------------------------------------------------===//

@@ -64,8 +64,9 @@ private:
 };
 } // namespace
 
-/// Arguments with different dims are never the same tensor: a tensor with one
-/// element per group and an lse, for example. Kernels without groups keep the
+/// True if the accesses may be to the same elements. Arguments with different
+/// dims are never the same tensor, as a tensor with one element per group and
+/// an lse. This is asked for tensors of groups only: other kernels keep the
 /// barriers with which they were measured.
 bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
   bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||

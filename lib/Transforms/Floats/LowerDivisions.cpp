@@ -264,16 +264,16 @@ static Value buildProduct(arith::DivFOp op) {
 //   rest = q * s - x, which f32 holds exactly, and q' = q - rest * r, rounded
 //
 // is x / s rounded to nearest, for all significands of x and s. q is off by
-// less than 1.5 units in the last place, so what is rounded in the end by
-// 1.5 * 2^-24 of one; and no quotient whose rounding that could change is
-// rounded otherwise: all of them were computed once, and
-// test/python/rows/test_divisions.py computes some. (Markstein, "Computation of
-// elementary functions on the IBM RISC System/6000 processor", IBM J. Res. Dev.
-// 34, 1990, proves it of a q within one unit.) Nothing overflows where s is in
-// [2^-64, 2^64] and |x| up to 2^62; and rest is exact where |x / s| is 2^-26 or
-// more. Smaller quotients come out below 2^-25, with their sign: fp8 narrows
-// them to 0 of that sign, an integer is 0, and they are lost in a sum with a
-// number of at least 1.
+// less than 1.5 units in the last place; q' before its rounding is off by
+// 1.5 * 2^-24 of such a unit. Only quotients that are so close to the middle of
+// two floats could be rounded otherwise: all of these were computed once and
+// are right, and test/python/rows/test_divisions.py computes some. (Markstein,
+// "Computation of elementary functions on the IBM RISC System/6000 processor",
+// IBM J. Res. Dev. 34, 1990, proves it of a q within one unit.) Nothing
+// overflows where s is in [2^-64, 2^64] and |x| up to 2^62; and rest is exact
+// where |x / s| is 2^-26 or more. Smaller quotients come out below 2^-25, with
+// their sign: fp8 narrows them to 0 of that sign, an integer is 0, and they are
+// lost in a sum with a number of at least 1.
 //
 // Where more is left of quotients, s is in [2^-64, 2^20] and x is 0 or |x| at
 // least 2^-100: then x / s is 0 or a normal number, and rest, a multiple of the

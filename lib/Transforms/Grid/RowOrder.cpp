@@ -1,4 +1,4 @@
-//===- RowOrder.cpp - rows that share cache lines of scalars --------------===//
+//===- RowOrder.cpp - order of rows, prefetches of lines of scalars -------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,10 +35,10 @@ static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
          !kernel.isArgMany(argument.getArgNumber());
 }
 
-/// True if the last dim of `access` is contiguous and the grid's first index
-/// addresses it: scalars of rows that differ only in that index are then
-/// adjacent, those of the rows of a block are not. If rows are reduced or
-/// converted, a different order costs more to compute than it gains.
+/// True if the grid's first index addresses the last dim of `access`, as with
+/// an lse of [H, n] in a grid of (n, H): scalars of the tokens of one head are
+/// adjacent, but a block has the heads of one token. For plain rows only: if
+/// rows are reduced or converted, another order costs more than it gains.
 static bool isTransposed(KernelOp kernel, Block &body,
                          const MemoryAccess &access) {
   return kernel.getPlanAttr().has(PlanField::PlainRows) &&

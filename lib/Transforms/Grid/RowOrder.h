@@ -21,24 +21,24 @@ std::optional<MemoryAccess> findTransposed(KernelOp kernel, ForallOp forall);
 /// The conditions that decide whether rows are stored or unchanged.
 llvm::SetVector<mlir::Value> getRowConditions(ForallOp forall);
 
-/// The tensors that `forall` loads scalars of, and nothing else, beside rows.
-/// Integers lead to rows. Floats arrive with them: of these, tensors of which a
-/// block loads many lines, where rows are transposed or a row has a block for
-/// its states.
+/// The tensors of which `forall` loads scalars alone, and whose lines are worth
+/// a prefetch: all of integers, since they lead to rows, and those of floats of
+/// which a block loads many lines, because they are transposed or because a row
+/// has a block for its states.
 llvm::SetVector<mlir::BlockArgument> collectTables(KernelOp kernel,
                                                    ForallOp forall);
 
-/// True if the scalars of rows that differ in the first index alone are
-/// consecutive in memory, i1: a launch's strides say so. An lse of [H, n] in a
-/// grid of (n, H) is an example. Null where findTransposed() finds none.
+/// Builds an i1 from the launch's strides: true if the scalars of rows that
+/// differ in the first index alone are adjacent, as in an lse of [H, n] in a
+/// grid of (n, H). Null where findTransposed() finds none.
 mlir::Value buildIsTransposed(mlir::OpBuilder &b, KernelOp kernel,
                               ForallOp forall);
 
-/// If the plan says so, prefetches the tensors that collectTables() finds: the
-/// first thread of each block one line of each, until all lines are prefetched;
-/// in a layout of lane groups, whose blocks may be fewer, each thread of its
-/// first warp. To be executed by every thread before it waits for the preceding
-/// grid.
+/// Builds the prefetches of the tensors that collectTables() finds, if the plan
+/// asks for them. The first thread of each block prefetches one line of each
+/// tensor; in layouts of lane groups, which have fewer blocks, each thread of
+/// the first warp does. Every thread executes this before it waits for the
+/// preceding grid.
 void prefetchTables(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall);
 
 } // namespace mlafix

@@ -82,9 +82,9 @@ static Access getAccess(Operation *op, bool isAhead) {
   return isAhead && onlyPrefetches(op) ? Access::Prefetch : Access::None;
 }
 
-/// Hoists accesses of this kind to the first op that may wait for one of them.
-/// Accesses before the wait for the preceding grid stay there. `isAhead`:
-/// prefetches are of rows of later blocks.
+/// Gathers the accesses of `kind` behind the wait for the preceding grid before
+/// the first op that may use one of them. `isAhead`: branches that only
+/// prefetch count as accesses.
 static void hoistAccesses(Block &block, Access kind, bool isAhead) {
   auto first =
       llvm::find_if(block, [](Operation &op) { return isGridWait(&op); });

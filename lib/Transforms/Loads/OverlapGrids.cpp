@@ -43,11 +43,9 @@ static int64_t getPlanned(LLVM::LLVMFuncOp function, PlanField field) {
               : getPlanFields()[static_cast<unsigned>(field)].initial;
 }
 
-/// The number of leading threads of a grid that prefetch their rows, of `bytes`
-/// each: prefetching more than memory can deliver before the preceding grid
-/// ends would load it twice. But a grid of at most `early_threads` (a few
-/// blocks per multiprocessor) prefetches all rows, since it takes as long as
-/// its slowest blocks.
+/// The number of threads whose rows, of `bytes` each, make up `early_bytes`:
+/// more than memory can deliver before the preceding grid ends would be loaded
+/// twice.
 static int64_t countPrefetchingThreads(LLVM::LLVMFuncOp function,
                                        int64_t bytes) {
   return getPlanned(function, PlanField::EarlyBytes) / bytes;
@@ -533,8 +531,8 @@ static int64_t countRowBytes(Block &block) {
   return bytes;
 }
 
-/// Keeps `launch` in place for grids that prefetch all of their rows, `bytes`
-/// per thread.
+/// Makes `launch` depend on whether the grid prefetches all of its rows,
+/// `bytes` per thread: otherwise the launch behind the loads counts.
 static void keepIfPrefetched(Operation *launch, int64_t bytes) {
   OpBuilder b(launch);
   Location loc = launch->getLoc();

@@ -35,7 +35,7 @@ def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
 }
 
 def PrefetchRowsPass : Pass<"mlafix-prefetch-rows", "::mlafix::KernelOp"> {
-  let summary = "rows that come out of memory are prefetched";
+  let summary = "a CPU prefetches rows of tensors that no cache holds";
   let description = [{
     In the loops of `mlafix-lower-grid`, prefetches the following rows of tensors that no cache holds (a guard says
     which): the CPU's own prefetcher stops at the end of a page. A following row is prefetched if the current row is
@@ -90,8 +90,8 @@ def OverlapGridsPass : Pass<"mlafix-overlap-grids", "::mlir::LLVM::LLVMFuncOp"> 
 
     Data loaded after the wait (in loops, by the first iteration) is also prefetched into the second-level cache before
     it. Memory is coherent there, so a line that the preceding grid has yet to write may be fetched early. Only the
-    first threads of a grid prefetch their rows: as many as move the plan's `early_bytes`, but at least `early_threads`. Memory has
-    no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
+    first threads of a grid prefetch their rows, as many as move the plan's `early_bytes`, unless the grid has at most
+    `early_threads`: then all do. Memory has no time for more before the preceding grid ends, and would load it twice. The first block prefetches what every
     block loads. Where the plan has `early_line_bytes`, the first of the lanes that load such a line prefetches it.
     `early_first_packs` or more are prefetched at once, ahead of other addresses and of barriers: memory then has their
     lines by the time that the preceding grid ends.

@@ -1,4 +1,4 @@
-//===- PrefetchRows.cpp - rows that come out of memory --------------------===//
+//===- PrefetchRows.cpp - prefetches of CPUs ------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -113,7 +113,7 @@ def _keys_of(request: Request) -> list[CompileKey]:
     if isinstance(kernel, Kernel) and isinstance(given, Mapping):
         return [CompileKey(kernel.variants, kernel.bindings(given), of_call=False)]
     if isinstance(named, str) or not callable(kernel):
-        raise ArgumentError(f'argument "requests": expected kernels, names of library kernels with what to bind, or functions, got {request!r}')
+        raise ArgumentError(f'argument "requests": expected (kernel or its name in the library, bindings) or (function, arguments), got {request!r}')
     found: list[CompileKey] = []
     with recording.recording(lambda needed: found.append(_key_of(needed))):
         if isinstance(given, Mapping):

@@ -24,9 +24,9 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
             return like.new_empty(shape)
         return like.new_empty(shape, dtype=torch_dtype(dtype))
     if _runtime.is_immutable(like):
-        raise wrong("out", f"an array that may be written, since those of {type(like).__qualname__} never change, as numpy.empty makes one", "None")
+        raise wrong("out", f"an array that may be written, such as numpy.empty(…), since arrays of {type(like).__qualname__} are immutable", "None")
     if not hasattr(like, "__array_namespace__") or not hasattr(like, "__dlpack_device__"):
-        raise wrong("out", f"an array, since {type(like).__qualname__} has no way to allocate one", "None")
+        raise wrong("out", f"an array, since {type(like).__qualname__} cannot allocate one", "None")
     namespace = like.__array_namespace__()
     kind = like.dtype if dtype is None else getattr(namespace, _STANDARD[dtype], None)
     if kind is None:
@@ -128,7 +128,7 @@ def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
     if _integer_bytes(offsets) != 8:
         return offsets
     if rows >= 2**31:
-        raise wrong(name, f"dtype i32 for {rows} rows, since of 64 bits the low ones are read", offsets.dtype)
+        raise wrong(name, "fewer than 2^31 rows with offsets of 64 bits, of which the lower half is read", rows)
     # A view with another element size needs a contiguous last dim, so add one.
     return offsets[..., None].view(_signed(offsets, 4))[..., 0]
 

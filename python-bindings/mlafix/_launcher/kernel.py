@@ -83,7 +83,7 @@ class Kernel(Launcher):
             if error._kind != "several kernels":
                 raise
             how = f'name="…" chooses one, {path}:NAME on a command line'
-            raise CompileError(f"expected one kernel for signature, got {error._subject} ({how})", str(path)) from None
+            raise CompileError(f"expected a file with one kernel, got {error._subject} ({how})", str(path)) from None
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:

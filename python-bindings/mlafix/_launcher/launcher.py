@@ -162,7 +162,7 @@ class Launcher:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
-        # Only here: otherwise torch.compile would trace it, and recompile if another thread records.
+        # Behind the way through torch: torch.compile would trace this check, and recompile when another thread begins to record.
         if recorders and recorder_of_thread():
             return self._record_key(args, kwargs)
         try:

@@ -21,7 +21,7 @@ CLAUSES: dict[str, str] = {
 }  # fmt: skip
 """Number and name of each. The anchor of a clause on the page is its number in lower case."""
 
-# Words of a kind of fault, and the clauses that it breaks, in attention and in merges.
+# Text in a fault's kind, the clauses that it breaks in attention, and those that it breaks in merges.
 OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("a given ", ("C16",), ("M8",)),
     (" was written", ("C9",), ("M8",)),

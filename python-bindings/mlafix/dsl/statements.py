@@ -209,7 +209,7 @@ class Statements:
 
     def run_For(self, node: ast.For) -> None:
         if node.orelse:
-            self.ctx.fail(node.orelse[0], "expected a loop without else, got one")
+            self.ctx.fail(node.orelse[0], "expected a loop without an else clause, got one with it")
         if isinstance(node.iter, ast.Call):
             function = self.expressions.eval(node.iter.func)
             if function is python.range:

@@ -19,7 +19,7 @@ def outside(since: str, last: str, version: str) -> str:
     if version and release_of(version) < release_of(since):
         return f"{version} is older than {since}"
     if version and last and release_of(version) > release_of(last):
-        return f"left after {last}"
+        return f"removed after {last}"
     return ""
 
 

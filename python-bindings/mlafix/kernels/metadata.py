@@ -73,7 +73,7 @@ def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows:
 
 # -- A whole batch's metadata -------------------------------------------------------------------------------------------
 
-# The dtypes of arrays that are i32 or i64 each.
+# Dtype variables of arrays, each of which is i32 or i64 on its own.
 L, C, S, K = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("K", default=i32)
 
 

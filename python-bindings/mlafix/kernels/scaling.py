@@ -121,7 +121,7 @@ class Scaling:
 
 BARE = Scaling(is_bare=True)
 
-# The ways that have a name: a family's member is called after it, "merge_attn_states_nvfp4".
+# The scalings with a name, which ends the name of a kernel: "merge_attn_states_nvfp4".
 FORMATS = {
     "fp8": Scaling(is_static=True),
     "fp8_groups": Scaling(),

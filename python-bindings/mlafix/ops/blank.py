@@ -117,7 +117,7 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
     try:
         array = numpy.asarray(values)
     except ValueError:  # numpy's words for a ragged list
-        raise wrong(name, "integers, in lists of one length", repr(values)) from None
+        raise wrong(name, "integers, inner lists of equal length", repr(values)) from None
     except TypeError:  # torch's for a tensor without strides
         raise wrong(name, "integers on the host", type(values).__qualname__) from None
     if array.size == 0:

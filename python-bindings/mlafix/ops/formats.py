@@ -181,7 +181,7 @@ class Fp8Groups(OutFormat):
         return Placed((of.view, None, 0), how)
 
     def heads_of(self, dim: int) -> int:
-        # Words hold the scales of several heads.
+        # A word holds the scales of several groups of 128 elements; each group counts as a head.
         in_words = _layouts.kind_of(self.scales, "Fp8Groups") == "int32"
         return max(dim // _WORDS_GROUP, 1) if in_words and dim % _WORDS_GROUP == 0 else 1
 

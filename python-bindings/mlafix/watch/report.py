@@ -29,7 +29,7 @@ EXPECTED = {
     "no keys seen": "a state of the row's keys",
     "too large": "no magnitude above that of the values, {limit}",
     "another lse": "an lse of {want_lse}",
-    "another value": "the state of its keys, or sides, whose largest magnitude is {want}",
+    "another value": "the attention of its keys, or the merge of its sides, with a largest magnitude of {want}",
     "NaN in a block": "finite numbers in a page that a live entry of the table names",
     "negative length": "a length of 0 or more",
     "falling offsets": "offsets that do not fall",

@@ -32,7 +32,7 @@ mlafix.kernel @d128_bf16_bf16(
 !rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
-// Rows that may be written where they were read have a variant for that: two packs a lane, large blocks. Scalars of the same dims share
+// Rows that may be written where they were read have a variant for that: two packs a lane, blocks of 128 threads. Scalars of the same dims share
 // their strides in it; those that are never omitted come first.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]

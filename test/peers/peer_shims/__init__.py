@@ -29,7 +29,7 @@ class Elsewhere:
         return self._skip()
 
     def __getattr__(self, attribute: str) -> Any:
-        # Attributes that Python asks of any object (typing and inspect do) are no use of it.
+        # typing and inspect ask any object for such attributes: that is no use of the shim.
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         return self._skip()

@@ -141,7 +141,7 @@ BODIES = [
     ("for i in range(2.5):\n    pass", "2.5", "expected integers in range(…), got 2.5"),
     ("for i in range(i64(t), k):\n    pass", "range(i64(t), k)", "got i64 and i32"),
     ("for i in range(0, 4, k):\n    pass", "k", "expected a constant step of at least 1, got i32"),
-    ("for i in range(4):\n    pass\nelse:\n    pass", "pass", "expected a loop without else, got one"),
+    ("for i in range(4):\n    pass\nelse:\n    pass", "pass", "expected a loop without an else clause, got one with it"),
     ("for i, j in range(4):\n    pass", "i, j", "expected one name for the loop's index"),
     ("a = x[t]\nfor i in range(4):\n    a = f", "for", "expected 'a' to keep its type in the loop, got a row of f32 along D"),
     ("s = identity('D')\nfor i in range(k):\n    s = merge(s, sink(f))", "for", "expected a sink to be merged once, outside of the loop, got 's' without"),

@@ -292,6 +292,6 @@ mlafix.kernel @NAME(%y: memref<?xf32, strided<[?], offset: ?>> {mlafix.access = 
 def test_a_file_of_two_kernels(tmp_path: Path) -> None:
     path = tmp_path / "both.mlir"
     path.write_text(ONES.replace("NAME", "one") + ONES.replace("NAME", "two"))
-    with pytest.raises(mlafix.CompileError, match=r'expected one kernel for signature, got 2 \(name="…" chooses one, .*both.mlir:NAME'):
+    with pytest.raises(mlafix.CompileError, match=r'expected a file with one kernel, got 2 \(name="…" chooses one, .*both.mlir:NAME'):
         mlafix.Kernel.load(path)
     assert mlafix.Kernel.load(path, name="two").name == "two"

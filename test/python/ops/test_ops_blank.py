@@ -223,7 +223,7 @@ def test_chunks_with_zero_kv_agrees_with_counting(lens: list[int], size: int, ch
 @pytest.mark.parametrize("lens, options, message", [
     ([1.5], {"chunk_size": 2}, 'argument "kv_lens": expected integers, got float64'),
     ([1], {}, 'argument "kv_lens": expected 2 dims .* got 1'),
-    ([[1], [1, 2]], {}, 'argument "kv_lens": expected integers, in lists of one length, got'),
+    ([[1], [1, 2]], {}, 'argument "kv_lens": expected integers, inner lists of equal length, got'),
     ([1], {"chunk_size": 2.5}, 'argument "chunk_size": expected an integer, got 2.5'),
     ([1], {"chunk_size": 2, "num_chunks": "3"}, "argument \"num_chunks\": expected an integer, got '3'"),
     ([[1]], {"chunk_size": 2}, 'argument "kv_lens": expected 1 dim .* got 2'),

@@ -75,7 +75,7 @@ TEST(RowInterpreter, ops_of_several_runs_have_one_budget) {
   EXPECT_EQ(steps, 0);
 }
 
-// Examples were looked for within ever larger bounds.
+// The search widened its bounds step by step, and missed the lowest number.
 TEST(LinearSystem, the_lowest_number_is_a_value_of_a_point) {
   Kernel kernel("", "");
   RowModel model(*kernel, /*followsWraps=*/false);

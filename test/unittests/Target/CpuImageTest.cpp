@@ -143,7 +143,8 @@ static std::string compileIR(const std::string &ir,
   return *object;
 }
 
-/// Compiles `ir` for a fixed address, as no code of ours is.
+/// Compiles `ir` for a fixed address; the compiler's own code is
+/// position-independent.
 static std::string compileForFixedAddress(const char *ir, const char *target,
                                           llvm::CodeModel::Model model) {
   // Makes the back end known.
