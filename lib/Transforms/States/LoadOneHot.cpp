@@ -84,7 +84,10 @@ static bool collect(KernelOp kernel, Value row,
   if (!op || program.contains(op))
     return op;
   if (auto load = dyn_cast<LoadOp>(op)) {
-    if (load.getGroup() || load.getMember() || load.getBegin() ||
+    // An element that shares its byte with another has no address.
+    bool isByItself =
+        getDTypeBits(load.getSource().getType().getElementType()) >= 8;
+    if (load.getGroup() || load.getMember() || load.getBegin() || !isByItself ||
         !readsInputAlone(kernel, load))
       return false;
   } else if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

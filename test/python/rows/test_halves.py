@@ -30,6 +30,12 @@ def read(y: Out[f32, "n D"], x: In[f4e2m1, "n D"], p: In[bool_, "n"] | None):
 
 
 @mlafix.kernel
+def element(y: Out[f32, "n"], x: In[f4e2m1, "n D"], places: In[i32, "n"]):
+    for t in grid("n"):
+        y[t] = (x[t] * 2.0)[places[t]]
+
+
+@mlafix.kernel
 def copy(y: Out[f4e2m1, "n H D"], x: In[f4e2m1, "n H D"], p: In[bool_, "n"]):
     for t, h in grid("n", "H"):
         y[t, h] = load(x[t, h], where=p[t])
@@ -89,6 +95,16 @@ def test_every_code_is_read(tmp_path: Path, device: Device, size: int) -> None:
     load(tmp_path, TEXT).read(y, device.put(packed(codes)), device.put(p))
     device.synchronize()
     np.testing.assert_array_equal(device.get(y).view(np.uint32), np.where(p[:, None], want, 0).astype(F32).view(np.uint32))
+
+
+def test_an_element_of_a_computed_row(tmp_path: Path, device: Device) -> None:
+    """It shares its byte with another, and is no access of its own."""
+    codes, places = np.resize(np.arange(16, dtype=np.uint8), (7, 32)), np.array([0, 1, 15, 30, 31, 32, -1], np.int32)
+    values = np.where(codes & 8, -MAGNITUDES[codes & 7], MAGNITUDES[codes & 7]).astype(np.float32)
+    y = device.poisoned((7,), F32)
+    load(tmp_path, TEXT).element(y, device.put(packed(codes)), device.put(places))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(y), [2 * values[t, i] if 0 <= i < 32 else 0 for t, i in enumerate(places)])
 
 
 def test_rows_are_bytes_apart_and_what_is_between_is_not_touched(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:

@@ -125,3 +125,33 @@ mlafix.kernel @beside_zeros(%y: !col {mlafix.dims = ["n"], mlafix.access = "writ
     mlafix.store %s, %y[%t] : f32, !col
   }
 }
+
+// -----
+
+!rows = memref<?x512xf4E2M1FN, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[?], offset: ?>>
+!ids = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<512xf32, #mlafix.dim<512>>
+!numbers = tensor<512xi32, #mlafix.dim<512>>
+
+// Two elements share a byte: none of them is loaded alone.
+// CHECK-LABEL: mlafix.kernel @half_bytes
+// CHECK: mlafix.load %x{{.*}} -> tensor<512xf32
+// CHECK: mlafix.reduce max
+mlafix.kernel @half_bytes(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
+                          %labels: !ids {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %least = arith.constant 0xFF800000 : f32
+    %others = mlafix.splat %least : f32 -> !tile
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    %label = mlafix.load %labels[%t] : !ids -> i32
+    %all = mlafix.splat %label : i32 -> !numbers
+    %i = mlafix.iota : !numbers
+    %here = arith.cmpi eq, %i, %all : !numbers
+    %one = arith.select %here, %row, %others : tensor<512xi1, #mlafix.dim<512>>, !tile
+    %s = mlafix.reduce max %one : !tile
+    mlafix.store %s, %y[%t] : f32, !col
+  }
+}
