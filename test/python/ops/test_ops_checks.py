@@ -129,8 +129,10 @@ def test_few_rows_are_read_before_the_count_of_live_ones(monkeypatch: pytest.Mon
 
 FACTS = {
     "check_states_dense": "params 22  threads <=256  loads 2x16+1x8+4x4  ahead 7  stores 1x8+5x4",
+    "check_merge_dense": "params 24  threads <=256  loads 6x16+1x8+5x4  ahead 11  stores 1x8+5x4",
 }
-"""The words of test/lit/Performance/facts.txt, which has kernels that are compiled ahead: rows are loaded in packs of 16 bytes."""
+"""The words of test/lit/Performance/facts.txt, which has kernels that are compiled ahead: of a row and of three, each in two packs of 16
+bytes, which are loaded once and before anything is reduced."""
 
 
 def test_facts_of_the_code_for_a_gpu() -> None:
@@ -139,9 +141,10 @@ def test_facts_of_the_code_for_a_gpu() -> None:
     assert spec is not None and spec.loader is not None
     facts = sys.modules["facts"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(facts)
-    given = dict.fromkeys(("lse", "lens", "values", "live_rows_at", "step_at"), "present") | {"limit": "absent", "read_rows_at": "absent"}
+    given = dict.fromkeys(("lse", "values", "live_rows_at", "step_at"), "present")
+    own: dict[str, dict[str, Any]] = {"check_states_dense": {"L": "i32", "lens": "present", "limit": "absent", "read_rows_at": "absent"}, "check_merge_dense": {"K": 2, "O": "bf16"}}
     for entry, line in FACTS.items():
-        text = mlafix.library.kernel(entry.removesuffix("_dense")).ptx("sm_90", H=128, D=128, T="bf16", L="i32", **given)
+        text = mlafix.library.kernel(entry.removesuffix("_dense")).ptx("sm_90", H=128, D=128, T="bf16", **given, **own[entry])
         found = facts.facts_of_ptx(text)[entry]
         assert (found.line(), found.faults) == (line, []), entry
         body = text[text.index(f"{entry}(") :]
