@@ -197,7 +197,7 @@ def checked(dim: int, name: str) -> Iterator[Request]:
 
     for n in (1, (1 << 20) // (H * dim) + 1):
         rows, lse, keys = floats(n, H, dim, of=dtype), {"lse": floats(H, n)}, {"lens": ints(*[1] * n)}
-        for given in (keys, {**lse, **keys}, lse):
+        for given in ({}, keys, lse, {**lse, **keys}):
             yield ops.check_states, {"out": rows, **given, **places(n)}
     rows, lse = floats(1, H, dim, of=dtype), floats(H, 1)
     yield ops.check_merge, {"out": rows, "lse": lse, "sides": [rows, rows], "side_lses": [lse, lse], **places(1)}

@@ -122,7 +122,7 @@ def check_states(
         most = limit[0] if present(limit) else math.inf
         largest = max(abs(f32(row)))
         what = class_of(largest, number, present(lse), present(lens), keys > 0 or not present(lens), most)
-        is_looked_at = t < live_rows and keys >= 0
+        is_looked_at = t < live_rows and keys != -1
         note(t, h, what if is_looked_at else i32(0), record, flags, seam, step, values, (number, largest, 0.0, most))
 
 

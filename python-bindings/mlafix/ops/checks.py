@@ -1,6 +1,6 @@
 """Looks for broken rows of attention states, blocks of caches and metadata, and records which they are.
 
-Each function is one launch that reads what it checks once and writes nothing where all is well: behind any kernel, in a captured graph,
+Each function is one launch that reads what it checks once, where all is well, and then writes nothing: behind any kernel, in a captured graph,
 without a wait. The findings are in two arrays of the caller's, which several launches may share:
 
 - `record`, an i64 for each row: `step << 32 | seam << 8 | class` of the first launch that found the row broken, 0 before.
@@ -170,8 +170,8 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         flags: `[16] i32`.
         values: `[n, H, 4] f32`: of a row that is recorded its lse, its largest magnitude, the lse expected, and the largest magnitude
             expected (of `check_states` the limit); no others are written. None where it is not wanted.
-        lens: `[n]` i32 or i64, the keys of each token; a token with a negative count only pads, and is not looked at. `visible_keys`
-            makes them of the lengths of sequences.
+        lens: `[n]` i32 or i64, the keys of each token; -1 for a token that only pads, which is not looked at. `visible_keys` makes
+            them of the lengths of sequences.
         limit: `[1] f32`: no magnitude may be larger, as that of the values, rounded up.
         live_rows: how many tokens are looked at: an int, 0 to n, or `[1] i32` on the device; None is all.
         lse_layout: "hn" or "nh".
@@ -180,8 +180,8 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads H (D E + 4) bytes for each token that is looked at, with E bytes per element of T; of up to 2^20 elements in all for each
-        token, if the count of live ones is on the device.
+        Reads H (D E + 4) bytes for each token that is looked at, with E bytes per element of T. If the count of live tokens is on the
+        device and `out` has at most 2^20 elements, it reads all tokens.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -241,7 +241,7 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the result and its sides once.
+        Reads the result and its sides once; the sides of a row that is farther from their mean than the tolerance allows, twice.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

@@ -19,7 +19,7 @@ from ..engines import imports
 from ..engines import seams as replaced
 from ..engines.switch import Log, rebind
 from .choice import choice_of
-from .watcher import Watch
+from .watcher import Watch, as_i32
 
 Given = dict[str, Any]
 Check = Callable[[Watch, Given, Any], None]
@@ -52,10 +52,9 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
     q, k, v, starts, lens = given["q"], given["k"], given["v"], given["cu_seqlens_q"], given.get("seqused_k")
     table, causal = given.get("block_table"), given.get("causal") is True
     is_new_tokens = table is None and causal and given.get("cu_seqlens_k") is starts
-    if is_new_tokens:
-        lens = starts.diff()
-    if lens is None or not watch.wants("attention", out):
+    if (lens is None and not is_new_tokens) or not watch.wants("attention", out):
         return
+    sequences = {"key_starts": starts} if is_new_tokens else {"lens": lens}
     is_plain = given.get("window_size") in (None, (-1, -1), [-1, -1]) and not given.get("softcap") and k.element_size() > 1
     is_plain &= all(given.get(each) is None for each in ("alibi_slopes", "s_aux", "sinks", "mask_mod", "dynamic_causal", "score_mod", "rel_bias"))
     scale = given.get("softmax_scale") or q.shape[-1] ** -0.5
@@ -64,9 +63,9 @@ def behind_attention(watch: Watch, given: Given, result: Any, name: str = "flash
         is_plain &= k is not None
     if is_plain:
         keys, values = (k.unsqueeze(1), v.unsqueeze(1)) if is_new_tokens else (k, v)
-        watch.attention(out, lse, q, keys, values, lens=lens, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name=name)
+        watch.attention(out, lse, q, keys, values, **sequences, cu_seqlens=starts, block_table=table, scale=scale, causal=causal, name=name)
     else:
-        watch.states("attention", out, lse, lens=lens, cu_seqlens=starts, causal=causal, name=name)
+        watch.states("attention", out, lse, **sequences, cu_seqlens=starts, causal=causal, name=name)
 
 
 def _latent(q_latent: Any, q_turned: Any, latent: Any, turned: Any) -> tuple[Any, Any]:
@@ -85,7 +84,7 @@ def _latent_rows(latent: Any, turned: Any) -> Any:
 
 def behind_mask(watch: Watch, given: Given, _: Any) -> None:
     """mask_empty_context: lse, output, query_start_loc, context_start_loc: a chunk of context, with rows that have no keys in it."""
-    watch.states("attention", given["output"], given["lse"], lens=given["context_start_loc"].diff(), cu_seqlens=given["query_start_loc"], name="mask_empty_context")
+    watch.states("attention", given["output"], given["lse"], key_starts=given["context_start_loc"], cu_seqlens=given["query_start_loc"], name="mask_empty_context")
 
 
 def before_layer(watch: Watch, given: Given, _: Any) -> None:
@@ -148,17 +147,20 @@ def behind_latent_layer(watch: Watch, given: Given, _: Any) -> None:
     watch.states("attention", rows, name="MLAAttention.forward_impl", **decodes)
 
 
-def before_merge(watch: Watch, given: Given, _: Any) -> None:
-    """The sides of merge_attn_states: whether they were right before, and a copy of one that the result is written over."""
+def before_merge(watch: Watch, given: Given, _: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
+    """The sides of merge_attn_states: whether they were right before, and a copy of one that the result is written over.
+
+    `layout`: that of an lse, if the engine has no other.
+    """
     out = given.get("output")
     for side in ("prefix", "suffix"):
         rows, lse = given[f"{side}_output"], given[f"{side}_lse"]
-        watch.states("merge", rows, lse, lse_layout=_layout(given, rows, lse), name=f"{side} of {_name(given)}")
+        watch.states("merge", rows, lse, lse_layout=layout or _layout(rows, lse), name=f"{side} of {name}")
         if out is not None and watch.wants("merge", rows) and rows.data_ptr() == out.data_ptr():
             given[f"{side}_output"], given[f"{side}_lse"] = rows.clone(), lse.clone()
 
 
-def behind_merge(watch: Watch, given: Given, result: Any) -> None:
+def behind_merge(watch: Watch, given: Given, result: Any, *, layout: str = "", name: str = "merge_attn_states") -> None:
     """merge_attn_states, merge_state: output and output_lse, or what is returned. fp8 results are not compared.
 
     Rows past `prefill_tokens_with_context` take the suffix: a prefix without keys says the same, and one with keys was lost.
@@ -169,7 +171,7 @@ def behind_merge(watch: Watch, given: Given, result: Any) -> None:
     sides, lses = [given["prefix_output"], given["suffix_output"]], [given["prefix_lse"], given["suffix_lse"]]
     if out is None or given.get("output_scale") is not None or out.dtype != sides[0].dtype:
         return
-    watch.merge(out, lse, sides, lses, lse_layout=_layout(given, out, lses[0]), name=_name(given))
+    watch.merge(out, lse, sides, lses, lse_layout=layout or _layout(out, lses[0]), name=name)
 
 
 def behind_reduce(watch: Watch, given: Given, result: Any) -> None:
@@ -250,8 +252,8 @@ def behind_sglang_layer(watch: Watch, given: Given, result: Any) -> None:
     rows = result.view(result.shape[0], layer.tp_q_head_num, -1)
     if rows.data_ptr() == watch.last_rows:
         return  # a function of FlashAttention wrote them
-    decodes = batch.forward_mode.is_decode()
-    watch.states("attention", rows, lens=batch.seq_lens if decodes else None, name=f"{type(given['self']).__name__}.forward")
+    decodes = batch.forward_mode.is_decode() and watch.wants("attention", rows)
+    watch.states("attention", rows, lens=as_i32(batch.seq_lens) if decodes else None, name=f"{type(given['self']).__name__}.forward")
 
 
 def before_sglang_pages(watch: Watch, given: Given, _: Any) -> None:
@@ -280,32 +282,26 @@ def behind_sglang_varlen(watch: Watch, given: Given, result: Any) -> None:
         return
     out, lse = (result[0], result[1]) if isinstance(result, (tuple, list)) else (result, None)
     if watch.wants("attention", out):
-        watch.states("attention", out, lse, lens=given["cu_seqlens_k"].diff(), cu_seqlens=given["cu_seqlens_q"], name="flash_attn_varlen_func")
+        watch.states("attention", out, lse, key_starts=given["cu_seqlens_k"], cu_seqlens=given["cu_seqlens_q"], name="flash_attn_varlen_func")
 
 
 _SIDES = {"v_a": "prefix_output", "s_a": "prefix_lse", "v_b": "suffix_output", "s_b": "suffix_lse", "v_merged": "output", "s_merged": "output_lse"}
 
 
-def of_sglang(check: Check, name: str) -> Check:
+def of_sglang(check: Callable[..., None], name: str) -> Check:
     """The check of a merge of SGLang: an lse is [n, H], and merge_state_v2 has other names for the sides."""
+
     def named(watch: Watch, given: Given, result: Any) -> None:
         for theirs, ours in _SIDES.items():
             given.setdefault(ours, given.get(theirs))
-        given.update(lse_layout="nh", name=name)
-        check(watch, given, result)
+        check(watch, given, result, layout="nh", name=name)
 
     return named
 
 
-def _layout(given: Given, rows: Any, lse: Any) -> str:
-    """The layout of an lse of rows [n, H, D]: the one that the engine always has, else heads first where both fit."""
-    if "lse_layout" in given:
-        return str(given["lse_layout"])
+def _layout(rows: Any, lse: Any) -> str:
+    """The layout of an lse of rows [n, H, D], heads first where both fit."""
     return "hn" if tuple(lse.shape) == (rows.shape[1], rows.shape[0]) else "nh"
-
-
-def _name(given: Given) -> str:
-    return str(given.get("name", "merge_attn_states"))
 
 
 # -- Where ---------------------------------------------------------------------------------------------------------------

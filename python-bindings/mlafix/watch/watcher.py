@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import ops
-from ..errors import UnitError
+from ..errors import DriverError, UnitError
 from .choice import SEAMS, Choice
 from .records import UNKNOWN_LIVE, Found, Records
 from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
+_MOST_COUNTED = 64
+"""The sequences whose keys are kept within a step: more are those of a step that nobody ends."""
 _KEPT_STEPS = 16
 """The number of steps whose lengths and tables are kept for reports."""
 
@@ -49,8 +51,10 @@ class Counted(NamedTuple):
     """The keys that each token of a step sees, counted once for the seams of all layers."""
 
     keys: Any
+    lens: Any
+    """The keys of each sequence."""
     of: tuple[Any, Any]
-    """The lengths and offsets they were counted from, kept: no other tensor gets their addresses."""
+    """The tensors they were counted from, kept so that their addresses are not reused."""
     places: set[Place]
 
 
@@ -127,6 +131,7 @@ class Watch:
     def rest(self) -> None:
         """Looks at no row until the next step: for runs on dummy data, such as those before a capture. Checks are launched all the same."""
         self._live = 0
+        self._counted.clear()
         if self._records is not None:
             self._records.begin(self.now, 0)
 
@@ -149,24 +154,32 @@ class Watch:
     # -- Seams ------------------------------------------------------------------------------------------------------------
 
     def states(self, seam: str, out: Any, lse: Any = None, *, name: str = "", lse_layout: Any = "hn", lens: Any = None, cu_seqlens: Any = None,
-               causal: bool = False, limit: Any = None, **call: Any) -> None:
+               key_starts: Any = None, causal: bool = False, limit: Any = None, **call: Any) -> Any:
         """Checks rows behind a seam: see `mlafix.ops.check_states`. Repairs those without keys if that is chosen.
 
         Args:
             lens, cu_seqlens, causal: the keys of each token, or those of each sequence, as `mlafix.ops.visible_keys` takes them.
+            key_starts: where the keys of each sequence begin, `[B + 1]`, in place of `lens`.
             call: other tensors of the call that made the rows, such as q, k and v: a report has their sizes.
+
+        Returns:
+            The keys of each sequence; None where nobody gave them.
         """
         if not self.wants(seam, out):
-            return
+            return None
         self.last_rows = out.data_ptr()
-        given = dict(lens=lens, cu_seqlens=cu_seqlens)
+        given = dict(lens=key_starts if lens is None else lens, cu_seqlens=cu_seqlens)
         common = self._common("rows", Place(self.layer, seam, name or seam), out, out.shape[0], out.shape[1], **given, **call, causal=causal,
                               lse_layout=None if lse is None else lse_layout)  # fmt: skip
-        keys = lens if lens is None or cu_seqlens is None else self._keys_of(self._places[common["seam"]], out, lens, cu_seqlens, causal)
+        keys = lens
+        if cu_seqlens is not None and given["lens"] is not None:
+            counted = self._count_keys(self._places[common["seam"]], out, lens, key_starts, cu_seqlens, causal)
+            keys, lens = counted.keys, counted.lens
         ops.check_states(out, lse, lse_layout=lse_layout, lens=keys, limit=limit, **common)
         if self.choice.repair and lse is not None and lens is not None and not causal:
             starts = _each(out) if cu_seqlens is None else cu_seqlens
-            ops.fixup_zero_kv_rows(out, lse, _as_i32(lens), _as_i32(starts), lse_layout=lse_layout)
+            ops.fixup_zero_kv_rows(out, lse, as_i32(lens), as_i32(starts), lse_layout=lse_layout)
+        return lens
 
     def merge(self, out: Any, lse: Any, sides: Sequence[Any], side_lses: Sequence[Any], *, seam: str = "merge", name: str = "", lse_layout: Any = "hn",
               base: Any = "e") -> None:
@@ -181,12 +194,12 @@ class Watch:
             rows = [each if lse_layout == "nh" else each.T for each in (*side_lses, lse)]
             ops.merge_states_list(sides, rows[:-1], out=out, out_lse=rows[-1], base=base)
 
-    def attention(self, out: Any, lse: Any, q: Any, k: Any, v: Any, *, lens: Any, cu_seqlens: Any, scale: float, name: str = "", seam: str = "attention",
-                  lse_layout: Any = "hn", first: Any = None, block_table: Any = None, v_scale: float = 1.0, causal: bool = True, base: Any = "e") -> None:
+    def attention(self, out: Any, lse: Any, q: Any, k: Any, v: Any, *, cu_seqlens: Any, scale: float, lens: Any = None, key_starts: Any = None, name: str = "",
+                  seam: str = "attention", lse_layout: Any = "hn", first: Any = None, block_table: Any = None, v_scale: float = 1.0, causal: bool = True, base: Any = "e") -> None:
         """Checks rows behind attention, and computes some of them again: see `mlafix.ops.check_attention`."""
         if not self.wants(seam, out):
             return
-        self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, cu_seqlens=cu_seqlens, causal=causal)
+        lens = self.states(seam, out, lse, name=name, lse_layout=lse_layout, lens=lens, key_starts=key_starts, cu_seqlens=cu_seqlens, causal=causal)
         if not self._recomputes:
             return
         common = self._common("rows", Place(self.layer, seam, f"{name or seam}, recomputed"), out, out.shape[0], out.shape[1], lens=lens, cu_seqlens=cu_seqlens,
@@ -255,18 +268,22 @@ class Watch:
             return {**given, "seam": number, "step": self._records.step, "live_rows": self._records.live}
         return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
-    def _keys_of(self, place: Place, out: Any, lens: Any, starts: Any, causal: bool) -> Any:
+    def _count_keys(self, place: Place, out: Any, lens: Any, key_starts: Any, starts: Any, causal: bool) -> Counted:
         """The keys that each token of `out` sees. A place that comes again begins another pass over the layers, and they are counted anew: kernels
         may have changed the lengths in place."""
         import torch
 
-        key = (lens.data_ptr(), starts.data_ptr(), lens.shape, starts.shape, out.shape[0], bool(causal), _order_of(out))
+        source = key_starts if lens is None else lens
+        key = (_identity(source), _identity(starts), lens is None, out.shape[0], bool(causal), _order_of(out))
         counted = self._counted.get(key)
         if counted is None or place in counted.places:
-            counted = self._counted[key] = Counted(torch.empty(out.shape[0], dtype=torch.int32, device=out.device), (lens, starts), set())
+            lens = source.diff() if lens is None else lens
+            if len(self._counted) >= _MOST_COUNTED:
+                self._counted.clear()
+            counted = self._counted[key] = Counted(torch.empty(out.shape[0], dtype=torch.int32, device=out.device), lens, (source, starts), set())
             ops.visible_keys(counted.keys, lens, starts, causal=causal)
         counted.places.add(place)
-        return counted.keys
+        return counted
 
     def _look(self, wait: bool) -> None:
         records = self._records
@@ -326,7 +343,10 @@ def _order_of(tensor: Any) -> tuple[int, int]:
     stream = torch.cuda.current_stream(tensor.device).cuda_stream
     number = ctypes.c_ulonglong()
     if _captures(tensor):
-        ctypes.CDLL("libcuda.so.1").cuStreamGetCaptureInfo(ctypes.c_void_p(stream), ctypes.byref(ctypes.c_int()), ctypes.byref(number))
+        state = ctypes.byref(ctypes.c_int())
+        status = ctypes.CDLL("libcuda.so.1").cuStreamGetCaptureInfo(ctypes.c_void_p(stream), state, ctypes.byref(number))
+        if status:
+            raise DriverError(f"cuStreamGetCaptureInfo: expected the number of a capture, got error {status}")
     return stream, number.value
 
 
@@ -350,7 +370,14 @@ def _described(value: Any) -> Any:
     return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")} if hasattr(value, "shape") else value
 
 
-def _as_i32(values: Any) -> Any:
+def _identity(tensor: Any) -> tuple[Any, ...]:
+    """What is the same while a tensor is, as far as torch knows: kernels of others may write it all the same."""
+    version = 0 if tensor.is_inference() else tensor._version
+    return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), version
+
+
+def as_i32(values: Any) -> Any:
+    """The same integers as i32."""
     import torch
 
     return values if values.dtype == torch.int32 else values.to(torch.int32)

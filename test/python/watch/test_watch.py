@@ -69,7 +69,7 @@ def test_without_a_compiler_all_but_the_computation_again_goes_on(monkeypatch: p
 
 
 def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anew for other lengths, in a new step, when a layer comes again, and in what is captured."""
+    """Anew for other lengths, in a new step, when a layer comes again, when torch has changed them, and in what is captured."""
     counted: list[Any] = []
     own, rows = Watch(Choice(frozenset(SEAMS))), torch.zeros(3, 2, 8)
     monkeypatch.setattr(ops, "visible_keys", lambda out, lens, *_, **__: (out.fill_(1), counted.append(lens)))
@@ -85,6 +85,17 @@ def test_keys_of_tokens_are_counted_once_for_all_layers(monkeypatch: pytest.Monk
     assert [layers(lens), layers(other), layers(lens)] == [1, 1, 1]
     own.step()
     assert layers(lens) == 1
+    own.step()
+    counted.clear()
+    for own.layer in ("0", "1"):
+        own.states("attention", rows + 1, key_starts=starts, cu_seqlens=starts, causal=True)
+    assert [each.tolist() for each in counted] == [[2, 1]]
+    own.step()
+    assert layers(lens) == 1
+    lens += 1
+    own.layer = "2"
+    own.states("attention", rows + 1, lens=lens, cu_seqlens=starts, causal=True)
+    assert len(counted) == 2
     monkeypatch.setattr(standin.watcher, "capturing_on_host", True)
     assert layers(lens) == 1
     counted.clear()
