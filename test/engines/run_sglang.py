@@ -120,7 +120,9 @@ def run(options: argparse.Namespace) -> None:
         wait_for(options.out / "compare.log", "; compared ")
     if options.run in TIMED:
         until = time.monotonic() + 180
-        while len(list(options.out.glob("turn-done-*"))) < len(RUNS) and time.monotonic() < until:
+        while len(list(options.out.glob("turn-done-*"))) < len(RUNS):
+            if time.monotonic() > until:
+                raise TimeoutError("expected all runs to have had the GPU to themselves")
             time.sleep(0.1)
         rounds = alternately(options.out / "turn-of-rounds", TIMED.index(options.run), len(TIMED), 1 + options.rounds)
         result["serving"] = serving(lambda requests, tokens: seconds_of(server, first, requests, tokens), first, rounds)

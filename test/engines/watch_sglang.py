@@ -269,8 +269,9 @@ def run(options: argparse.Namespace) -> None:
     results = [run_fault(client, name, want) for name, want in faults.items() if options.model == "mla" or name not in CONTEXTS]
     results.append(run_clean(client, options.seconds))
     lines = [line for _, made in results for line in made]
-    lines += [line for line in said(options, options.run) if "not watched any more" in line or "the watch failed" in line]
-    is_right = all(right for right, _ in results) and "mlafix: " not in "".join(lines[-1:])
+    gone = [line for line in said(options, options.run) if "not watched any more" in line or "the watch failed" in line]
+    lines += gone
+    is_right = all(right for right, _ in results) and not gone
     (options.out / f"{options.run}.json").write_text(json.dumps({"is right": is_right, "lines": lines}, indent=1), encoding="utf-8")
     client.server.shutdown()
 

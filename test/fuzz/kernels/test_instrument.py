@@ -379,9 +379,9 @@ def test_indices_of_indices_stay_small() -> None:
 
 
 def test_no_inline_function_returns_its_default() -> None:
-    """A call of one was a number, and -3.0 was stored to i8 (seed 61000379)."""
-    (function,) = generate(61000379).kernel.inlines
-    assert function.result == name(function.parameters[-1], F32) and not function.defaults
+    """A call of one was a number, and -3.0 was stored to i8. In this seed one returns a parameter that may have a default."""
+    returned = [function for function in generate(61000300).kernel.inlines if function.result == name(function.parameters[-1], F32)]
+    assert returned and not any(function.defaults for function in returned)
 
 
 def test_every_kernel_is_python_and_can_be_kept() -> None:

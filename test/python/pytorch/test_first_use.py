@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 SCRIPT = """
-import os, sys, traceback
+import os, sys, traceback, warnings
 import mlafix
 from mlafix import ops
 from mlafix.dsl import In, List, Out, f32, grid
@@ -30,6 +30,7 @@ def total(parts: List[In[f32, "n D"], 2], y: Out[f32, "n D"]):
     for t in grid("n"):
         y[t] = parts[0][t] + parts[1][t]
 
+warnings.filterwarnings("ignore", ".*multi-threaded", DeprecationWarning)  # of os.fork
 assert "torch" not in sys.modules
 import torch
 import torch._dynamo, torch._functorch.aot_autograd  # which torch.compile would import in each fork
