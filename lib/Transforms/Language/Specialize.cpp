@@ -413,12 +413,10 @@ class Evaluator {
 public:
   /// The value as an attribute; null if it is not known.
   Attribute get(Value value) {
-    auto [place, isNew] = known.try_emplace(value);
-    if (isNew) {
-      Attribute found = compute(value);
-      known[value] = found;
-    }
-    return known[value];
+    if (auto it = known.find(value); it != known.end())
+      return it->second;
+    Attribute found = compute(value); // adds to `known`
+    return known[value] = found;
   }
 
 private:

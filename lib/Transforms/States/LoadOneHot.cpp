@@ -130,7 +130,7 @@ static std::optional<OneHot> match(KernelOp kernel, ReduceOp reduction) {
   return result;
 }
 
-/// The result of the reduction if the index is out of range.
+/// The neutral element of a reduction.
 static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
   Type type = reduction.getType();
   TypedAttr number = b.getZeroAttr(type);
@@ -142,8 +142,8 @@ static Value buildNeutral(OpBuilder &b, ReduceOp reduction) {
   return arith::ConstantOp::create(b, reduction.getLoc(), number);
 }
 
-/// Builds the element, or what the reduction is without it if the index is out
-/// of range.
+/// Builds the element, or the neutral element of the reduction if the index is
+/// out of range.
 static Value buildElement(OpBuilder &b, OneHot &oneHot) {
   Location loc = oneHot.reduction.getLoc();
   Type type = oneHot.reduction.getType();

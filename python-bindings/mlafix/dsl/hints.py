@@ -285,7 +285,10 @@ def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
 
 def of_stored_row(element: Element, dim: str) -> str:
     """For a row of a known number of elements that is stored to a row along a dim that is a name."""
-    return f"; a slice takes it: {_row_of(element.tensor)[:-1]}, :{dim}] = …".replace("[:, ", "[") if dim.isdigit() and not element.is_part and not element.end else ""
+    if not dim.isdigit() or element.is_part or element.end:
+        return ""
+    indices = ", ".join([*"thijk"[: element.tensor.rank - 1], f":{dim}"])
+    return f"; a slice takes it: {element.tensor.name}[{indices}] = …"
 
 
 def _name_of_row(node: ast.Subscript) -> str:

@@ -25,14 +25,10 @@ class Memory:
 
     def named_dim(self, name: Any, node: ast.AST) -> Dyn:
         """The size of the dim with this name, from the first tensor that has it and is always passed."""
-        known: dict[str, None] = {}
-        for tensor in self.ctx.tensors:
-            if tensor.annotation.optional:
-                continue
-            for position, dim in enumerate(tensor.annotation.dims):
-                known[dim.name] = None
-                if dim.name and dim.name == name:
-                    return self.dim(tensor, position, node)
+        known = dict.fromkeys(dim.name for _, _, dim in self.given_dims())
+        for tensor, position, dim in self.given_dims():
+            if dim.name and dim.name == name:
+                return self.dim(tensor, position, node)
         factor = self.factor(name, node)
         if factor is not None:
             return factor
