@@ -239,7 +239,7 @@ class Expressions:
 
     def element_of_row(self, row: Dyn, node: ast.Subscript) -> Dyn:
         """``row[i]``, an element of a computed row; of a row along a product ``row[g, k]`` and ``row[:, k]``, element k of each group."""
-        dim = Dim(row.type.dim, int(row.type.dim) if row.type.dim.isdigit() else None)
+        dim = Dim.of(row.type.dim)
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         is_whole = [isinstance(part, ast.Slice) and ast.unparse(part) == ":" for part in nodes]
         parts = dim.factors or (dim.spelled,)
@@ -250,7 +250,7 @@ class Expressions:
             self.ctx.fail(node, f"expected {usage} of {describe(row)}, got {ast.unparse(node)}{hints.of_part_of_row(node)}")
         if not dim.factors:
             return self.rows.element(row, self.index(dim, nodes[0]), node)
-        groups, group = (Dim(factor, int(factor) if factor.isdigit() else None) for factor in dim.factors)
+        groups, group = map(Dim.of, dim.factors)
         member = self.rows.member(row, self.index(group, nodes[1]), node)
         return member if is_whole[0] else self.rows.element(member, self.index(groups, nodes[0]), node)
 
@@ -340,7 +340,7 @@ class Expressions:
                     self.ctx.fail(node, f"expected : for all of {factor}, got {ast.unparse(node)}{hints.of_part_slice(tensor)}")
                 indices.append(None)
             else:
-                indices.append(self.index(Dim(factor, int(factor) if factor.isdigit() else None), node))
+                indices.append(self.index(Dim.of(factor), node))
         group, member = (*indices, None)[:2]
         return group, member
 

@@ -154,6 +154,11 @@ class Dim:
     size: int | None = None
     most: int | None = None
 
+    @classmethod
+    def of(cls, spelled: str) -> Dim:
+        """The dim that rows are spelled along: a name, a product, or a size."""
+        return cls(spelled, int(spelled) if spelled.isdigit() else None)
+
     @property
     def factors(self) -> tuple[str, ...]:
         """The two factors of a product; empty for other dims."""
