@@ -9,8 +9,8 @@
 // declares all of PTX, which takes longer to parse than everything else that a
 // pass includes, so ThreadOps.cpp alone includes it.
 //
-// Of NVVMDialect.h this header has the dialect's class, for `dependentDialects`
-// and the names of attributes. Who needs both includes NVVMDialect.h first.
+// This header declares the dialect's class itself, for `dependentDialects` and
+// the names of attributes. Who needs NVVMDialect.h, too, includes that first.
 //
 //===----------------------------------------------------------------------===//
 

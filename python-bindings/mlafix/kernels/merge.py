@@ -43,7 +43,7 @@ B = Base("B", default="e")
 # The bases of two sides and of their merge, and the one in which they meet: B, unless a call says others.
 PREFIX, SUFFIX = Base("PrefixBase", default=B), Base("SuffixBase", default=B)
 RESULT, MEETING = Base("ResultBase", default=B), Base("MeetingBase", default=B)
-# Of the logits of sinks.
+# The dtype of the logits of sinks.
 C = DType("C", default=f32)
 
 FEW = 128  # tokens, whose rows take less time than finding out which of them count

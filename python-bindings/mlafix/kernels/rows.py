@@ -31,7 +31,7 @@ from mlafix.dsl import (
 from mlafix.kernels.scaling import Scaling, as_stored, result, scaled, store_rows
 
 T = DType("T")
-# Of weights.
+# Dtypes of weights.
 W, V = DType("W", default=f32), DType("V", default=f32)
 P = DType("P", default=i32)
 

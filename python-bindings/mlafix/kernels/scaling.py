@@ -37,7 +37,7 @@ from mlafix.dsl import (
 
 T = DType("T")
 S = DType("S")
-# Of a result that is not scaled, of cosines and sines, of positions, and of gates.
+# Dtypes: a result that is not scaled, cosines and sines, positions, gates.
 O = DType("O")  # noqa: E741 (the library's name)
 A = DType("A", default=f32)
 N = DType("N", default="i64")
