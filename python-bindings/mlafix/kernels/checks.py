@@ -41,9 +41,9 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# Of the result of a merge, of queries, of keys and of values.
+# Dtypes: the result of a merge, queries, keys, values.
 O, Q, K, V = DType("O"), DType("Q"), DType("K"), DType("V")  # noqa: E741
-# Of lengths, of offsets, of slots and of tables.
+# Dtypes: lengths, offsets, slots, tables.
 L, C, S, I = DType("L", default=i32), DType("C", default=i32), DType("S", default="i64"), DType("I", default=i32)  # noqa: E741
 
 NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_VALUE, NAN_IN_BLOCK = range(1, 10)
@@ -84,17 +84,24 @@ def class_of(largest, lse, has_lse, known, keys, limit):
     return what
 
 
+@inline
+def sequence_of(t, lens, starts, causal, halvings, wanted):
+    """Whether token t is wanted and in a sequence; if so, which one, and how many keys the token sees."""
+    last = starts.shape[0] - 1
+    first = i64(starts[0])
+    known = wanted and first <= i64(t) and i64(t) < i64(starts[last])
+    s = segment_of(t, starts, first, halvings) if known else index(0)
+    hidden = i64(load(starts[s + 1], where=known)) - i64(t) - 1
+    keys = i64(load(lens[s], where=known)) - (hidden if causal != 0 else i64(0))
+    return known, s, max(keys, i64(0))
+
+
 @kernel(allow={"bounds"})
 def visible_keys(out: Out[i32, "n"], lens: In[L, "r"], starts: In[C, "r1"], causal: i32, halvings: index):
     """Counts the keys that each token sees, from the keys of its sequence and where that begins; -1 for tokens of no sequence."""
     for t in grid("n"):
-        last = starts.shape[0] - 1
-        first, end = i64(starts[0]), i64(starts[last])
-        known = first <= i64(t) and i64(t) < end
-        s = segment_of(t, starts, first, halvings if known else 0) if known else index(0)
-        hidden = i64(load(starts[s + 1], where=known)) - i64(t) - 1
-        keys = i64(load(lens[s], where=known)) - (hidden if causal != 0 else i64(0))
-        out[t] = i32(min(max(keys, 0), (1 << 31) - 1)) if known else i32(-1)
+        known, _, keys = sequence_of(t, lens, starts, causal, halvings, True)
+        out[t] = i32(min(keys, (1 << 31) - 1)) if known else i32(-1)
 
 
 @kernel(allow={"races"})
@@ -206,14 +213,9 @@ def check_attention(
     Row t is one of them if (t + step) % every is 0, unless it sees more than `most_keys` keys. `scale` holds the scale of the keys, too.
     """
     for t, h in grid("n", "H"):
-        last = starts.shape[0] - 1
-        sampled = t < live_rows and (t + index(step)) % every == 0
-        sampled = sampled and i64(starts[0]) <= i64(t) and i64(t) < i64(starts[last])
-        s = segment_of(t, starts, i64(starts[0]), halvings) if sampled else index(0)
-        length = i64(load(lens[s], where=sampled))
-        hidden = i64(load(starts[s + 1], where=sampled)) - i64(t) - 1
-        keys = max(length - (hidden if causal != 0 else i64(0)), i64(0))
-        sampled = sampled and keys <= most_keys
+        is_turn = t < live_rows and (t + index(step)) % every == 0
+        known, s, keys = sequence_of(t, lens, starts, causal, halvings, is_turn)
+        sampled = known and keys <= most_keys
         begin = i64(0)
         if present(first):
             begin = i64(load(first[s], where=sampled))
