@@ -55,8 +55,18 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 
 
 def optional(parameters: Any) -> tuple[str, ...]:
-    """Optional keywords of a form that a function has; out and lse are arguments of a reduce."""
-    return tuple(name for name in OPTIONAL if name in parameters and parameters[name].kind == inspect.Parameter.KEYWORD_ONLY)
+    """Optional keywords of a form that a function has: its keyword-only parameters, and others with a default.
+
+    The out and lse of a reduce have no default: they are its inputs.
+    """
+    return tuple(name for name in OPTIONAL if name in parameters and is_optional(parameters[name]))
+
+
+def is_optional(parameter: inspect.Parameter) -> bool:
+    """True if a call may pass the parameter by name, or leave it out."""
+    if parameter.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD:
+        return parameter.default is not inspect.Parameter.empty
+    return parameter.kind == inspect.Parameter.KEYWORD_ONLY
 
 
 def has_default(parameters: Any, name: str) -> bool:

@@ -46,6 +46,16 @@ def test_forms_are_read_from_signatures() -> None:
     assert as_adapter(audit_backends.ragged_with_options, device="cpu").takes[2] == "window_size"
 
 
+def test_optional_keywords_need_not_stand_after_a_star() -> None:
+    def merge(a: Any, a_lse: Any, b: Any, b_lse: Any, out: Any = None, lse: Any = None) -> None: ...
+
+    def dense(q: Any, k: Any, v: Any, causal: bool = False, scale: float = 1.0, window_size: tuple[int, int] = (-1, -1), **given: Any) -> None: ...
+
+    def reduce(out: Any, lse: Any, *, group: Any) -> None: ...
+
+    assert [as_adapter(one, device="cpu").takes for one in (merge, dense, reduce)] == [("out", "lse"), ("window_size",), ()]
+
+
 @pytest.mark.parametrize("changes, message", [
     ({"causal": "sometimes"}, "causal: expected one of True, False, always"),
     ({"kv_dtype": "int8"}, "kv_dtype: expected float8_e4m3fn or float8_e5m2"),
