@@ -4,7 +4,7 @@
 //
 //   flags        [n] bool  pad rows are written, no others
 //   live_rows        index, 0 … n
-//   live_rows_at [1] i32   holds it on the device, so that a captured graph follows it; a negative count is none; optional
+//   live_rows_at [1] i32   the same count on the device, for captured graphs; a negative one counts as 0; optional
 
 !i1_1d = memref<?xi1, strided<[?], offset: ?>>
 !i32_1d = memref<1xi32, strided<[1], offset: ?>>

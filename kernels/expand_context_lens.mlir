@@ -6,7 +6,7 @@
 //   out          [d, l] i32  written
 //   seq_lens     [r]    i32
 //   live_rows           index
-//   live_rows_at [1]    i32  holds it on the device, so that a captured graph follows it; a negative count is none; optional
+//   live_rows_at [1]    i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
 //
 // Requests past r count as not live.
 

@@ -5,7 +5,7 @@
 //   out          [n, H, D] T    pad rows are written, no others
 //   lse          [H, n]    f32  likewise; optional
 //   live_rows              index, 0 … n
-//   live_rows_at [1]       i32  holds it on the device, so that a captured graph follows it; a negative count is none; optional
+//   live_rows_at [1]       i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
 
 !bf16_3d = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !f32_2d = memref<?x?xf32, strided<[?, ?], offset: ?>>

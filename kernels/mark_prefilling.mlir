@@ -6,7 +6,7 @@
 //   computed     [m] I     i32 or i64; tokens computed so far
 //   prompt       [m] I     tokens of the prompt
 //   live_rows        index, 0 … n
-//   live_rows_at [1] i32   holds it on the device, so that a captured graph follows it; a negative count is none; optional
+//   live_rows_at [1] i32   the same count on the device, for captured graphs; a negative one counts as 0; optional
 //
 // Entries past m count as not live.
 

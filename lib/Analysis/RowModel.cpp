@@ -67,8 +67,8 @@ Linear RowModel::addOpaque(Value value) {
   return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
 }
 
-/// A variable constrained by `define`; an unconstrained unknown if that gets
-/// too large.
+/// Adds a variable that `define` constrains. If it has too many cases, adds an
+/// unconstrained unknown instead.
 Var RowModel::addDerived(Value value, Interval range,
                          function_ref<std::optional<Condition>(Var)> define) {
   Variable derived;
@@ -311,7 +311,8 @@ void RowModel::addAccess(const MemoryAccess &access) {
   auto narrow = [&](const Condition &from, const Condition &condition) {
     if (std::optional<Condition> all = both(from, condition))
       return *all;
-    // Too many cases: let an unknown decide.
+    // The conjunction has too many cases. Replace it by an unknown 0/1
+    // variable, which over-approximates it.
     return Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
                          /*isEquality=*/true);
   };
@@ -577,7 +578,7 @@ static bool isNeverWritten(KernelOp kernel, unsigned argument) {
   return true;
 }
 
-/// True if `parent` contains the op, and between them are branches only.
+/// True if `parent` contains the op, with nothing but branches in between.
 static bool isInBranchesOf(Operation *op, Operation *parent) {
   Operation *own = op->getParentOp();
   while (own != parent && isa<scf::IfOp>(own))
@@ -585,8 +586,8 @@ static bool isInBranchesOf(Operation *op, Operation *parent) {
   return own == parent;
 }
 
-/// An unknown in the range of the element type. Loads of the same unchanging
-/// element share it with one that executes before them.
+/// Returns an unknown in the range of the element type. Loads of the same
+/// element, if nothing writes it, share the unknown of a load before them.
 Linear RowModel::buildLoad(LoadOp load) {
   BlockArgument source = getKernelArgument(load.getSource());
   if (!source || isRowTile(load.getType()))
@@ -618,7 +619,8 @@ Linear RowModel::buildLoad(LoadOp load) {
       source.getUsers(), [](Operation *user) { return isa<DistinctOp>(user); });
   if (!isDistinct)
     return Linear::of(addUnknown(load, all));
-  // In a table of distinct entries, entries must be told from the `else` value.
+  // `distinct` holds for entries and not for the `else` value, so keep the two
+  // apart.
   Linear entry = Linear::of(addUnknown(load, range));
   return chooseLinear(load, load.getPredicate(), entry, other);
 }

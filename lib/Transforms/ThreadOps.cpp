@@ -190,7 +190,7 @@ Value mlafix::buildNearReciprocal(OpBuilder &b, Location loc, Value x) {
 
 Value mlafix::buildNarrowFp8Pair(OpBuilder &b, Location loc, Value low,
                                  Value high, Type type) {
-  // The first operand becomes the upper byte.
+  // cvt puts its first operand in the upper byte, so pass `high` first.
   return NVVM::ConvertF32x2ToF8x2Op::create(
       b, loc, VectorType::get({2}, b.getI8Type()), high, low,
       NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,

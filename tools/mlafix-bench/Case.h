@@ -67,7 +67,7 @@ struct Argument {
   Argument(float value) : kind(Real), real(value) {}
 };
 
-/// One launch. For mlafix: a kernel of a unit. For a baseline: a function in
+/// A launch of a kernel: for mlafix one of a unit, for a baseline a function in
 /// the file given by --rivals (benchmarks/README.md).
 struct Launch {
   std::string function;
@@ -80,7 +80,7 @@ struct Launch {
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
 
-/// Elements before and after a run as numbers, for the checks.
+/// Reads elements of buffers before and after a run as numbers, for the checks.
 class Outcome {
 public:
   virtual ~Outcome() = default;
@@ -94,7 +94,7 @@ public:
 /// error.
 using Check = std::function<std::string(const Outcome &)>;
 
-/// One way to compute a case.
+/// A kernel or a library that runs the case, timed against the others.
 struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
   bool isBaseline = false;
@@ -103,7 +103,7 @@ struct Implementation {
                        ///< with
   std::vector<Launch> launches;
   int roundings = 0; ///< roundings of intermediate results to the rows' type
-  Check check = {};  ///< a check of its own; empty: the case's
+  Check check = {};  ///< replaces the case's check, unless it is empty
 };
 
 /// Bytes that every implementation must move.

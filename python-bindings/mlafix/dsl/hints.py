@@ -1,4 +1,7 @@
-"""Hints at the end of messages, for newcomers: what to write instead."""
+"""Hints at the end of messages, for newcomers: what to write instead.
+
+Each function is for one kind of mistake, and returns "" if it knows nothing better to write.
+"""
 
 from __future__ import annotations
 
@@ -155,7 +158,7 @@ def _words() -> list[str]:
 
 
 def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
-    """For a name in an argument's type that is not defined: a dtype that is spelled wrong, or dims without their quotes."""
+    """For a name in an argument's type that is not defined: a misspelled dtype, or dims without their quotes."""
     if is_word(name):
         return of_undefined(name)
     for node in ast.walk(annotation):
@@ -170,12 +173,12 @@ def of_undefined_in_type(annotation: ast.expr, name: str) -> str:
 
 
 def is_word(name: str) -> bool:
-    """True if mlafix.dsl has a word for kernels that is called so."""
+    """True if mlafix.dsl has a word for kernels of this name."""
     return is_built_in(name) or name in types.WORDS
 
 
 def is_built_in(name: str) -> bool:
-    """True if mlafix.dsl has a function for kernels that is called so."""
+    """True if mlafix.dsl has a function for kernels of this name."""
     return name in functions.UNARY or isinstance(getattr(built_ins, name, None), built_ins.BuiltIn)
 
 
@@ -197,7 +200,7 @@ def of_attribute(value: Any, name: str) -> str:
 
 
 def of_argument(built_in: str, name: str) -> str:
-    """For an argument that numpy or Triton has and `built_in` has not."""
+    """For an argument that numpy or Triton has and `built_in` lacks."""
     if name in ("axis", "dim", "keepdims", "keep_dims"):
         return f"; a row has one dim: {built_in}(row) takes all of it"
     ours = {"mask": "where", "other": "otherwise", "condition": "where", "dtype": "f32(…) around the value"}.get(name)
@@ -318,7 +321,7 @@ def _parts_of(tensor: Tensor) -> str:
 
 
 def of_operand(value: Any) -> str:
-    """For an operand that is no scalar, row or state."""
+    """For an operand that is neither a scalar nor a row nor a state."""
     if is_array(value):
         return "; a kernel reads arrays that are its arguments: pass it as one, declared with In"
     if isinstance(value, (tuple, list)) and value:
@@ -380,14 +383,14 @@ def of_compared(value: Any) -> str:
 
 
 def of_negation(value: Any) -> str:
-    """For `~x`, and `not x` of what is no bool."""
+    """For `~x`, and for `not x` if `x` is not a bool."""
     if isinstance(value, Dyn) and value.type.dtype == "bool":
         return "; write not …"
     return "; write x ^ -1" if isinstance(value, Dyn) and value.type.dtype in ("i32", "i64", "index") else "; compare it with something, as in x == 0"
 
 
 def of_range(value: Any) -> str:
-    """For what a loop cannot run over."""
+    """For a value that a loop cannot run over."""
     if isinstance(value, Tensor) and value.rank:
         return f"; write for i in range({value.name}.shape[0]), and {value.name}[i]"
     if isinstance(value, Dyn) and value.type.kind == "row":
@@ -414,7 +417,7 @@ def of_outside(value: Any) -> str:
 
 
 def of_bits(op: str) -> str:
-    """For operands of & | or ^ that are no integers or bools: Python takes ``a > b & c < d`` for a chain of comparisons with b & c."""
+    """For operands of & | or ^ that are neither integers nor bools: Python reads ``a > b & c < d`` as a chain of comparisons with b & c."""
     return f"; {op} binds more closely than a comparison: write (a < b) {op} (c < d)"
 
 
@@ -429,7 +432,7 @@ def of_factor(name: Any, tensors: Iterable[Tensor]) -> str:
 
 
 def of_index(value: Any, of_shape: bool = False) -> str:
-    """For an index into a list, a tuple or a shape that is no constant."""
+    """For an index into a list, a tuple or a shape that is not a constant."""
     if not isinstance(value, Dyn):
         return ""
     return "; which dim it is must be known: x.shape[0] or shape(\"n\")" if of_shape else "; a value indexes tensors alone: pass the list as a tensor"
@@ -448,7 +451,7 @@ def of_stored_state(element: Element, place: str) -> str:
 
 
 def of_reduced(value: Any, call: str) -> str:
-    """For the operand of a reduction whose dtype cannot be reduced."""
+    """Suggests a conversion for an operand that the reduction `call` does not accept; "" if there is none."""
     if not isinstance(value, Dyn) or value.type.kind != "row":
         return ""
     if value.type.dtype == "bool":

@@ -34,7 +34,7 @@ def _shift_left(a: Any, b: Any) -> Any:
     return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
 
 
-# Limit of the bits of an integer constant. No type has as many, and larger ones take memory and time.
+# Most bits of an integer constant. It exceeds every dtype, and only stops constants that would exhaust memory.
 _MOST_BITS = 1 << 20
 
 

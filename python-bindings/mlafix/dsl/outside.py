@@ -1,7 +1,7 @@
 """The values that a kernel takes from outside of its function, and the check that they have not changed since it was compiled.
 
-A call compares the objects that names stand for (_runtime.Dispatcher.watch); where one is another object, `Outside` compares
-what it says.
+A call compares the objects that names stand for (_runtime.Dispatcher.watch). If one was replaced, `Outside` compares what both
+mean.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Outside:
     """The outside names of a kernel and its inline functions, with their values at construction.
 
     Args:
-        function: the kernel's.
-        options: what its decorator says of it.
+        function: the kernel's function.
+        options: the options of its decorator.
 
     Raises:
         CompileError: the function's text cannot be read.
@@ -46,7 +46,7 @@ class Outside:
             self.watched = self.renewed()
 
     def renewed(self) -> list[Watch]:
-        """The names to watch from now on, after some objects were replaced. Raises CompileError if a replacement differs."""
+        """Resolves the outer names again and returns what to watch. Raises CompileError if a new value means something else."""
         now = dict(_meanings(self._source))
         for (inside, name), (meaning, was) in self._meanings.items():
             other, got = now.get((inside, name), ("", "nothing"))
@@ -114,7 +114,7 @@ def _watches(source: Source) -> Iterator[Watch]:
 
 
 def _of_name(source: Source, node: ast.expr) -> Iterator[Watch]:
-    """The place to look up a name, or a name in a module."""
+    """Yields the place to look up a name, or a name in a module."""
     if isinstance(node, ast.Attribute):
         yield from _of_name(source, node.value)
         of = source.value_of(node.value)
@@ -130,7 +130,7 @@ def _item(names: dict[str, Any], name: str) -> Watch:
 
 
 def _of_value(value: Any) -> Iterator[Watch]:
-    """The lists inside a value: only these can change in place among the things that a kernel can use."""
+    """Yields the lists inside a value. Of the values that a kernel can use, only lists can change in place."""
     if isinstance(value, list):
         yield value, None, tuple(value)
     for part in _parts(value):
@@ -138,7 +138,7 @@ def _of_value(value: Any) -> Iterator[Watch]:
 
 
 def _holds(holder: Any, key: Any, *value: Any) -> bool:
-    """Compares as a Dispatcher does."""
+    """True if a name still stands for the same object, or a list for the same ones. A Dispatcher compares in the same way."""
     if isinstance(holder, list):
         return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))
     missing = object()

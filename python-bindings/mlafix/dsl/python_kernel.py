@@ -2,7 +2,7 @@
 
 A function has a digest (digest.py). Units compiled from it contain the digest and its signature; so does a small file
 beside them in the cache. A kernel whose code was compiled ahead, or by another process, is therefore called without
-reading the function's body and without loading the compiler, or where there is none.
+reading the function's body and without loading the compiler, also if none is installed.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class PythonKernel(Kernel):
 
     @property
     def digest(self) -> str:
-        """The digest of what the function says. Raises CompileError where its text cannot be read, or a name that it takes from outside
-        stands for something else than when the kernel was first used."""
+        """The digest of the function. Raises CompileError if its text cannot be read, or if an outer name means something else than when
+        the kernel was first used."""
         if self._is_of_library:
             return self._digest_of_library
         self._outside.check()
@@ -105,7 +105,7 @@ class PythonKernel(Kernel):
 
     @property
     def _is_of_library(self) -> bool:
-        """True for a kernel of `mlafix.kernels`, where nobody changes what names stand for; but not for one of a function that is no family."""
+        """True for a kernel of `mlafix.kernels`, whose outer names nobody changes. One made inside a function counts only if a family made it."""
         module = self.function.__module__ or ""  # a function that is typed at a prompt may have none
         return module.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
 
@@ -169,22 +169,22 @@ class PythonVariants(TextlessVariants):
         return keys.identity(self.kernel, self._python.digest) if self._python._is_of_library else ""
 
     def declaration(self) -> dict[str, Any] | None:
-        """The kernel's declaration in an archive."""
+        """Returns the declaration from the first prebuilt archive that has the kernel, or None."""
         found = (archive.declaration(self.identity) for archive in _archive.archives(cache.prebuilt_folders()))
         return next((declaration for declaration in found if declaration), None)
 
     def entries(self) -> list[tuple[Path, manifest.Entry]]:
-        """The kernels of units compiled ahead of this function, and their files."""
+        """The kernels that were compiled ahead from this function, with their unit files."""
         namesakes = self._namesakes()
         digest = self._python.digest if namesakes else ""
         return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
     def _namesakes(self) -> list[tuple[Path, manifest.Entry]]:
-        """Kernels of this name in units compiled ahead."""
+        """The kernels of this name in units compiled ahead, with their files."""
         return [(path, entry) for path in self._files_ahead() for entry in manifest.entries_of(path) if entry.name == self.kernel]
 
     def _files_ahead(self) -> list[Path]:
-        """Unit files in the folders of units compiled ahead; beside the Python file those called as it or as the kernel."""
+        """The unit files in the folders of units compiled ahead, and those beside the Python file with its name or the kernel's."""
         files = [path for folder in _env.prebuilt_dirs() for path in sorted(folder.glob("*.mlafix"))]
         return [*files, *(path for path in self._files_beside() if path.is_file())]
 

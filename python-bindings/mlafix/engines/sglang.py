@@ -21,7 +21,7 @@ LOADER = "sglang.srt.model_executor.model_runner.ModelRunner.load_model"
 REPORT_SECONDS = 10.0
 
 state: Replaced | None = None
-"""What was replaced in this process; None before `register`, and where MLAFIX_SGLANG is off."""
+"""The functions that were replaced in this process; None before `register`, and if MLAFIX_SGLANG is off."""
 
 
 def register() -> None:
@@ -36,7 +36,7 @@ def register() -> None:
         warm_when_models_load(state)
         if choice.counts:
             state.report_at_exit()
-            state.report_each(REPORT_SECONDS)  # SGLang kills its processes.
+            state.report_each(REPORT_SECONDS)  # SGLang kills its processes before exit hooks run.
         state.say()
     except Exception:
         LOG.logger.exception("mlafix: the plugin failed; SGLang goes on")
@@ -66,7 +66,7 @@ def warm_when_models_load(replaced: Replaced) -> None:
 
 
 def model_requests(replaced: Replaced, runner: Any) -> list[Any]:
-    """The calls of a runner's model: heads of all ranks, lengths of its rows, its dtype."""
+    """Returns warm-up requests for the runner's model, from its head count over all ranks, its head dims and its dtype."""
     model = runner.model_config
     dims = {dim for dim in (getattr(model, "v_head_dim", 0), getattr(model, "head_dim", 0)) if dim}
     return list(requests(replaced.wanted, model.num_attention_heads, sorted(dims), runner.dtype))

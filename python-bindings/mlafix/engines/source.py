@@ -24,7 +24,7 @@ class Text(str):
 
 
 def wheel(path: Path) -> Read:
-    """The files of a wheel, or of a folder into which one was unpacked."""
+    """Returns a reader of the files of a wheel, or of a folder into which a wheel was unpacked."""
     if path.is_dir():
         return lambda name: (path / name).read_text(encoding="utf-8") if (path / name).is_file() else None
     archive = zipfile.ZipFile(path)
@@ -33,7 +33,7 @@ def wheel(path: Path) -> Read:
 
 
 def environment(name: str) -> str | None:
-    """A file of what is installed in this environment."""
+    """The text of a file of an installed package; None if there is none."""
     package, _, rest = name.partition("/")
     try:
         spec = importlib.util.find_spec(package)
@@ -76,7 +76,7 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _module(read: Read, module: str) -> tuple[ast.Module, str]:
-    """The module's tree, and the package in which it is."""
+    """Returns the module's syntax tree and its package. Raises LookupError if there is no such module."""
     path = module.replace(".", "/")
     for file, package in ((f"{path}.py", module.rpartition(".")[0]), (f"{path}/__init__.py", module)):
         if (text := read(file)) is not None:
@@ -90,7 +90,7 @@ def _absolute(node: ast.ImportFrom, package: str) -> str:
 
 
 def _definitions(tree: ast.AST) -> Iterator[Any]:
-    """Functions, classes and imports of a module, those under if and try too; the last definition of a name first."""
+    """Yields functions, classes and imports of a module, also those under if and try, in reverse order: the last definition of a name counts."""
     for node in reversed(list(ast.iter_child_nodes(tree))):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.ImportFrom)):
             yield node
@@ -126,7 +126,7 @@ _DTYPES = {"torch.bfloat16": "bf16", "torch.float16": "f16", "torch.float32": "f
 
 
 def _value(default: ast.expr | None) -> Any:
-    """A default's value: a literal, an infinity, or one of torch's dtypes as drop-ins name it; else its text."""
+    """Evaluates a default: a literal, an infinity or NaN, or a torch dtype, which becomes its mlafix name (bf16). Returns Text for anything else."""
     if default is None:
         return inspect.Parameter.empty
     text = ast.unparse(default)

@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from .facts import Facts
 
 DEFAULT_SIZE = 1024
-"""Of a dynamic dim that the caller gives no size."""
+"""The size of a dynamic dim that the caller gives no size."""
 SECTOR = 32
 """Bytes that a GPU's memory moves at least (CUDA programming guide, device memory accesses)."""
 WARP = 32
@@ -34,7 +34,7 @@ class Access:
 
     argument: int
     indices: tuple[int | None, ...]
-    """For each index, the grid's index that it is; None if it is something else."""
+    """For each index, its position among the grid's indices; None if it is not one of them."""
     text: str
     """"prefix[i, j]"."""
     is_store: bool
@@ -53,7 +53,7 @@ class Coalescing:
     sectors: int
     """Sectors of 32 bytes that hold them."""
     rows: int
-    """Rows that the lanes belong to; 1 where it is unknown which rows of the tensor a warp's rows are."""
+    """Rows that the lanes belong to; 1 if it is unknown where a warp's rows lie in the tensor."""
 
     @property
     def share(self) -> float:
@@ -113,7 +113,7 @@ class Grid:
 
 
 def count_rows(sizes: Sizes, geometry: Mapping[str, Any]) -> int:
-    """The number of rows of the grid; for a ragged grid, the most."""
+    """The number of rows of the grid. For a ragged grid, an upper bound: all rows of the tensor."""
     if geometry["kind"] == "ragged":
         return sizes.extent(geometry["rows"]) * math.prod(map(sizes.extent, geometry["inner"]))
     return math.prod(map(sizes.extent, geometry["extents"]))
@@ -144,7 +144,7 @@ def find_accesses(facts: Facts) -> list[Access]:
     """The loads and stores of the kernel's text, in order."""
     names = {arg["name"]: index for index, arg in enumerate(facts.args)}
     grid: dict[str, int] = {}
-    loops: list[int] = []  # the columns of those that are open
+    loops: list[int] = []  # columns of the loops that are open
     found = []
     for line in facts.canonical:
         column = len(line.text) - len(line.text.lstrip())
@@ -175,8 +175,8 @@ def _letter(position: int | None) -> str:
 
 
 def bytes_moved(sizes: Sizes, accesses: list[Access]) -> tuple[int, int]:
-    """Bytes read and written if each element of the arguments that are accessed is moved once. Of a tensor that other tensors
-    index, as a cache of pages, the rows alone that the grid accesses."""
+    """Bytes read and written if each element of the arguments that are accessed is moved once. If other tensors index a
+    tensor, such as a cache of pages, only the rows that the grid accesses count."""
     read, written = ([access for access in accesses if access.is_store == is_store] for is_store in (False, True))
     return _moved(sizes, read), _moved(sizes, written)
 
@@ -201,8 +201,8 @@ def pack_of(layout: Mapping[str, int], size: int) -> int:
 
 
 def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coalescing | None:
-    """The memory that the first warp's first access touches, in tensors without gaps. Of one row alone where indices are no grid
-    indices, or lane groups share a row; None if the access is of a scalar, too."""
+    """The memory that the first warp's first access touches, in tensors without gaps. It is that of one row if an index is not one
+    of the grid, or if lane groups share a row. Returns None for such an access of a scalar."""
     layout, geometry = version["layout"], version["geometry"]
     known = None not in access.indices and geometry["kind"] == "rows"
     if not known and not access.whole_row:

@@ -75,7 +75,7 @@ def fill_pad_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_ro
       out          [n, H, D] T    pad rows are written, no others
       lse          [H, n]    f32  likewise; optional
       live_rows              index, 0 … n
-      live_rows_at [1]       i32  holds it on the device, so that a captured graph follows it; a negative count is none; optional
+      live_rows_at [1]       i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
     """
     for t, h in grid("n", "H"):
         store_state(identity("D"), out[t, h], lse[h, t], where=not t < live_rows)

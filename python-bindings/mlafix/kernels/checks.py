@@ -1,7 +1,7 @@
-"""Looks for broken rows of attention states, blocks of caches and metadata, and writes which they are.
+"""Looks for broken rows of attention states, blocks of caches and metadata, and records their places.
 
-A kernel writes nothing where all is well. A row that is broken stores into its own place of `record`, unless an earlier
-launch did, and a constant into `flags`: both are the same in whatever order rows run, so the kernels allow races.
+A kernel writes nothing if all rows are right. A broken row stores into its own place of `record`, unless an earlier launch
+did, and a constant into `flags`. Neither depends on the order in which rows run, so the kernels allow races.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ L, C, S, I = DType("L", default=i32), DType("C", default=i32), DType("S", defaul
 
 NAN, INFINITE, NOT_EMPTY, WEIGHTLESS, NO_KEYS_SEEN, TOO_LARGE, OTHER_LSE, OTHER_VALUE, NAN_IN_BLOCK = range(1, 10)
 NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LENGTH = range(10, 15)
-"""The classes of faults, each the place in `flags` that it sets."""
+"""The classes of faults. Each is the index of the flag that it sets."""
 
 MERGED_FROM = 8
 """The most sides of a merge that `check_merge` reads."""
@@ -56,7 +56,7 @@ MERGED_FROM = 8
 
 @inline
 def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
-    """Records that row (t, h) is broken, unless `what` is 0 or the record has an earlier fault of that row; and four numbers beside it."""
+    """Records the fault `what` of row (t, h), with four numbers. Does nothing if `what` is 0; an earlier record of the row stays."""
     is_new = what != 0 and load(record[t, h], where=what != 0) == i64(0)
     store(record[t, h], (i64(step) << 32) | (i64(seam) << 8) | i64(what), where=is_new)
     if values is not None:
@@ -67,7 +67,7 @@ def note(t, h, what, record, flags, seam, step, values=None, numbers=()):
 
 @inline
 def class_of(largest, lse, has_lse, known, keys, limit):
-    """The class of a row whose largest magnitude is this, NaN if it has one; 0 if nothing is wrong."""
+    """The class of a row, from its largest magnitude (NaN if the row has a NaN) and its lse; 0 if nothing is wrong."""
     says_empty = has_lse and lse == -math.inf
     what = i32(0)
     if known and not keys:
@@ -86,7 +86,7 @@ def class_of(largest, lse, has_lse, known, keys, limit):
 
 @inline
 def sequence_of(t, lens, starts, causal, halvings, wanted):
-    """Whether token t is wanted and in a sequence; if so, which one, and how many keys the token sees."""
+    """Returns whether token t is `wanted` and in a sequence, the sequence, and the number of keys that the token sees."""
     last = starts.shape[0] - 1
     first = i64(starts[0])
     known = wanted and first <= i64(t) and i64(t) < i64(starts[last])
@@ -98,7 +98,7 @@ def sequence_of(t, lens, starts, causal, halvings, wanted):
 
 @kernel(allow={"bounds"})
 def visible_keys(out: Out[i32, "n"], lens: In[L, "r"], starts: In[C, "r1"], causal: i32, halvings: index):
-    """Counts the keys that each token sees, from the keys of its sequence and where that begins; -1 for tokens of no sequence."""
+    """Counts the keys that each token sees, from the lengths and the starts of sequences; -1 for tokens of no sequence."""
     for t in grid("n"):
         known, _, keys = sequence_of(t, lens, starts, causal, halvings, True)
         out[t] = i32(min(keys, (1 << 31) - 1)) if known else i32(-1)
@@ -120,7 +120,7 @@ def check_states(
 ):
     """Looks for rows that break the contract of attention states (docs/Contract.md, C1 to C5).
 
-    Rows before `read_rows` are read, and those before `live_rows` are looked at: the first may be known before the second has arrived.
+    Rows before `read_rows` are read, and those before `live_rows` are checked. `read_rows` may be known before `live_rows` has arrived.
     """
     for t, h in grid("n", "H"):
         row = load(out[t, h], where=t < read_rows)
@@ -135,7 +135,7 @@ def check_states(
 
 @inline
 def against(distance, lse, expected_lse, magnitude, tolerance, lse_tolerance, has_lse):
-    """The class of a row that is at such a distance from the one expected; both states are finite."""
+    """Classifies a finite row by its distance from the expected row: OTHER_LSE, OTHER_VALUE, or 0 within tolerance."""
     differs = has_lse and not abs(lse - expected_lse) <= lse_tolerance * (1.0 + 0.125 * abs(lse))
     return i32(OTHER_LSE) if differs else i32(0) if distance <= tolerance * magnitude else i32(OTHER_VALUE)
 
@@ -155,7 +155,7 @@ def check_merge(
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
-    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse is that of the whole, and the row the
+    """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be that of the whole, and the row the
     weighted mean."""
     for t, h in grid("n", "H"):
         live = t < live_rows
@@ -169,8 +169,8 @@ def check_merge(
         distance, expected = max(abs(row - payload(whole))), magnitude
         what = class_of(largest, number, present(lse), True, is_live_row, math.inf)
         if what == 0 and is_live_row and not distance <= tolerance * magnitude:
-            # Sides that cancel are larger than what is left of them. Theirs is the weighted mean of magnitudes: a side without weight adds
-            # nothing to it, whatever its payload holds.
+            # Where sides cancel, the result is smaller than they are, and rounding errs by their size. Take the weighted mean of their
+            # magnitudes: a side without weight adds nothing to it, whatever its payload holds.
             spread = identity("D", base=B)
             for i in range(len(sides)):
                 side = load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B)
@@ -210,7 +210,7 @@ def check_attention(
 ):
     """Computes the attention of some rows again, one key after the other, and looks for rows that hold another state.
 
-    Row t is one of them if (t + step) % every is 0, unless it sees more than `most_keys` keys. `scale` holds the scale of the keys, too.
+    Row t is computed if (t + step) % every is 0 and it sees at most `most_keys` keys. `scale` includes the scale of the keys.
     """
     for t, h in grid("n", "H"):
         is_turn = t < live_rows and (t + index(step)) % every == 0
@@ -254,8 +254,8 @@ def check_blocks(
     live_rows: index.or_tensor,
     step: i32.or_tensor,
 ):
-    """Looks for NaN and infinities in the blocks that the live entries of a table name, or, unless `whole`, in their slots before the
-    sequence's end."""
+    """Looks for NaN and infinities in the blocks that the live entries of a table name: in all slots if `whole`, else in those before
+    the sequence's end."""
     for b, j in grid("b", "w"):
         size = i64(shape("p"))
         length = i64(load(lens[b], where=b < live_rows))
@@ -273,7 +273,7 @@ def check_blocks(
 
 @inline
 def class_of_entry(i, live, lens, expected, starts, slots, table, pages, page_size):
-    """The class of what is wrong with request or token i of a batch; 0 if nothing is."""
+    """The class of the fault of request or token i of a batch; 0 if there is none."""
     what = i32(0)
     is_request = i < live and i < lens.shape[0]
     length = i64(load(lens[i], where=is_request))
@@ -316,8 +316,8 @@ def check_metadata(
     live_rows: index.or_tensor,
     step: i32.or_tensor,
 ):
-    """Looks for lengths below 0 or other than expected, offsets that fall, slots outside the cache, and live entries of a table outside
-    it. Entry i of the record is about request i and token i."""
+    """Looks for lengths below 0 or other than expected, offsets that fall, and slots and live entries of a table outside the cache.
+    Entry i of the record is about request i and token i."""
     for i in grid("e"):
         what = class_of_entry(i, live_rows, lens, expected, starts, slots, table, pages, page_size)
         note(i, index(0), what, record, flags, seam, step)

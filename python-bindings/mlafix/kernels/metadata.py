@@ -16,7 +16,7 @@ def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n").or_t
 
       flags        [n] bool  pad rows are written, no others
       live_rows        index, 0 … n
-      live_rows_at [1] i32   holds it on the device, so that a captured graph follows it; a negative count is none; optional
+      live_rows_at [1] i32   the same count on the device, for captured graphs; a negative one counts as 0; optional
     """
     for t in grid("n"):
         store(flags[t], False, where=not t < live_rows)
@@ -39,7 +39,7 @@ def mark_prefilling(
       computed     [m] I     i32 or i64; tokens computed so far
       prompt       [m] I     tokens of the prompt
       live_rows        index, 0 … n
-      live_rows_at [1] i32   holds it on the device, so that a captured graph follows it; a negative count is none; optional
+      live_rows_at [1] i32   the same count on the device, for captured graphs; a negative one counts as 0; optional
 
     Entries past m count as not live.
     """
@@ -49,7 +49,7 @@ def mark_prefilling(
 
 @inline
 def context_len(t, j, seq_lens, live_rows):
-    """The context of token j of the last l of request t; in 64 bits, in which lengths do not wrap around."""
+    """The length of the context of token j among the last l tokens of request t. It is computed in 64 bits, so that nothing wraps around."""
     reads = (t < live_rows) & (t < seq_lens.shape[0])
     length = i64(load(seq_lens[t], where=reads))
     distance = i64(shape("l") - j - 1)
@@ -64,7 +64,7 @@ def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows:
       out          [d, l] i32  written
       seq_lens     [r]    i32
       live_rows           index
-      live_rows_at [1]    i32  holds it on the device, so that a captured graph follows it; a negative count is none; optional
+      live_rows_at [1]    i32  the same count on the device, for captured graphs; a negative one counts as 0; optional
 
     Requests past r count as not live.
     """
@@ -89,7 +89,7 @@ class Metadata:
 
 @inline
 def tokens_of(live, live_tokens, slots, cu_seqlens):
-    """How many tokens are live: as it is said, or what the offsets say; all where nothing does. No content of the offsets makes it negative."""
+    """The number of live tokens: `live_tokens`, or if that is negative the last live offset, or without offsets all tokens. Never negative."""
     tokens = i64(live_tokens)
     if present(cu_seqlens):
         last = min(live, cu_seqlens.shape[0] - 1)
@@ -109,7 +109,7 @@ def pad_metadata(
     live_rows: index.or_tensor,
     live_tokens: index.or_tensor,
 ):
-    """Makes the metadata of requests and tokens that only pad a batch harmless; `entries`: the most of one array."""
+    """Makes the metadata of requests and tokens that only pad a batch harmless. `entries` is the size of the largest array."""
     for i in grid(entries):
         live = max(live_rows, 0)
         reads = i < shape("r")
@@ -128,7 +128,7 @@ def pad_metadata(
 
 @kernel
 def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or_tensor):
-    """cu_seqlens[i] is the sum of the live lengths before i, none of which counts for less than 0: flat behind the live ones."""
+    """cu_seqlens[i] = the sum of max(length, 0) over the live lengths before i. Behind the live lengths it stays the same."""
     for i in grid("c"):
         total = i64(0)
         for j in range(min(i, min(shape("r"), live_rows))):
@@ -138,8 +138,8 @@ def cumulate_lens(cu_seqlens: Out[C, "c"], lens: In[L, "r"], live_rows: index.or
 
 @inline
 def length_of_rank(length, rank, ranks, interleave):
-    """How many of the first `length` tokens lie on a rank: runs of `interleave` tokens go round the ranks. No product is larger than
-    the length, whatever the other numbers are."""
+    """The number of the first `length` tokens that lie on a rank: ranks take turns with runs of `interleave` tokens. No product is
+    larger than the length, whatever the other numbers are, so nothing wraps around."""
     runs = length // i64(interleave)
     rounds = runs // i64(ranks)
     last = runs - rounds * i64(ranks)
@@ -149,8 +149,8 @@ def length_of_rank(length, rank, ranks, interleave):
 
 @kernel
 def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, ranks: index, interleave: index, live_rows: index.or_tensor):
-    """The lengths of requests on one rank of a group that shares their context, in the place of those in `out` where they are not given;
-    0 for what is not live."""
+    """The length of each request on one rank of a group that shares its context; 0 for requests that are not live. Without `seq_lens`,
+    `out` holds the lengths of whole requests before the call."""
     for t in grid("n"):
         if present(seq_lens):
             length = load(seq_lens[t], where=(t < live_rows) & (t < seq_lens.shape[0]))
@@ -161,7 +161,7 @@ def lens_of_rank(out: InOut[L, "n"], seq_lens: In[L, "r"] | None, rank: index, r
 
 @kernel
 def lens_of_rank_between(out: Out[L, "n"], lens: In[L, "n"], starts: In[C, "n"] | None, rank: index, ranks: index, interleave: index):
-    """How many of lens[t] tokens from starts[t] on lie on a rank of a group that shares their context; from 0 on without `starts`."""
+    """Counts the tokens on one rank of a group that shares their context, among lens[t] tokens from starts[t] on; without `starts` from 0 on."""
     for t in grid("n"):
         first = i64(0)
         if present(starts):
@@ -172,7 +172,7 @@ def lens_of_rank_between(out: Out[L, "n"], lens: In[L, "n"], starts: In[C, "n"] 
 
 @kernel
 def localize_indices(out: Out[S, "n"], indices: In[S, "n"], rank: index, ranks: index, interleave: index):
-    """The places on one rank of a group of what has these places in the context that the group shares; -1 for what lies on another rank."""
+    """Converts places in the context that a group shares to places on one rank; -1 for places that lie on another rank."""
     for t in grid("n"):
         place = i64(indices[t])
         run = place // i64(interleave)
@@ -205,7 +205,8 @@ def pages_of_rank(
     pad_page: i64,
     live_rows: index.or_tensor,
 ):
-    """out[t, j]: the page on this rank of tokens j * page_size … of request t, by the place in all ranks' memory of the first of them."""
+    """out[t, j] = the page on this rank of its tokens from j * page_size on of request t. The table has the place of the first of them in all
+    ranks' memory."""
     for t, j in grid("n", "w"):
         live = t < live_rows and t < shape("r")
         length = i64(load(local_lens[t], where=live))

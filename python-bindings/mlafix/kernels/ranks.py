@@ -47,7 +47,7 @@ S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
 
-# The least magnitude that a row of fp8 is scaled for.
+# A row of fp8 whose largest magnitude is smaller is scaled as if this were its largest magnitude.
 SMALLEST = 2.0**-100
 
 
@@ -104,9 +104,9 @@ def pack_blocks(
     of: Requests(),
     token_step: index,
 ):
-    """rows[i, t], lses[i, t] = the state of token t + i * token_step in part min(i, p - 1); the identity where there is none.
+    """rows[i, t], lses[i, t] = the state of token t + i * token_step in part min(i, p - 1).
 
-    Tokens at or past m, and tokens without keys (`has_keys`), are not read.
+    Tokens at or past m, and tokens without keys (`has_keys`), are not read: their state is the identity.
     """
     for i, t, h in grid("r", "n", "H"):
         token = t + i * token_step
@@ -116,7 +116,7 @@ def pack_blocks(
 
 @inline
 def scale_of(row):
-    """The divisor with which a row is rounded to fp8: its largest magnitude / 448, far above what has no finite reciprocal."""
+    """The divisor of a row that is rounded to fp8: its largest magnitude / 448. It is large enough to have a finite reciprocal."""
     return max(max(abs(row)), SMALLEST) / 448.0
 
 
@@ -132,9 +132,10 @@ def pack_blocks_fp8(
     own: index,
     travelling: index,
 ):
-    """As `pack_blocks`, with payloads as fp8 times one scale for each row: its largest magnitude / 448.
+    """Like `pack_blocks`, with payloads in fp8 and one scale for each row: its largest magnitude / 448.
 
-    A row with NaN or infinity is NaN. Of block `own`, -1 for none, only lses are written; `travelling` is the number of the others.
+    A row with NaN or infinity becomes NaN. Block `own` (-1: no such block) stays on this rank, so only its lses are written.
+    `travelling` is the number of the blocks that are sent.
     """
     for at, t, h in grid(travelling, "n", "H"):
         i = at + 1 if own >= 0 and at >= own else at
@@ -153,8 +154,8 @@ def pack_blocks_fp8(
 
 @inline
 def store_merged(merged, t, h, to, live=True):
-    """Stores a row's state with its sink, of a logit in base e, where it is live: in a branch the sink would be merged by itself, with
-    other bits."""
+    """Merges a row's state with its sink, whose logit is in base e, and stores it if it is live. In a branch the sink would be merged by
+    itself, with other bits, so a predicate decides."""
     if to.sink is not None:
         merged = merge(merged, sink(to.sink[h], base="e"))
     if to.out_scale is not None:
@@ -169,7 +170,7 @@ def merge_blocks(
     rows: In[T, "r n H D"],
     lses: In[f32, "r n H"],
 ):
-    """The states of r ranks in the order of the ranks, then the sink."""
+    """Merges the states of r ranks in the order of the ranks, then the sink."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
@@ -186,7 +187,7 @@ def merge_blocks_fp8(
     own: In[T, "n H D"] | None,
     rank: index,
 ):
-    """As `merge_blocks`, of payloads that `pack_blocks_fp8` made; those of `rank` are `own`, unless it is left out."""
+    """Like `merge_blocks`, for payloads that `pack_blocks_fp8` made. The payloads of `rank` are `own`, unless `own` is omitted."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
@@ -204,7 +205,7 @@ def merge_peers(
     rows: Peers[In[T, "n H D"]],
     lses: Peers[In[f32, "n H"]],
 ):
-    """As `merge_blocks`, of the rows that each rank has in its own memory. All ranks launch it."""
+    """Like `merge_blocks`, for rows that each rank has in its own memory. All ranks launch it."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -221,7 +222,7 @@ def merge_peers_fp8(
     own: In[T, "n H D"] | None,
     rank: index,
 ):
-    """As `merge_blocks_fp8`, of the rows that each rank has in its own memory. All ranks launch it."""
+    """Like `merge_blocks_fp8`, for rows that each rank has in its own memory. All ranks launch it."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
@@ -243,7 +244,7 @@ def mask_rows_without_keys(lse: InOut[f32, "n H"], of: Requests(In[S, "s"], In[Q
 
 @inline
 def weighted(rows, lses, rank, t, h):
-    """A rank's row with its weight, as the state of all ranks."""
+    """Returns a state with the lse of all ranks, and a rank's row times its weight."""
     own = load_state(rows[t, h], lses[rank, t, h], base=B)
     merged = identity("D", base=B)
     for i in range(shape("r")):
@@ -263,7 +264,7 @@ def weigh_rank(out: Out[O, "n H D"], out_lse: Out[f32, "n H"], rows: In[T, "n H 
 
 @kernel
 def pack_heads(rows: Out[E, "r n h D"], lses: Out[f32, "r n h"], out: In[E, "n k D"], lse: In[f32, "n k"]):
-    """The heads that each of r ranks takes, row and lse bit for bit."""
+    """Copies the heads that each of r ranks takes: rows and lses, bit for bit."""
     assume(shape("k") == shape("r") * shape("h"))
     for i, t, h in grid("r", "n", "h"):
         rows[i, t, h] = out[t, i * shape("h") + h]

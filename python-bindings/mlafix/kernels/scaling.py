@@ -1,8 +1,8 @@
-"""How results are stored: turned by the angles of their positions, and in fp8 or fp4 with scales of groups of a row, or of several heads' rows.
+"""Stores results: turned by the angles of their positions, and in fp8 or fp4 with a scale for each group of a row or of several heads' rows.
 
-Scales are `[n, P, Q, G]`: that of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 these are tensors `[n, H, G]` of
+Scales are `[n, P, Q, G]`: the scale of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 they are tensors `[n, H, G]` of
 any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
-`first_row + t`. A group of several heads is that of one head of as many rows: scales are `[n, P, 1, 1]` then, P of the groups.
+`first_row + t`. If several heads share a group, they are `[n, P, 1, 1]`, with P groups.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ A = DType("A", default=f32)
 N = DType("N", default="i64")
 Y = DType("Y")
 
-# The least magnitude that a group is scaled for, and the least scale that is a power of two: those of engines' quantisers.
+# Smaller magnitudes of a group, and smaller scales that are powers of two, count as this number, as in engines' quantisers.
 SMALLEST = 1e-10
 # 1 / 6, in f32.
 SIXTH = float.fromhex("0x1.555556p-3")
@@ -63,12 +63,12 @@ class Scaling:
             global scale.
         tile_rows: scales lie in tiles of so many rows, 128 or 8, and 4 columns; 0: in rows.
         floors: scales of MXFP4 are rounded down.
-        is_static: elements are f8e4m3fn with one scale, which is given in the place of scales; G is 1.
+        is_static: elements are f8e4m3fn with one scale, which a call passes in place of scales; G is 1.
         joined: heads that share a group, of f8e4m3fn.
         is_plain: elements are not scaled: of a dtype of their own; G is 1.
         is_bare: rows are stored as they are: they have D elements, and there are no other arguments.
         turned: elements of each row that are turned by the angles of its position, before all else; 0: none.
-        first: the first of these.
+        first: the index of the first turned element.
         halves: pairs are (x[i], x[turned / 2 + i]), else neighbours.
         by_head: scales are [n, H, 1, G], which holds for any H.
         gate: rows are multiplied by the sigmoid of a gate before they are turned: "head" for one number a head, "row" for one an
@@ -93,12 +93,12 @@ class Scaling:
 
     @property
     def dim(self) -> str:
-        """The grid's: of heads, or of what shares a group."""
+        """The grid's dim that counts heads: "H", or "P" if heads share groups."""
         return "H" if self.joined == 1 else "P"
 
     @property
     def row(self) -> str:
-        """The dims of a row: groups, and their elements."""
+        """The dim of a row: "D", or the product "(G K)" if scales have groups."""
         return "D" if self.is_bare else "(G K)"
 
     @property
@@ -107,7 +107,7 @@ class Scaling:
         return O if self.is_plain else f4e2m1 if self.is_fp4 else f8e4m3fn
 
     def scales(self, dims: str, some: bool) -> Any:
-        """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
+        """The type of the argument of scales, or of the one scale that a call passes. `dims`: theirs in rows; `some`: rows may stay unwritten."""
         if self.is_plain:
             return In[f32, "one=1"] | None
         if self.is_static:
@@ -135,10 +135,11 @@ FORMATS = {
 
 
 class Family:
-    """A kernel for each way to scale its result: called with a `Scaling`, the kernel, which is made once.
+    """Makes a kernel for each way to scale its result. Called with a `Scaling`, it returns the kernel, and makes it once.
 
     Args:
-        named: what else is called after its arguments, beside FORMATS: {"copy": (BARE, True)}. "" is called as the family is.
+        named: names of kernels beside those of FORMATS, with the arguments that make them: {"copy": (BARE, True)}. The kernel "" has
+            the family's own name.
     """
 
     def __init__(self, make: Callable[..., Any], named: Mapping[str, tuple[Any, ...]] | None = None) -> None:
@@ -152,25 +153,25 @@ class Family:
         return made
 
     def member(self, name: str) -> Any:
-        """The kernel that is called after one of FORMATS, or of `named`. Raises KeyError."""
+        """Returns the kernel with a name of FORMATS or of `named`. Raises KeyError."""
         return self(*self._named[name])
 
 
-# What decorates the function that makes a family's kernels, and the same for one that has a bare result, too.
+# Decorators of a function that makes a family's kernels. The second one adds a kernel with a bare result.
 scaled = Family
 scaled_or_bare = functools.partial(Family, named={"": (BARE,)})
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """Where a kernel stores rows, and how: arguments of the kernel, which `result` declares, and a `Scaling`.
+    """Says where a kernel stores rows, by arguments that `result` declares, and how, by a `Scaling`.
 
     Args:
         first_row: the row of token 0 in tiles of scales.
-        positions: of each token, in `cos_sin`; None where rows are not turned.
+        positions: each token's position in `cos_sin`; None if rows are not turned.
         cos_sin: the cosines and the sines of positions.
         sign: -1 turns back.
-        gate: what rows are multiplied by the sigmoid of; None where they are not.
+        gate: numbers whose sigmoids multiply the rows; None if there is no gate.
     """
 
     out: Any
@@ -185,7 +186,7 @@ class Result:
 
 
 def result(how: Scaling, tokens: str = "n", some: bool = False, bare: DType = T) -> Result:
-    """The declaration of a result with these dims of tokens. `some`: rows may be left; `bare`: the dtype of bare rows."""
+    """Declares a result with these dims of tokens. `some`: rows may stay unwritten; `bare`: the dtype of bare rows."""
     rows, scales = f"{tokens} H {how.row}", f"{tokens} P Q G"
     out = (InOut if some else Out)[bare if how.is_bare else how.stored, rows]
     if how.is_bare:
@@ -212,8 +213,8 @@ def gated(row, lse, gate):
 
 @inline
 def turned(row, position, to):
-    """A row whose pairs are turned by the angles of its position; a position that is none makes them zeros. No zero is negative: the
-    rows of empty states stay +0.0."""
+    """Turns the pairs of a row by the angles of its position. A position without angles makes them zeros. Zeros are +0.0, so the rows
+    of empty states keep their bits."""
     block = to.how.turned // 2 if to.how.halves else 1
     each = 1 if to.how.halves else 2
     known = 0 <= position < shape("angles")
@@ -236,10 +237,10 @@ def scale_of(largest, how):
 
 @inline
 def divided(row, how):
-    """A row's scales, the groups' largest magnitudes / 448, and its quotients by them: vLLM's per_token_group_quant_8bit.
+    """Returns a row's scales, each group's largest magnitude / 448, and the row divided by them: vLLM's per_token_group_quant_8bit.
 
-    In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. A power of two is the least one
-    that is not below max(scale, 1e-10).
+    In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. With `is_power` the
+    scale is the least power of two that is not below max(scale, 1e-10).
     """
     scale = scale_of(max(abs(row), along="K"), how)
     return scale, row / scale
@@ -247,7 +248,7 @@ def divided(row, how):
 
 @inline
 def halved(row, global_scale):
-    """A row's scales in e4m3, and what its elements are in e2m1: vLLM's scaled_fp4_quant and FlashInfer's nvfp4_quantize.
+    """Returns a row's scales in e4m3, and its elements scaled for e2m1: vLLM's scaled_fp4_quant and FlashInfer's nvfp4_quantize.
 
     In f32 and correctly rounded, where engines on a GPU have approximate reciprocals: scale = e4m3(global * (largest * (1 / 6))), and
     element * (1 / (scale * (1 / global))), or element * 0 where the scale is 0.
@@ -258,7 +259,7 @@ def halved(row, global_scale):
 
 @inline
 def microscaled(row, how):
-    """A row's scales, powers of two, and what its elements are in e2m1: MXFP4.
+    """Returns a row's scales, which are powers of two, and its elements scaled for e2m1: MXFP4.
 
     Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
     Rounded up, it is the least one that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize, but for its approximate
@@ -266,7 +267,7 @@ def microscaled(row, how):
     """
     largest = max(abs(row), along="K")
     if how.floors:
-        # A little more than half of it rounds up to the power of two that is not above it.
+        # f8e8m0 rounds up: a little more than half of `largest` becomes the greatest power of two that is not above `largest`.
         scale = f8e8m0(f8e8m0(largest * ABOVE_HALF) * 0.25)
     else:
         scale = f8e8m0(largest * SIXTH)
@@ -275,7 +276,7 @@ def microscaled(row, how):
 
 @inline
 def grouped(row, to):
-    """A row's scales, and its elements as they are stored."""
+    """Returns a row's scales, and its elements as they are stored."""
     rounded = to.how.rounding(row)
     if to.how.is_fp4:
         if to.how.is_power:
@@ -289,7 +290,7 @@ def grouped(row, to):
 
 @inline
 def joined_rows(rows, how):
-    """The scale of rows that share a group, and their elements as they are stored."""
+    """Returns the scale of rows that share a group, and their elements as they are stored."""
     rounded = [how.rounding(row) for row in rows]
     largest = max(abs(rounded[0]))
     for j in range(1, how.joined):
@@ -300,7 +301,7 @@ def joined_rows(rows, how):
 
 @inline
 def as_stored(rows, to):
-    """The scales and the elements of one head's row, or of rows that share a group, as they are stored; no scales where there are none."""
+    """Returns the scales and the elements, as they are stored, of one head's row or of rows that share a group. 0.0 stands for no scales."""
     if to.how.is_plain:
         scale, elements = 0.0, rows
     elif to.how.is_static:
@@ -315,8 +316,8 @@ def as_stored(rows, to):
 
 @inline
 def store_rows(rows, t, p, to):
-    """The rows of one head, or of those that share a group, with their scales; the last head clears what is left of its word of
-    scales; nothing clears the padding of tiles."""
+    """Stores the row of one head, or the rows of heads that share a group, with their scales. The last head clears the rest of its word
+    of scales. The padding of tiles keeps what it held."""
     if to.how.turned > 0:
         position = to.positions[t]
         rows = [turned(row, position, to) for row in rows]
@@ -339,7 +340,7 @@ def store_rows(rows, t, p, to):
 
 @inline
 def store_states(states, t, p, to, out_lse):
-    """Merged states of one head, or of those that share a group: their rows with their scales, and their lses."""
+    """Stores the merged state of one head, or the states of heads that share a group: rows with their scales, and lses."""
     if to.how.is_bare:
         store_state(states[0], to.out[t, p], out_lse[t, p])
     else:

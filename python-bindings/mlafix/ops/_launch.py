@@ -1,4 +1,4 @@
-"""How a call is launched: by the kernel's C++ dispatcher, or as an operator of torch where torch must see the call.
+"""Launches calls: by the kernel's C++ dispatcher, or as an operator of torch if torch must see the call.
 
 A public function turns its arguments into the kernel's and calls `launch`, the one way to a kernel. Its decorator, `operation`,
 first asks whether the arrays are plain ones. A call on a tensor that represents another one (fake, meta, functional, a subclass)
@@ -35,7 +35,7 @@ _transforming: Callable[[], bool] = bool
 
 
 def fast_path(family: KeyedKernel, key: Key) -> TryLaunch | None:
-    """A function that launches `family` for `key` on plain tensors and returns the outputs; None where there is none yet.
+    """Returns a function that launches `family` for `key` on plain tensors and returns the outputs; None if there is none yet.
 
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
     launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
@@ -108,13 +108,13 @@ def launch(kernel: Kernel, arguments: tuple[Any, ...], stream: Any) -> None:
 
 
 def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = (), **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Makes a function that launches a kernel an operator of torch, which it calls where torch must see the call, and gives it its `bind`.
+    """Decorates a function that launches a kernel: it becomes an operator of torch, which calls go through if torch must see them, and gets its `bind`.
 
     Args:
         names: arguments of the kernel with the function's own names for them, which errors then use. An error about an output that
             was not passed names the array that it was made like.
         writes: see `Operator`.
-        outputs: likewise. A bound call returns nothing, so they must be given, unless they are not wanted: `out_lse="return_lse"`.
+        outputs: see `Operator`. A bound call returns nothing, so they must be given, unless they are not wanted: `out_lse="return_lse"`.
     """
 
     def decorate(function: Callable[P, R]) -> Operation[P, R]:
@@ -155,7 +155,7 @@ def operation(names: dict[str, str] | None = None, *, writes: tuple[str, ...] = 
 def _message_of(error: Exception, function: Callable[..., Any], names: Names, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The message of an ArgumentError for a failed call, with the caller's names; None if the arguments are not to
     blame."""
-    # torch.compile traces this too, and not every release of it knows str(error) or "from None".
+    # torch.compile traces this function. Some releases do not support str(error) or `raise … from None`, so read args[0].
     if isinstance(error, ArgumentError):
         message: str = error.args[0]
     elif isinstance(error, Error):
@@ -172,7 +172,7 @@ def _message_of(error: Exception, function: Callable[..., Any], names: Names, ar
 
 
 def calls_operation(**outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
-    """Gives a function its `bind` that hands its stream to one which `operation` has made. `outputs`: as there."""
+    """Gives its `bind` to a function that passes its stream on to one that `operation` has made. `outputs`: as for `operation`."""
     return lambda function: _with_bind(cast("Operation[P, R]", function), outputs)
 
 

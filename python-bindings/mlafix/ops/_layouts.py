@@ -1,6 +1,6 @@
 """Scales as kernels take them: views over the caller's memory, and the padding of tiles.
 
-Each function takes the name of the format, for its errors, and the shape of the rows that are scaled, `[…, H, D]`.
+Each function takes the name of the format, for its errors, and the shape `[…, H, D]` of the rows that are scaled.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_JOINED = 8  # heads of a group, whose rows a lane holds
 Rows = Tuple[int, ...]
 
 Padding = Union[Tuple[Any, ...], None]
-"""The arguments of the kernel that clears the padding of scales in tiles; None where there is nothing to clear."""
+"""The arguments of the kernel that clears the padding of scales in tiles; None if there is nothing to clear."""
 
 
 class Groups(NamedTuple):
@@ -61,7 +61,7 @@ def _bytes_as(scales: Any, dtype: str) -> Any:
 
 
 def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any:
-    """Scales of blocks of `size` elements, of a dtype of a byte, as `[…, H, 1, G]`."""
+    """Returns scales of blocks of `size` elements, of a one-byte dtype, as `[…, H, 1, G]`."""
     *lead, heads, dim = rows
     groups, rest = dim // size, dim % size  # Symbols have no divmod.
     kind, shape = kind_of(scales, owner), tuple(scales.shape)
@@ -73,12 +73,12 @@ def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any
 
 
 def tile_rows(tiles: str | None) -> int:
-    """The rows of a tile; 0 of scales in rows."""
+    """The number of rows of a tile; 0 if scales lie in rows."""
     return _TILE_ROWS[tiles]
 
 
 def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height: int, first_row: int, clears: bool) -> tuple[Any, Padding]:
-    """Scales of blocks in tiles of `height` rows and 4 columns, as `[m, H, G]`, and what clears their padding if it is to be cleared."""
+    """Returns scales of blocks in tiles of `height` rows and 4 columns as `[m, H, G]`, and if `clears`, the arguments that clear their padding."""
     *lead, heads, dim = rows
     kind = kind_of(scales, owner)
     if kind not in (dtype, "uint8", "int32"):
@@ -108,7 +108,7 @@ def _contiguous_words(scales: Any, owner: str) -> Any:
 
 
 def of_groups(scales: Any, owner: str, rows: Rows) -> Groups:
-    """Scales of groups of any size, which their dtype and shape tell, as `[…, P, Q, G]`."""
+    """Infers the size of groups from the dtype and shape of `scales`, and returns them as `[…, P, Q, G]`."""
     *lead, heads, dim = rows
     kind, shape = kind_of(scales, owner), tuple(scales.shape)
     if kind == "int32":
@@ -126,7 +126,7 @@ def of_groups(scales: Any, owner: str, rows: Rows) -> Groups:
 
 
 def _joined(shape: tuple[int, ...], rows: Rows) -> int:
-    """The heads that share a scale of `[…, P]`; 0 if the shape does not say that."""
+    """The number of heads that share a scale of shape `[…, P]`; 0 if the shape does not fit."""
     *lead, heads, _ = rows
     rest = shape[len(lead) :]
     if shape[: len(lead)] != tuple(lead) or len(rest) != 1 or not 0 < rest[0] < heads or heads % rest[0]:
@@ -153,7 +153,7 @@ def _groups(shape: tuple[int, ...], rows: Rows) -> int:
 
 
 def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Groups:
-    # The same number of words holds the scales of several numbers of groups; engines have groups of 128 elements.
+    # The number of words does not tell the number of groups, so assume groups of 128 elements, as engines have them.
     *lead, heads, dim = rows
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)

@@ -1,4 +1,4 @@
-"""One case, compiled, run and held against what it means."""
+"""Compiles and runs a case, and compares the results with those of the interpreter."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "rows"))
 import refused  # noqa: E402
 
 _MOST_SHOWN = 4
-# For kernels that no CPU runs.
+# The target of kernels that no CPU runs.
 _ANY_GPU = "sm_90"
-# Refusals that docs/Limits.md allows: more or longer rows than there is room for.
+# Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
 _LIMITS = re.compile("error: expected rows of at most")
-# Warnings that no kernel on a dense grid may get: rows keep apart.
+# Warnings that no kernel on a dense grid may get: its rows write different elements.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 
 
@@ -72,8 +72,8 @@ class Device:
     may_exchange = False
 
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
-        """The tensors that a call takes of those of all ranks, which `array` holds, in that turn. One that ranks store to is one tensor
-        (`without_ranks`)."""
+        """Makes the argument of a call, in that turn, from `array`, which holds the tensors of all ranks. If ranks store to the tensor, it
+        stays one tensor (`without_ranks`)."""
         return array if tensor.access == "InOut" else list(array)
 
     def end(self) -> np.ndarray:
@@ -128,7 +128,7 @@ def device(where: str) -> Device:
 
 
 def load(text: str, folder: Path) -> mlafix.Kernel:
-    """The kernel of a module's text, which has to lie in a file."""
+    """Loads the kernel of a module's text. Kernels are read from files, so the text is written into one."""
     with tempfile.NamedTemporaryFile("w", suffix=".py", dir=folder, delete=False) as file:
         file.write(text)
     path = Path(file.name)
@@ -144,7 +144,7 @@ def load(text: str, folder: Path) -> mlafix.Kernel:
 
 
 def without_ranks(text: str, turn: int) -> str:
-    """The kernel with a single tensor in place of those that ranks store to, for CPUs."""
+    """Rewrites a kernel for CPUs: one tensor replaces the tensors of the ranks that store to each other."""
     text = text.replace("        exchange()\n", "").replace("turn()", f"index({turn})")
     text = re.sub(r"Peers\[InOut\[(\w+), \"", r'InOut[\1, "ranks ', text)
     text = re.sub(r'(InOut\[\w+, "ranks [^"]*"\])\]', r"\1", text)
@@ -153,7 +153,7 @@ def without_ranks(text: str, turn: int) -> str:
 
 
 def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> tuple[dict[str, Cells], Interpreter]:
-    """The cells of each tensor after the call, and who knows what its rows print. Raises Invalid."""
+    """Interprets the call. Returns the cells of each tensor after it, and the interpreter, which has what rows print. Raises Invalid."""
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
@@ -167,7 +167,7 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
 
 
 def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np.ndarray) -> str:
-    """The fault in the bytes after a call, or ""."""
+    """Describes the wrong bytes after a call; "" if there are none."""
     lines: list[str] = []
     rest = after.copy()
     for name, view in arena.views.items():
@@ -196,8 +196,8 @@ def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
 
 
 def known(kernel: mlafix.Kernel, bases: dict[str, str]) -> dict[str, str]:
-    """Those of the bases that are names of the kernel: one may be used in branches alone that a constant condition leaves
-    out. One that a kernel wrongly does not know keeps its default, and values are wrong."""
+    """The bases that are names of the kernel. A base is not one if only branches that a constant condition excludes use it. If the
+    kernel lacks a base by mistake, its default applies and the values differ."""
     return {name: base for name, base in bases.items() if name in kernel.signature["names"]}
 
 
@@ -206,9 +206,9 @@ class Runner:
 
     Args:
         where: "cpu", "torch", "ptx" or "cuda:0".
-        text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
-        target: compile for it, or for several between commas, and run nothing.
-        calls: of a case's calls, so many are made, from one on that depends on the case's number.
+        text_rate: every so many cases, one also runs from its text in MLIR's syntax; 0: none does.
+        target: compile for this target, or for several with commas between them, and run nothing.
+        calls: calls that are made for each case. The first one depends on the case's number.
     """
 
     def __init__(self, where: str, text_rate: int, folder: Path, target: str = "", calls: int = 4) -> None:
@@ -217,7 +217,7 @@ class Runner:
         self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
 
     def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
-        """The outcome; `text` is what to compile, if not what the case says."""
+        """Runs a case. `text`, if given, is compiled in place of the case's kernel."""
         with np.errstate(all="ignore"), warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
             outcome = self._run(case, text, number)
@@ -306,7 +306,8 @@ class Runner:
         return wrong
 
     def _watch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray, interpreter: Interpreter) -> str:
-        """The fault in what debug mode prints, and in what it finds of rows; accesses out of bounds, NaN and infinities are drawn on purpose."""
+        """Describes the fault in what debug mode finds and prints; "" if there is none. Cases have accesses out of bounds, NaN and infinities
+        on purpose, so these do not count."""
         self.device.begin(before)
         with contextlib.redirect_stdout(None):
             report = kernel.debug(*arguments(arena, made, call, self.device.view, lambda tensor, array: list(array)))

@@ -12,11 +12,11 @@ from typing import Any
 
 FLOATS = ("bf16", "f16", "f32")
 FP8 = ("f8e4m3fn", "f8e5m2", "f8e8m0")
-FP4 = "f4e2m1"  # of rows alone, and no dtype variable
+FP4 = "f4e2m1"  # only in rows, and never bound to a dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
-COMPUTED = ("add", "mul")  # what an extent is computed by
+COMPUTED = ("add", "mul")  # operations in a computed extent
 OF_B = "BaseOfB"  # the Base whose default is the base B
 MOST_LISTED = 5  # tensors of a list, or of ranks
 
@@ -205,7 +205,7 @@ def read_blocks(statement: Statement) -> list[list[Statement]]:
 
 
 def expressions(statement: Statement) -> list[Node]:
-    """The expressions of a statement itself, not of what is inside."""
+    """Returns a statement's own expressions; those of nested statements are not included."""
     if isinstance(statement, Assign):
         return list(statement.values)
     if isinstance(statement, Store):
@@ -227,7 +227,7 @@ def expressions(statement: Statement) -> list[Node]:
 
 
 def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statement]:
-    """Every statement of a body; with `read`, those alone that a front end reads."""
+    """Yields every statement of a body; with `read`, only those that a front end reads."""
     for statement in body:
         yield statement
         for block in read_blocks(statement) if read else blocks(statement):
@@ -238,14 +238,14 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 
 
 TILED = {128: "tile=128", 8: "tile8=24"}
-"""The first dim of a tensor in tiles of so many rows and 4 columns."""
+"""The first dim of a tensor that lies in tiles, by the number of rows of a tile."""
 
 
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2", "r<=40" or
-    "_". A list of tensors is one whose first dim counts them, and is "ranks" if there is one of each rank. `tiles` are the rows of a
-    tile of one that lies in tiles, whose first dim is that of TILED, and 0 of others."""
+    "_". The first dim of a list of tensors counts them; it is "ranks" if each rank has one. `tiles` is the number of rows of a tile, and the
+    first dim is then that of TILED; 0 if the tensor does not lie in tiles."""
 
     name: str
     dtype: str
@@ -262,7 +262,7 @@ class Tensor:
 
 @dataclasses.dataclass
 class Scalar:
-    """A scalar argument; `at_most` names a dim or is "". Whether a call may pass the tensor that holds it (`.or_tensor`)."""
+    """A scalar argument; `at_most` names a dim or is "". `from_tensor`: a call may pass a tensor that holds it (`.or_tensor`)."""
 
     name: str
     dtype: str
