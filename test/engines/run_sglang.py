@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from models import write
-from run_vllm import alternately, difference, print_serving, prompts, run_all, serving, turn
+from run_vllm import alternately, difference, print_serving, prompts, run_all, serving, turn, wait_until
 
 RUNS = {"sglang": "0", "sglang again": "0", "mlafix": "1", "compare": "compare"}
 """The runs, and MLAFIX_SGLANG in each."""
@@ -53,9 +53,7 @@ def engine(options: argparse.Namespace, number: int, **more: Any) -> Any:
 
 def flush(server: Any) -> None:
     """Empties the prefix cache; SGLang refuses while a request is about to end."""
-    until = time.monotonic() + 5
-    while not getattr(server.flush_cache(), "success", True) and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: getattr(server.flush_cache(), "success", True), 5, 0.01)
 
 
 def seconds_of(server: Any, first: list[int], requests: list[list[int]], tokens: int) -> float:
@@ -84,9 +82,7 @@ def kernels(server: Any, folder: Path, first: list[int], requests: list[list[int
     server.start_profile(output_dir=str(folder), activities=["GPU"])
     generate(server, requests, 1)
     server.stop_profile()
-    deadline = time.monotonic() + 20
-    while not (traces := list(folder.glob("*.trace.json.gz"))) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    traces = wait_until(lambda: list(folder.glob("*.trace.json.gz")), 20)
     found: dict[str, list[float]] = {}
     for trace in traces:
         for event in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]:
@@ -117,24 +113,15 @@ def run(options: argparse.Namespace) -> None:
         (options.out / f"turn-done-{at}").touch()
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     if options.run == "compare":
-        wait_for(options.out / "compare.log", "; compared ")
+        log = options.out / "compare.log"  # SGLang kills its processes, and the plugin reports every ten seconds.
+        wait_until(lambda: "; compared " in log.read_text(encoding="utf-8", errors="replace"), 15)
     if options.run in TIMED:
-        until = time.monotonic() + 180
-        while len(list(options.out.glob("turn-done-*"))) < len(RUNS):
-            if time.monotonic() > until:
-                raise TimeoutError("expected all runs to have had the GPU to themselves")
-            time.sleep(0.1)
+        if not wait_until(lambda: len(list(options.out.glob("turn-done-*"))) == len(RUNS), 180):
+            raise TimeoutError("expected all runs to have had the GPU to themselves")
         rounds = alternately(options.out / "turn-of-rounds", TIMED.index(options.run), len(TIMED), 1 + options.rounds)
         result["serving"] = serving(lambda requests, tokens: seconds_of(server, first, requests, tokens), first, rounds)
     (options.out / f"{options.run}.json").write_text(json.dumps(result), encoding="utf-8")
     server.shutdown()
-
-
-def wait_for(log: Path, text: str, seconds: float = 15.0) -> None:
-    """Waits until a log has a text: SGLang kills its processes, and the plugin reports every ten seconds."""
-    until = time.monotonic() + seconds
-    while text not in log.read_text(encoding="utf-8", errors="replace") and time.monotonic() < until:
-        time.sleep(0.2)
 
 
 # -- All runs -------------------------------------------------------------------------------------------------------------

@@ -92,13 +92,19 @@ def generate(llm: Any, requests: list[list[int]], tokens: int) -> list[Any]:
     return list(llm.generate([{"prompt_token_ids": request} for request in requests], sampling, use_tqdm=False))
 
 
+def wait_until(is_so: Callable[[], Any], seconds: float, step: float = 0.1) -> Any:
+    """Asks every `step` seconds until the answer is true or the time is over; returns the last answer."""
+    until = time.monotonic() + seconds
+    while not (answer := is_so()) and time.monotonic() < until:
+        time.sleep(step)
+    return answer
+
+
 @contextlib.contextmanager
 def turn(file: Path, engines: int) -> Iterator[None]:
     """Waits until as many engines are ready (or three minutes), then for those before: timings are those of a process alone."""
     file.with_name(f"{file.name}.{os.getpid()}").touch()
-    limit = time.monotonic() + 180
-    while len(list(file.parent.glob(f"{file.name}.*"))) < engines and time.monotonic() < limit:
-        time.sleep(0.1)
+    wait_until(lambda: len(list(file.parent.glob(f"{file.name}.*"))) >= engines, 180)
     with file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -162,13 +168,11 @@ def serving(seconds: Callable[[list[list[int]], int], float], shared: list[int],
 def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 240.0) -> Iterator[int]:
     """Yields the number of each round when the engines before this one, `at` of so many, have had theirs."""
     for number in range(rounds):
-        until = time.monotonic() + limit
-        while (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) != number * engines + at:
-            if time.monotonic() > until:
-                raise TimeoutError(f"expected round {number * engines + at} in {file}")
-            time.sleep(0.01)
+        mine = number * engines + at
+        if not wait_until(lambda: (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) == mine, limit, 0.01):
+            raise TimeoutError(f"expected round {mine} in {file}")
         yield number
-        file.write_text(str(number * engines + at + 1), encoding="utf-8")
+        file.write_text(str(mine + 1), encoding="utf-8")
 
 
 def run(options: argparse.Namespace) -> None:

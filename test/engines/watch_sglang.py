@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import models
 from run_sglang import ENVIRONMENT, engine, flush, said, sampling
-from run_vllm import run_all
+from run_vllm import run_all, wait_until
 from watch_vllm import ids, wrapped
 
 LAYER = 1
@@ -203,13 +203,14 @@ class Client:
 
     def found(self, seconds: float) -> list[dict[str, Any]]:
         """The reports since the last call, once there is one or the time is over. Each is written a step later, or two."""
-        until = time.monotonic() + seconds
-        while True:
+
+        def lines() -> list[str]:
             self.generate([ids(30, 5)], 3)
-            lines = self.reports.read_text(encoding="utf-8").splitlines()[self.read :]
-            if lines or time.monotonic() > until:
-                self.read += len(lines)
-                return [json.loads(line) for line in lines]
+            return self.reports.read_text(encoding="utf-8").splitlines()[self.read :]
+
+        new = wait_until(lines, seconds, 0)
+        self.read += len(new)
+        return [json.loads(line) for line in new]
 
     def step(self) -> int:
         """The number of the watch's step now."""

@@ -61,6 +61,8 @@ class State:
         self.now, self.at, self.layer, self.layers = "", 0, "", {}  # type: ignore[var-annotated]
         self.switches: dict[str, Any] = {}
         self.steps = self.merges = 0
+        self.page: Any = None
+        """Layer 1's cache, the page, the rows of its first slot without the fault, and the switch: from layer 0's end to layer 1's."""
 
     def switch(self, name: str, device: Any) -> Any:
         import torch
@@ -120,11 +122,17 @@ def around_attention(own: Any, given: dict[str, Any]) -> Any:
 
 
 def around_layer(own: Any, given: dict[str, Any]) -> Any:
-    """The layer's name for what runs inside; behind layer 0, the first page of request 1 in layer 1."""
+    """The layer's name for what runs inside. Behind layer 0, NaN in the first page of request 1 in layer 1, which is put right behind layer 1."""
+    import torch
+
     layer = given.get("layer") or given["self"]
     state.layer, state.layers[layer.layer_name] = layer.layer_name, layer
     result = own()
     state.layer = ""
+    if layer.layer_name == LAYER and state.page is not None:
+        cache, page, kept, switch = state.page
+        cache[page, 0] = torch.where(switch.isnan(), kept, cache[page, 0])  # in other steps a new token may have been written there
+        state.page = None
     metadata, victim = given["attn_metadata"], state.layers.get(LAYER)
     table = getattr(metadata, "block_table", None) if metadata is not None else None
     if table is None and getattr(metadata, "decode", None) is not None:
@@ -132,7 +140,9 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
     if table is not None and table.shape[0] > 1 and layer.layer_name != LAYER and victim is not None and victim.kv_cache.numel():
         page = table[1, :1].long()
         cache = victim.kv_cache.transpose(1, 2) if victim.kv_cache.dim() == 4 else victim.kv_cache
-        cache[page, 0] = cache[page, 0] * state.switch("page", cache.device).to(cache.dtype)
+        kept, switch = cache[page, 0], state.switch("page", cache.device)
+        state.page = cache, page, kept, switch
+        cache[page, 0] = kept * switch.to(cache.dtype)
     return result
 
 
