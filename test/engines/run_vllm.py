@@ -169,7 +169,7 @@ def alternately(file: Path, at: int, engines: int, rounds: int, limit: float = 2
     """Yields the number of each round when the engines before this one, `at` of so many, have had theirs."""
     for number in range(rounds):
         mine = number * engines + at
-        if not wait_until(lambda: (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) == mine, limit, 0.01):
+        if not wait_until(lambda mine=mine: (int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0) == mine, limit, 0.01):
             raise TimeoutError(f"expected round {mine} in {file}")
         yield number
         file.write_text(str(mine + 1), encoding="utf-8")
