@@ -127,7 +127,7 @@ def softmax(y: Out[bf16, "n V"], x: In[bf16, "n V"]):
     for t in grid("n"):
         row = f32(x[t])
         powers = exp(row - max(row))
-        y[t] = powers / sum(powers)
+        y[t] = powers * (1.0 / sum(powers))
 
 
 @mlafix.kernel
@@ -135,7 +135,7 @@ def softmax_bounded(y: Out[bf16, "n v<=32768"], x: In[bf16, "n v<=32768"]):
     for t in grid("n"):
         row = f32(x[t])
         powers = exp(row - max(row))
-        y[t] = powers / sum(powers)
+        y[t] = powers * (1.0 / sum(powers))
 
 
 @mlafix.inline

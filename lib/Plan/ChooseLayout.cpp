@@ -177,6 +177,14 @@ static bool isOperation(Operation *op) {
          !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
 }
 
+/// True if `op` divides a row by a number, correctly rounded.
+static bool dividesByNumber(Operation *op) {
+  auto division = dyn_cast<arith::DivFOp>(op);
+  return division && isOperation(op) &&
+         division.getFastmath() == arith::FastMathFlags::none &&
+         division.getRhs().getDefiningOp<SplatOp>();
+}
+
 /// True if lanes keep the row that `op` computes while warps wait for each
 /// other, because several ops use it.
 static bool isKept(Operation *op) {
@@ -234,6 +242,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel, const MachineModel &machine) {
     shape.reductions += exchangesLanes(op);
     shape.staysInBlock |= keepsToBlock(op);
     shape.operations += isOperation(op);
+    shape.divides |= dividesByNumber(op);
     shape.keeps |= isKept(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
@@ -327,7 +336,7 @@ static int64_t getFewestPacks(const MachineModel &machine,
   if (holdsHalfBytes(machine, shape, pack))
     return machine.halfBytePacks;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
-                   : shape.reduces()               ? machine.reducedPacks
+                   : shape.sharesWork()            ? machine.sharedPacks
                    : shape.accumulates             ? machine.mergedPacks
                                                    : 1;
   auto areHeld = [&](int64_t packs) {
@@ -502,17 +511,21 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
                                        AliasMode aliasMode, int64_t threads,
                                        bool lanesSynchronise) {
   int64_t needed = countPacks(shape, pack);
-  if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
-      !shape.isRagged && needed <= limits::warpThreads) {
-    int64_t rows = 1; // enough rows to fill whole warps
-    while (rows * needed % limits::warpThreads != 0 || rows * needed < threads)
-      ++rows;
-    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
-  }
   int64_t sector =
       std::max<int64_t>(1, machine.sectorBytes / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
   int64_t fewest = getFewestPacks(machine, shape, pack, aliasMode);
+  if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
+      !shape.isRagged && needed <= limits::warpThreads) {
+    bool sharesWork =
+        shape.sharesWork() && needed % fewest == 0 && needed / fewest >= sector;
+    packs = sharesWork ? fewest : 1;
+    lanes = needed / packs;
+    int64_t rows = 1; // enough rows to fill whole warps
+    while (rows * lanes % limits::warpThreads != 0 || rows * lanes < threads)
+      ++rows;
+    return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
+  }
   for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
     if (l > limits::warpThreads || (p > 1 && l < sector))

@@ -46,6 +46,7 @@ struct RowShape {
   bool isWide = false;                    // elements take two registers
   bool accumulates = false;               // carries rows through a loop of
                                           // unknown trip count
+  bool divides = false;                   // by numbers, correctly rounded
   bool exchanges = false;                 // stores to other ranks
   bool staysInBlock = false;              // the lanes of a row must be in one
                                           // block, or in none at all
@@ -81,6 +82,13 @@ struct RowShape {
         bits = std::max(bits, size);
     return bits / 8;
   }
+  /// The fewest bits of an element of the rows that are stored.
+  int64_t narrowestStored() const {
+    int64_t bits = 64;
+    for (int64_t index : stored)
+      bits = std::min(bits, elementBits.at(index));
+    return bits;
+  }
   /// True if some rows are stored in another width than some are loaded in.
   bool converts() const {
     return llvm::any_of(stored, [&](int64_t to) {
@@ -88,6 +96,14 @@ struct RowShape {
         return elementBits.at(from) != elementBits.at(to);
       });
     });
+  }
+  /// True if what is the same for all elements of a lane bounds the rate: lanes
+  /// that reduce rows, divide them by numbers into elements of 16 bits or more
+  /// (one check then covers several divisions), or move one row into one of
+  /// another width.
+  bool sharesWork() const {
+    return reduces() || (divides && narrowestStored() >= 16) ||
+           (converts() && moves <= 2);
   }
   /// The element width for which packs are chosen, so that a pack is one
   /// access. If rows are read from other ranks, the widest of these, since that
@@ -122,13 +138,14 @@ KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
                           llvm::ArrayRef<mlir::Attribute> guards);
 
 /// Distributes the rows of `shape` over lanes. Lanes that do not synchronise
-/// have one pack each if a warp holds the row. Otherwise the row stays within
-/// one warp if that takes at most packsPerLane packs per lane; the split with
-/// the fewest idle lanes wins, then the one with the fewest packs. The lanes of
-/// a row access at least a 32-byte sector at once.
+/// have one pack each if a warp holds the row, or sharedPacks if they share
+/// work and none is then idle. Otherwise the row stays within one warp if that
+/// takes at most packsPerLane packs per lane; the split with the fewest idle
+/// lanes wins, then the one with the fewest packs. The lanes of a row access at
+/// least a 32-byte sector at once.
 ///
-/// In place, lanes hold inPlacePacks of each row at least, lanes that reduce
-/// rows reducedPacks, and lanes that accumulate them mergedPacks, as far as
+/// In place, lanes hold inPlacePacks of each row at least, lanes that share
+/// work sharedPacks, and lanes that accumulate rows mergedPacks, as far as
 /// heldBytes and heldAccesses allow; in a kernel with an exchange,
 /// exchangePacks; of long rows of which two elements share a byte,
 /// halfBytePacks; and of long rows with busyOperations on each element that

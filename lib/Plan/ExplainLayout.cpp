@@ -168,9 +168,14 @@ void Explanation::remarkLanes() {
     why = "a lane holds one pack, and none is idle";
   else if (shape.exchanges && packs == machine.exchangePacks)
     why = "more of a row is on the way while the ranks wait for each other";
-  else if (shape.reduces() && (packs == machine.reducedPacks ||
-                               packs == machine.busyPacks || isHalfByte))
-    why = "what each lane computes for its row costs less with fewer lanes";
+  else if (shape.sharesWork() && (packs == machine.sharedPacks ||
+                                  packs == machine.busyPacks || isHalfByte))
+    why =
+        shape.reduces()
+            ? "what each lane computes for its row costs less with fewer lanes"
+        : shape.divides
+            ? "one check covers the divisions of two packs"
+            : "a lane that loads or stores a narrow row moves few bytes";
   else if (shape.accumulates && packs == machine.mergedPacks)
     why = "what each lane does for a state costs less with fewer lanes";
   analysis("layout") << remark::add(

@@ -168,8 +168,8 @@ mlafix.kernel @d128_f32_f32(
 // -----
 
 // CHECK-LABEL: @d128_bf16_f32_fast
-// CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
-// CHECK-SAME: layout = <lanes = 32, packs = 1, pack = 4, rows = 8>
+// CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
+// CHECK-SAME: layout = <lanes = 16, packs = 2, pack = 4, rows = 16>
 // CHECK-LABEL: @d128_bf16_f32_any
 // CHECK-SAME: guards = [], plan = #mlafix.plan<layout = <lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_bf16_f32(

@@ -1,6 +1,6 @@
 // A row is reduced along the bits of its elements' index, lowest first, in every variant (N9): within a pack, across lanes, across
 // packs; a lane past the row's end brings the neutral element.
-// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=reducedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 // CHECK-LABEL: @reduce_fast
 // CHECK-SAME: lanes = 32, packs = 1, pack = 4

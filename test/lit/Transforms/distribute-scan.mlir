@@ -1,6 +1,6 @@
 // A scan of a row that is wider than a warp: the warps' totals are in shared memory, of which each lane takes one for each pack, and
 // the lanes of every warp add them.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=reducedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_80 machine=sharedPacks=1},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 
 !rows = memref<?x2048xi32, strided<[?, 1], offset: ?>>
 !tile = tensor<2048xi32, #mlafix.dim<2048>>
