@@ -81,12 +81,17 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
   return layout.packsFor(dim) * layout.packFor(dim) > getMostKept(kernel);
 }
 
+/// Instructions that a reduction adds to a walk: it ends a loop, and the next
+/// one loads the rows and the partial results again. As counted in PTX for
+/// sm_90.
+static constexpr int64_t kPerWalkedReduction = 40;
+
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   if (layout.isGrouped()) // lanes have few packs of a row
     return false;
-  int64_t packs = 0, instructions = 0;
+  int64_t packs = 0, instructions = 0, reductions = 0;
   bool isStructured = true; // rows carried by scf.while stay unrolled
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
@@ -95,10 +100,15 @@ bool mlafix::walksRows(KernelOp kernel) {
     isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
     packs = std::max(packs, layout.packsFor(getTileDim(getTile(op))));
     instructions += countInstructions(op, layout);
+    reductions += isa<ReduceOp>(op);
     isTooLong |= isTooLongToKeep(kernel, getTile(op));
   });
   if (!isGPU(getTarget(kernel)))
     return isStructured && packs > machine.loopPacks;
-  return isStructured && packs > 1 &&
-         (isTooLong || instructions > machine.unrolledInstructions);
+  if (!isStructured || packs <= 1)
+    return false;
+  bool isShorter =
+      instructions / packs + kPerWalkedReduction * reductions < instructions;
+  return isTooLong ||
+         (isShorter && instructions > machine.unrolledInstructions);
 }

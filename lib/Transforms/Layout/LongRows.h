@@ -37,8 +37,9 @@ int64_t getMostKept(KernelOp kernel);
 bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
 /// True if the rows of `kernel` are processed in loops over packs. Not if
-/// scf.while carries rows or lane groups share them. mlafix-spill-rows adds
-/// ops, but never turns a true into false.
+/// scf.while carries rows or lane groups share them, and not if a lane can hold
+/// the rows and so many reductions divide the loops that the program would be
+/// no shorter. mlafix-spill-rows adds ops, but never turns a true into false.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

@@ -142,6 +142,27 @@ def k(found: Out[i32, "n four=4 K=3"], x: In[bf16, "n D"], z: In[f32, "n D"], ke
     np.testing.assert_array_equal(device.get(found), np.stack([order(row)[:, :3] for row in rows], 1))
 
 
+def test_eight_in_one_kernel(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Too long to be unrolled, but for its reductions: each would have a loop of two packs, and the rows would be in local memory."""
+    text = """
+@mlafix.kernel
+def k(values: Out[f32, "n S=8 K=16"], found: Out[i32, "n S=8 K=16"], x: In[f32, "n S=8 D=256"]):
+    for t in grid("n"):
+"""
+    for row in range(8):
+        text += f"        most, indices = top_k(x[t, {row}], 16)\n        for i in range(16):\n"
+        text += f"            values[t, {row}, i] = most[i]\n            found[t, {row}, i] = indices[i]\n"
+    kernel = load(tmp_path, text).k
+    x = numbers(rng, 32, 256, F32).reshape(4, 8, 256)
+    values, found = device.poisoned((4, 8, 16), F32), device.poisoned((4, 8, 16), np.int32)
+    kernel(values, found, device.put(x))
+    device.synchronize()
+    want = order(x.reshape(32, 256)).reshape(4, 8, 256)[..., :16]
+    np.testing.assert_array_equal(device.get(found), want)
+    np.testing.assert_array_equal(device.get(values), np.take_along_axis(x, want, 2))
+    assert ".local" not in kernel.ptx("sm_90")
+
+
 def test_an_index_is_below_the_length(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
     """The proofs know it: no bounds are checked, and a kernel that has them proved compiles."""
     text = """

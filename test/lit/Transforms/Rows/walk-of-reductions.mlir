@@ -1,0 +1,45 @@
+// A row of two packs in a program that is too long to be unrolled is walked in loops, unless loops would be longer: each reduction ends one.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s
+// RUN: sed 's/packs = 2, pack = 4/packs = 8, pack = 1/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-grid,mlafix-loop-over-packs))" | FileCheck %s --check-prefix=EIGHT
+
+!rows = memref<?x256xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<256xf32, #mlafix.dim<256>>
+module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructions=16"]} {
+  // CHECK-LABEL: mlafix.kernel @reductions
+  // CHECK-NOT: memref.alloca
+  // CHECK: mlafix.reduce
+  // CHECK: mlafix.reduce
+  // EIGHT-LABEL: mlafix.kernel @reductions
+  // EIGHT: memref.alloca() : memref<8xf32>
+  // EIGHT-NOT: mlafix.reduce
+  mlafix.kernel @reductions(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 4>>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %most = mlafix.reduce max %v : !tile
+      %all = mlafix.splat %most : f32 -> !tile
+      %w = arith.subf %v, %all : !tile
+      %sum = mlafix.reduce add %w : !tile
+      %sums = mlafix.splat %sum : f32 -> !tile
+      %y = arith.subf %w, %sums : !tile
+      mlafix.store %y, %x[%t] : !tile, !rows
+    }
+  }
+
+  // CHECK-LABEL: mlafix.kernel @rows_alone
+  // CHECK: scf.for
+  // CHECK: vector.load
+  mlafix.kernel @rows_alone(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 4>>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %w = arith.addf %v, %v : !tile
+      %y = arith.mulf %w, %v : !tile
+      mlafix.store %y, %x[%t] : !tile, !rows
+    }
+  }
+}
