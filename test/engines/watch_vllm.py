@@ -182,12 +182,16 @@ def spoil_cpu() -> None:
 
     def around(own: Any, given: dict[str, Any]) -> Any:
         metadata = given["attn_metadata"]
-        is_here = metadata is not None and given["layer"].layer_name == LAYER and state.is_on
+        is_here, behind = metadata is not None and given["layer"].layer_name == LAYER and state.is_on, None
         if is_here and state.now == "page":  # as a request before it may have left them
             length, cache = int(metadata.seq_lens[1]), given["kv_cache"]
             last, size = int(metadata.block_table[1, (length - 1) // 32]), 32
-            cache.view(*cache.shape[:2], 2, size, -1)[last, :, 1][:, (length - 1) % size + 1 :] = float("nan")
+            behind = cache.view(*cache.shape[:2], 2, size, -1)[last, :, 1][:, (length - 1) % size + 1 :]
+            kept = behind.clone()
+            behind.fill_(float("nan"))
         result = own()
+        if behind is not None:
+            behind.copy_(kept)
         if is_here and state.now == "rows":
             begin, end = metadata.query_start_loc[1:3].tolist()
             given["output"][begin:end] = float("inf")
