@@ -29,7 +29,7 @@ def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter
     """
     known = {field.name for field in fields(Adapter)}
     if unknown := sorted(set(changes) - known):
-        raise ArgumentError(f"{unknown[0]}: expected one of {', '.join(sorted(known))}")
+        raise ArgumentError(f'expected a field of Adapter ({", ".join(sorted(known))}), got "{unknown[0]}"')
     if not isinstance(backend, Adapter):
         if not callable(backend) and not is_planned(backend):
             raise ArgumentError(f"expected a function, an object with run or an Adapter, got {type(backend).__name__}")
@@ -97,11 +97,12 @@ def check_adapter(adapter: Adapter) -> None:
         if getattr(adapter, name) not in allowed:
             raise ArgumentError(f"{name}: expected one of {', '.join(map(str, allowed))}, got {getattr(adapter, name)!r}")
     if not isinstance(getattr(torch, adapter.dtype, None), torch.dtype):
-        raise ArgumentError(f"dtype: expected the name of a dtype of torch's, got {adapter.dtype!r}")
+        raise ArgumentError(f'dtype: expected the name of a torch dtype, as "bfloat16", got {adapter.dtype!r}')
     if adapter.kv_dtype not in ("", "float8_e4m3fn", "float8_e5m2"):
         raise ArgumentError(f"kv_dtype: expected float8_e4m3fn or float8_e5m2, got {adapter.kv_dtype!r}")
     if adapter.latent and not (adapter.values_in_keys and adapter.kv_heads == 1 and adapter.form in ("paged", "ragged_paged")):
-        raise ArgumentError("latent: expected a paged form, values_in_keys and one head of keys")
+        got = f"{adapter.form!r}, values_in_keys={adapter.values_in_keys}, kv_heads={adapter.kv_heads}"
+        raise ArgumentError(f"latent: expected form 'paged' or 'ragged_paged', values_in_keys=True and kv_heads=1, got {got}")
     if adapter.heads % adapter.kv_heads:
         raise ArgumentError(f"kv_heads: expected a divisor of {adapter.heads}, got {adapter.kv_heads}")
     if unknown := [name for name in adapter.takes if name not in OPTIONAL]:

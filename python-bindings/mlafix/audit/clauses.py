@@ -136,11 +136,14 @@ class Claim:
             if unknown := [clause for clause in data.get("clauses", ()) if clause not in CLAUSES]:
                 raise ArgumentError(f"claim: expected clauses of docs/Contract.md, got {unknown[0]!r}")
             exceptions = tuple(Waiver(**one) for one in data.get("exceptions", ()))
+        except ArgumentError:  # a ValueError
+            raise
         except (ValueError, TypeError, AttributeError) as error:
             raise ArgumentError(f"claim: expected clauses and exceptions with a reason, in JSON, got {error}") from error
         for one in exceptions:
             if not one.reason or not (one.check or one.clause or one.kind):
-                raise ArgumentError("claim: expected an exception with a reason, and with a check, a clause or a kind")
+                given = json.dumps({name: value for name, value in asdict(one).items() if value})
+                raise ArgumentError(f'claim: expected a "reason" and a "check", "clause" or "kind" in each exception, got {given}')
         return Claim(tuple(data.get("clauses", CLAUSES)), exceptions, CONTRACT, str(data.get("backend", "")))
 
 

@@ -160,7 +160,8 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
     print(*(f"{report.summary()}" for report in reports), sep="\n")
     print(*(f"not run: {name}: {why}" for name, why in missing.items()), *(f"not run: {name}: no time left" for name in late), sep="\n")
     if not reports:
-        raise ArgumentError("expected an adapter that can run here, got none")
+        why = '; see the lines "not run"' if missing or late else ""
+        raise ArgumentError(f"expected an adapter that can run here, got none{why}")
     return reports
 
 

@@ -112,6 +112,8 @@ class Report:
             given = {one.name: data[one.name] for one in fields(Report) if one.name not in ("outcomes", "claim")}
             given["claim"] = data.get("claim")
             return Report(**given, outcomes=[outcome_of(one) for one in data["outcomes"]])
+        except ArgumentError:  # a ValueError
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise ArgumentError(f"expected the JSON of a report, got {type(error).__name__}: {error}") from error
 

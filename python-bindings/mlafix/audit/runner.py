@@ -58,7 +58,7 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
             cannot be imported.
     """
     if INSIDE:
-        raise ArgumentError('expected the call of audit below "if __name__ == \'__main__\':", got one as the module is imported')
+        raise ArgumentError("expected audit() below if __name__ == '__main__':, got a call while the module is imported")
     if claim and claim.names("C10"):
         fields = {"batch_invariant": True, **fields}
     adapter = as_adapter(backend, **fields)

@@ -264,11 +264,12 @@ def test_claim_of_bits_makes_them_errors() -> None:
 
 @pytest.mark.parametrize("text, message", [
     ("[]", "claim: expected"),
-    ('{"clauses": ["C99"]}', "expected clauses of docs/Contract.md, got 'C99'"),
-    ('{"contract": "0.9"}', "expected version 1.0 of the contract, got '0.9'"),
-    ('{"waivers": []}', "expected clauses, exceptions, contract, backend, got 'waivers'"),
-    ('{"exceptions": [{"check": "A1"}]}', "with a reason"),
-    ('{"exceptions": [{"reason": "so"}]}', "with a check, a clause or a kind"),
+    ('{"clauses": ["C99"]}', "^claim: expected clauses of docs/Contract.md, got 'C99'"),
+    ('{"contract": "0.9"}', "^claim: expected version 1.0 of the contract, got '0.9'"),
+    ('{"waivers": []}', "^claim: expected clauses, exceptions, contract, backend, got 'waivers'"),
+    ('{"exceptions": [{"check": "A1"}]}', "got Waiver.*'reason'"),
+    ('{"exceptions": [{"check": "A1", "reason": ""}]}', 'in each exception, got {"check": "A1"}'),
+    ('{"exceptions": [{"reason": "so"}]}', 'expected a "reason" and a "check", "clause" or "kind" in each exception, got {"reason": "so"}'),
 ])  # fmt: skip
 def test_claims_that_make_no_sense_are_refused(text: str, message: str) -> None:
     with pytest.raises(mlafix.ArgumentError, match=message):
