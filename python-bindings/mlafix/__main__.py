@@ -183,7 +183,7 @@ def _info(_options: argparse.Namespace) -> int:
 def _cmake_dir(_options: argparse.Namespace) -> int:
     folder = Path(__file__).parent / "native" / "lib" / "cmake" / "mlafix"
     if not folder.is_dir():
-        raise ArgumentError(f"expected a wheel's headers and library for C and C++, got none in {folder}: cmake --install has them in a build from source")
+        raise ArgumentError(f"expected the headers and library for C and C++ in {folder}, got none; in a build from source, run cmake --install")
     print(folder)
     return 0
 
@@ -227,8 +227,8 @@ def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str |
     lost = sum(not kernel.variants.is_kept(kernel.bindings(bindings), target) for kernel, bindings in requests)
     if lost:
         folder = cache.compiler_cache()
-        place = f'cache "{folder.path}": expected a folder that keeps' if folder else "MLAFIX_CACHE: expected a cache on disk that keeps"
-        raise UnitError(f"{place} the compiled kernels, got none for {lost} of {len(requests)}")
+        place, hint = (f'cache "{folder.path}"', "; is the folder writable and large enough?") if folder else ("MLAFIX_CACHE", "")
+        raise UnitError(f"{place}: expected {len(requests)} compiled kernels to stay on disk, got {len(requests) - lost}{hint}")
 
 
 def _cache(options: argparse.Namespace) -> int:
@@ -321,7 +321,7 @@ def _audit_parser() -> argparse.ArgumentParser:
     try:
         from .audit import command
     except ImportError as error:
-        raise ArgumentError(f"audit: expected torch, got none: {error}") from error
+        raise ArgumentError(f"audit: expected torch, got {error}; pip install torch") from error
 
     parser = argparse.ArgumentParser(prog="python -m mlafix audit", description="Checks a backend of attention against docs/Contract.md.")
     command.add_arguments(parser)

@@ -77,7 +77,7 @@ def test_kernels_loads_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_is_no_library_of_these_kernels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, said in ((["softmax=x.so", "--backend", "cpu"], "expected libraries of rmsnorm, apply_rope, merge_attn_states, got softmax"),
+    for arguments, said in ((["softmax=x.so", "--backend", "cpu"], "expected KERNEL=FILE.so with KERNEL one of rmsnorm, apply_rope, merge_attn_states, got softmax"),
                             (["rmsnorm=x.so", "--backend", "cuda"], '--backend: expected cpu or a CUDA version as in cu130, got "cuda"'),
                             (["rmsnorm=x.so", "--backend", "cpu"], "x.so")):  # fmt: skip
         assert main(["hub-kernels", *arguments, "-o", str(tmp_path)]) == 1

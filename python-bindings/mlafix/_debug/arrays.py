@@ -166,9 +166,10 @@ class _List(DebugArray):
         if not 1 <= len(value) <= arg["most"]:
             raise ArgumentError(f'argument "{arg["name"]}": expected 1 to {arg["most"]} tensors, got {len(value)}')
         self._ones = [DebugArray(arg, one) for one in value]
+        first = self._ones[0].sizes
         for i, one in enumerate(self._ones):
-            if one.sizes != self._ones[0].sizes:
-                raise ArgumentError(f'argument "{arg["name"]}": expected the sizes of tensor 0, got others of tensor {i}')
+            if one.sizes != first:
+                raise ArgumentError(f'argument "{arg["name"]}": expected sizes {first}, those of tensor 0, got {one.sizes} for tensor {i}')
 
     @property
     def sizes(self) -> list[int]:

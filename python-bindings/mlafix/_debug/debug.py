@@ -118,9 +118,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
     """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
     if reads_ranks(described):
-        raise ArgumentError(
-            f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks to follow its rows, got one that does'
-        )
+        names = ", ".join(arg["name"] for arg in described if arg["kind"] == "peers")
+        raise ArgumentError(f'kernel "{kernel.name}": expected no Peers arguments, whose rows debug() cannot follow, got {names}')
     arrays = {
         arg["name"]: make_array(arg, value)
         for arg, value in zip(described, args)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
+from .._launcher.arguments import wrong
 from .._launcher.arrays import is_torch
-from ..errors import ArgumentError
 
 FOLDER = "mlafix-repro"
 _lock = threading.Lock()
@@ -51,10 +51,10 @@ _VALUES = 'values = numpy.load(HERE / "{stem}.npz")\n'
 class _Given:
     """An array of a call: its memory, and code that creates one like it."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, name: str) -> None:
         self.is_torch = is_torch(array)
         if not self.is_torch and not isinstance(array, numpy.ndarray):
-            raise ArgumentError(f"expected numpy arrays, torch tensors and numbers, got {type(array).__qualname__}")
+            raise wrong(name, "a numpy array, a torch tensor or a number", f"{type(array).__qualname__}; pass numpy.asarray(x)")
         self.array, self.shape = array, tuple(array.shape)
         if self.is_torch:
             self.strides, self.address = tuple(array.stride()), array.data_ptr()
@@ -99,13 +99,13 @@ class _Script:
         self.values: dict[str, numpy.ndarray] = {}
         self._places: dict[tuple[Any, ...], str] = {}
 
-    def spell(self, one: Any) -> str:
+    def spell(self, one: Any, argument: str) -> str:
         """Spells an argument as code. Equal memory becomes the same array."""
         if one is None or isinstance(one, (bool, int, float)):
             return repr(one)
         if isinstance(one, (list, tuple)):
-            return f"[{', '.join(map(self.spell, one))}]"
-        array = _Given(one)
+            return f"[{', '.join(self.spell(each, argument) for each in one)}]"
+        array = _Given(one, argument)
         if array.place not in self._places:
             name = self._places[array.place] = f"array_{len(self._places)}"
             self.lines.append(array.code(name, self.with_values))
@@ -122,7 +122,7 @@ def write(kernel: Any, args: tuple[object, ...], with_values: bool) -> None:
         ArgumentError: an array is neither numpy's nor torch's.
     """
     script = _Script(with_values)
-    given = [f"{name}={script.spell(one)}" for (name, _), one in zip(kernel._arguments, args)]
+    given = [f"{name}={script.spell(one, name)}" for (name, _), one in zip(kernel._arguments, args)]
     lines = [*script.lines, f"kernel({', '.join(given)})"]
     fixed = kernel._fixed
     mark = hashlib.sha256("\n".join([kernel.source, *map(str, sorted(fixed.items())), *lines]).encode()).hexdigest()[:8]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from .. import _runtime
+from ..errors import ArgumentError
 from .arguments import wrong
 
 
@@ -128,7 +129,7 @@ def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
     if _integer_bytes(offsets) != 8:
         return offsets
     if rows >= 2**31:
-        raise wrong(name, "fewer than 2^31 rows with offsets of 64 bits, of which the lower half is read", rows)
+        raise wrong(name, "fewer than 2^31 rows", f"{rows}: offsets of 64 bits are read as i32; split the call")
     # A view with another element size needs a contiguous last dim, so add one.
     return offsets[..., None].view(_signed(offsets, 4))[..., 0]
 
@@ -170,6 +171,12 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
             return None
     flat = array.reshape(shape)
     return flat if 0 in flat.shape or numpy.may_share_memory(flat, array) else None
+
+
+def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> ArgumentError:
+    """The error about an array of which `viewed` makes no view: with its shape, and its strides in elements."""
+    strides = array.stride() if is_torch(array) else [step // array.itemsize for step in array.strides]
+    return wrong(name, f"{expected} (as contiguous() makes them)", f"shape {list(array.shape)}, strides {list(strides)}")
 
 
 # By its size, the dtype as which an element is passed that a kernel only moves.

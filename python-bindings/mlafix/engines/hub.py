@@ -80,7 +80,7 @@ def variant_of(backend: str) -> str:
 def write(folder: Path, libraries: dict[str, Path], backend: str) -> Path:
     """Writes a variant, from libraries by their kernel's name; returns its folder. Raises ArgumentError for other kernels."""
     if not libraries or (strange := sorted(set(libraries) - set(FUNCTIONS))):
-        raise ArgumentError(f"expected libraries of {', '.join(FUNCTIONS)}, got {', '.join(strange) if libraries else 'none'}")
+        raise ArgumentError(f"expected KERNEL=FILE.so with KERNEL one of {', '.join(FUNCTIONS)}, got {', '.join(strange) if libraries else 'none'}")
     variant = folder / "build" / variant_of(backend)
     variant.mkdir(parents=True, exist_ok=True)
     for name, path in libraries.items():

@@ -101,7 +101,10 @@ def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: st
         UnitError: the file is no unit.
         ArgumentError: it holds no such kernel, or no code for the target.
     """
-    facts = _of_manifest(path.read_bytes(), name, bindings, target)
+    try:
+        facts = _of_manifest(path.read_bytes(), name, bindings, target)
+    except UnitError as error:
+        raise UnitError(f"{path}: {error}") from None
     facts.notes.append(f"{path.name} is a unit: it does not hold the kernel's source.")
     return facts
 

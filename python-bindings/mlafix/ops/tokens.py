@@ -24,10 +24,10 @@ import numpy
 from .. import _env, library
 from .._files import toolchain
 from .._launcher.arguments import check_integer, wrong
-from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, viewed
+from .._launcher.arrays import as_bits, as_moved, check_dtype, check_integers, empty, is_symbol, is_torch, rows_of, spelling_of, uneven, viewed
 from .._launcher.fake import holds
 from .._launcher.recording import Needed, Recorder, recorder_of_thread, recorders, recording
-from ..errors import ArgumentError, UnitError
+from ..errors import UnitError
 from ._bases import LseBases
 from ._launch import launch, operation
 from ._outputs import launch_in
@@ -290,7 +290,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         raise wrong("table", f"shape [m, 2, {dim // 2}] or [m, {dim}]", shape)
     halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
     if halves is None:
-        raise wrong("table", "rows that are contiguous (as contiguous() makes them)", f"strides of shape {shape} that no view divides")
+        raise uneven("table", table, "contiguous rows")
     launch(library.kernel("apply_rope_pairs" if interleaved else "apply_rope"), (x, positions, halves), stream)
 
 
@@ -417,7 +417,7 @@ def _pages(cache: Any, name: str) -> Any:
     inside = [dim for dim in order if dim not in outside]
     flat = viewed(_turned(cache, (0, *outside, 1, *inside, len(shape) - 1)), (shape[0], math.prod(shape[dim] for dim in outside), shape[1], math.prod(shape[dim] for dim in inside), shape[-1]))
     if flat is None:
-        raise _uneven(name, shape)
+        raise uneven(name, cache)
     return flat
 
 
@@ -444,7 +444,7 @@ def _flat(array: Any, name: str, lead: int) -> Any:
         return array
     flat = viewed(array, (*shape[:lead], math.prod(shape[lead:])))
     if flat is None:
-        raise _uneven(name, shape)
+        raise uneven(name, array)
     return flat
 
 
@@ -459,7 +459,7 @@ def _blocks(cache: Any, name: str) -> Any:
     between = _outer_first(_strides_of(cache), range(1, len(shape) - 1))
     flat = viewed(_turned(cache, (0, *between, len(shape) - 1)), (shape[0], math.prod(shape[1:-1]), shape[-1]))
     if flat is None:
-        raise _uneven(name, shape)
+        raise uneven(name, cache)
     return flat
 
 
@@ -478,7 +478,3 @@ def _check_rows(array: Any, name: str) -> None:
     last = array.stride(-1) if is_torch(array) else array.strides[-1] // array.itemsize
     if last != 1 and array.shape[-1] != 1:
         raise wrong(name, "a last dim that is contiguous", f"stride {last}")
-
-
-def _uneven(name: str, shape: Any) -> ArgumentError:
-    return wrong(name, "rows whose elements are evenly spaced (as contiguous() makes them)", f"strides of shape {tuple(shape)} that no view joins")

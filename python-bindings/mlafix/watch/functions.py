@@ -44,7 +44,7 @@ def watching(module: Any, names: Iterable[str], on: Watch | None = None) -> Iter
     own = {name: getattr(module, name) for name in names}
     for name, function in own.items():
         if not callable(function):
-            raise ArgumentError(f'expected names of functions to watch, got "{name}"')
+            raise ArgumentError(f'watching: expected functions, got "{name}", a {type(function).__qualname__}')
     for name, function in own.items():
         setattr(module, name, watch(function, on=made))
     made.step()

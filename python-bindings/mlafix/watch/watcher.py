@@ -346,7 +346,7 @@ def _order_of(tensor: Any) -> tuple[int, int]:
         state = ctypes.byref(ctypes.c_int())
         status = ctypes.CDLL("libcuda.so.1").cuStreamGetCaptureInfo(ctypes.c_void_p(stream), state, ctypes.byref(number))
         if status:
-            raise DriverError(f"cuStreamGetCaptureInfo: expected the number of a capture, got error {status}")
+            raise DriverError(f"cuStreamGetCaptureInfo: expected the number of a capture, got CUDA error {status}")
     return stream, number.value
 
 

@@ -101,7 +101,7 @@ def test_wrong_lists_are_refused():
         (([], lists((2,))), 'argument "parts": expected 1 to 8 tensors, got 0'),
         ((lists(*[(2, 8)] * 9), lists(*[(2,)] * 9)), 'argument "parts": expected 1 to 8 tensors, got 9'),
         (([None], lists((2,))), 'argument "parts": expected a numpy array or a torch tensor'),
-        ((lists((2, 8), (3, 8)), lists((2,), (2,))), 'argument "parts": expected the sizes of tensor 0, got others of tensor 1'),
+        ((lists((2, 8), (3, 8)), lists((2,), (2,))), 'argument "parts": expected sizes .2, 8., those of tensor 0, got .3, 8. for tensor 1'),
     ]
     for (parts, lses), message in cases:
         with pytest.raises(mlafix.ArgumentError, match=message):

@@ -310,7 +310,7 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernel.write_text(RAGGED)
     output = ["-o", str(tmp_path / "page.html")]
     for arguments, message in [
-        ([str(unit), "--target", "sm_90"], "expected a unit, which begins with MLAFIX"),
+        ([str(unit), "--target", "sm_90"], f"{unit}: expected a unit, which begins with MLAFIX"),
         ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_91"], "expected a target out of"),
         ([str(kernel), "--bind", "D", "--target", "sm_90"], "--bind: expected NAME=VALUE"),
         ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_90", "--sizes", "n=many"], "--sizes: expected NAME=NUMBER"),
