@@ -56,7 +56,7 @@ class _Workspace:
         ubatching = sys.modules.get("vllm.v1.worker.ubatching")
         found: int = ubatching.dbo_current_ubatch_id() if ubatching else 0
         if not 0 <= found < self.num_ubatches:
-            raise wrong("num_ubatches", f"more than {found}, the micro-batch that vLLM's worker is in", self.num_ubatches)
+            raise wrong("num_ubatches", f"more than {found}, since vLLM's worker is in micro-batch {found}", self.num_ubatches)
         return found
 
     def _gathered(self, received: Any, sent: Any) -> None:

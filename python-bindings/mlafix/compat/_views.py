@@ -9,7 +9,7 @@ from typing import Any, Iterator
 import numpy
 
 from .._launcher.arguments import check_integer, renames, wrong
-from .._launcher.arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, viewed
+from .._launcher.arrays import check_dtype, is_torch, numpy_dtype, rows_of, torch_dtype, uneven, viewed
 
 
 def widened(offsets: Any) -> Any:
@@ -124,7 +124,7 @@ def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
         raise wrong(name, f"at least {len(dims) + 1} dims [p, {', '.join(dims)}]", len(shape))
     flat = viewed(array, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]))
     if flat is None:
-        raise wrong(name, f"rows [{', '.join(dims)}] that are evenly spaced (as contiguous() makes them)", f"strides of shape {tuple(shape)} that no view joins")
+        raise uneven(name, array, f"evenly spaced rows [{', '.join(dims)}]")
     return flat
 
 

@@ -175,7 +175,7 @@ def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: An
     from ..distributed import Reducer
 
     if not isinstance(workspace, Reducer):
-        raise wrong("workspace", "what decode_cp_a2a_lse_reduce_create_workspace made", type(workspace).__qualname__)
+        raise wrong("workspace", "one from decode_cp_a2a_lse_reduce_create_workspace()", type(workspace).__qualname__)
     if isinstance(lse_mode, bool):
         is_lse_base_on_e, lse_mode = lse_mode, "base2"
     problem = _problem(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode)

@@ -50,7 +50,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
     if lse.shape[-1] != 1:  # type: ignore[union-attr]
         raise wrong("lse", f"size 1 in dim {dims - 1}", lse.shape[-1])  # type: ignore[union-attr]
     if slice_ is not None and not _gives_views(slice_):
-        raise wrong("slice_", "an index that gives views of out and lse", f"one that copies, {slice_!r}")
+        raise wrong("slice_", "slices and integers, so that out[slice_] is a view", repr(slice_))
     fold_state(out, lse, block, lses, slice_)
     return out, lse
 

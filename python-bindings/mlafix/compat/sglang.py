@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import ops
 from .._launcher.arguments import check_integer, renames, wrong
-from .._launcher.arrays import check_dtype, check_integers, empty, rows_of, viewed
+from .._launcher.arrays import check_dtype, check_integers, empty, rows_of, uneven, viewed
 from ..ops import Array
 from ..ops.drop_ins import lens_of_rank_between, localize_indices, pack_heads, weigh_rank
 from ._groups import merged_over_ranks, of_ranks
@@ -369,7 +369,7 @@ def _flat(array: Any, name: str) -> Any:
         return array
     flat = viewed(array, (math.prod(shape),))
     if flat is None:
-        raise wrong(name, "a contiguous array", f"strides of shape {list(shape)} that no view joins")
+        raise uneven(name, array, "evenly spaced elements")
     return flat
 
 

@@ -31,7 +31,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     ranks, tokens, width = rows_of(gathered_o, "gathered_o", ("cp", "T", "H * D"))
     heads = rows_of(gathered_stats, "gathered_stats", ("cp", "T", "H", "2"))[2]
     if not heads or width % heads:
-        raise wrong("gathered_o", f"a multiple of the {heads} heads of gathered_stats in the last dim", width)
+        raise wrong("gathered_o", f"a last dim divisible by the {heads} heads of gathered_stats", width)
     check_dtype(gathered_o, "gathered_o")
     outputs: Any = gathered_o
     rows = outputs.reshape(ranks, tokens, heads, width // heads)

@@ -82,4 +82,4 @@ def _base_of(scale: float) -> Base:
     # log2(e) as an f32 as well. Not math.isclose, which torch.compile cannot ask about a float that it follows.
     if abs(scale - LSE_LN) <= 1e-6 * LSE_LN:
         return "e"
-    raise wrong("lse_scale_log2", f"{LSE_LOG2} for base 2 or log2(e) = {LSE_LN} for base e", scale)
+    raise wrong("lse_scale_log2", f"{LSE_LOG2} (base 2) or log2(e) = {LSE_LN} (base e)", scale)

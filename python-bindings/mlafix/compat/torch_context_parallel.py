@@ -7,6 +7,7 @@ from typing import Any
 
 from .._launcher.arguments import renames, wrong
 from .._launcher.arrays import check_dtype, empty, is_torch, rows_of
+from ..errors import ArgumentError
 from ..ops import Array
 from ..ops.drop_ins import fold_state
 from ._views import as_f32
@@ -72,7 +73,7 @@ class SDPAMerger:
     def results(self) -> tuple[Any, Any]:
         """`(out, lse)` of all blocks, in the dtypes and with the dims of the last one. ArgumentError before the first."""
         if self._out is None:
-            raise wrong("out", "step() to be called before results()", "no call")
+            raise ArgumentError("results(): expected a block from step() first, got none")
         out, lse = (array.to(dtype) if is_torch(array) else array.astype(dtype) for array, dtype in zip((self._out, self._lse), self._dtypes))
         return out, lse[..., None] if self._has_last_dim else lse
 

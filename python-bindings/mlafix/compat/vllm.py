@@ -77,7 +77,7 @@ def _format_of(output: Any, scale: Any, block_scale: Any) -> ops.OutFormat | Non
     if scale is None:
         return ops.Fp8Groups(block_scale)
     if "uint8" not in str(dtype := getattr(output, "dtype", "")):
-        raise wrong("output_scale", f"None beside output_block_scale for an output of {dtype}", "both")
+        raise wrong("output_scale", "None beside output_block_scale unless output is uint8", f"both for {dtype}")
     return ops.NvFp4(block_scale, scale, tiles="128x4")
 
 

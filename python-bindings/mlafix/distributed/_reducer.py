@@ -114,7 +114,7 @@ class Reducer:
             try:
                 self._backend = self._backend_of(backend, exchange, sink, timeout)
             except (RuntimeError, MemoryError) as error:  # raised by torch if memory is short
-                problem = wrong("max_tokens", "fewer tokens, so that their workspace fits into memory", max_tokens)
+                problem = wrong("max_tokens", f"a workspace for {max_tokens} tokens", f"{type(error).__name__}: {error}")
                 problem.__cause__ = error
             agree(*self._meeting, {}, problem)
             self._prepare()

@@ -104,7 +104,7 @@ class GlooRanks:
         if "timed out" in text or "timeout" in text:
             return RankError(f"{rows} within {'the timeout of the group' if self.timeout is None else f'{self.timeout:g} s'}, got none")
         closed = "connection" in text or "broken pipe" in text
-        return RankError(f"{rows}, got none: {'the connection closed' if closed else 'the exchange failed'}")
+        return RankError(f"{rows}, got none: {'the connection closed' if closed else f'the exchange failed: {error}'}")
 
 
 
@@ -166,7 +166,7 @@ def group_of(group: Any) -> dist.ProcessGroup | None:
     """
     if group is None:
         if not dist.is_initialized():
-            raise wrong("group", "a default group, which torch.distributed.init_process_group makes", "None before that call")
+            raise wrong("group", "a process group, or torch.distributed.init_process_group to be called before", "None")
         return dist.group.WORLD
     inner = getattr(group, "device_group", group)
     if isinstance(inner, dist.ProcessGroup):
@@ -181,7 +181,7 @@ def group_of(group: Any) -> dist.ProcessGroup | None:
 
 
 def _not_a_rank() -> ArgumentError:
-    return wrong("group", f"a group with this process, rank {dist.get_rank()} of the default group", "one without it")
+    return wrong("group", f"a group that has this process (rank {dist.get_rank()} of the default group)", "one without it")
 
 
 def backend_for(group: dist.ProcessGroup, device_type: str) -> str:

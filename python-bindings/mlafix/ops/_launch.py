@@ -184,7 +184,7 @@ def _with_bind(public: Operation[P, R], outputs: dict[str, str]) -> Operation[P,
             raise TypeError(f"{public.__name__}.bind() got an unexpected keyword argument 'stream'")
         for name, wanted in outputs.items():
             if kwargs.get(name) is None and kwargs.get(wanted, True):
-                raise wrong(name, "an array, since a bound call returns none", None)
+                raise wrong(name, "an array in bind(), since bound calls allocate nothing", None)
         binding = Binding()
         public(*args, **{**kwargs, "stream": binding})  # type: ignore[arg-type]
         return binding.bound

@@ -103,7 +103,7 @@ def _contiguous_words(scales: Any, owner: str) -> Any:
         return scales[:, 0, None]
     step = scales.stride(1) if is_torch(scales) else scales.strides[1] // _BYTES_A_WORD
     if step != 1:
-        raise wrong(f"{owner}.scales", "words next to each other in a row, in tiles", f"stride {step}")
+        raise wrong(f"{owner}.scales", "stride 1 in the last dim for int32", step)
     return scales
 
 
@@ -158,7 +158,7 @@ def _words(scales: Any, owner: str, shape: tuple[int, ...], rows: Rows) -> Group
     groups, rest = dim // 128, dim % 128
     words = -(-heads * groups // _BYTES_A_WORD)
     if rest or groups not in (1, 2, _BYTES_A_WORD):
-        raise wrong(f"{owner}.scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
+        raise wrong(f"{owner}.scales", "heads of 128, 256 or 512 elements for int32, and else float32 or float8_e8m0fnu", dim)
     if shape != (*lead, words):
         raise wrong(f"{owner}.scales", f"shape [{', '.join(map(str, lead))}, {words}], a word for each 4 groups of 128", shape)
     # A view with another element size needs a contiguous last dim, so add one.

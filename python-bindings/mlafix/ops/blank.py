@@ -267,5 +267,5 @@ def blank_rows_without_indices(out: Array, indices: Array, lse: Array | None = N
     check_dtype(out, "out")
     check_integers(indices, "indices")
     if (most := rows_of(indices, "indices", ("n", "k"))[1]) > MOST_INDICES:
-        raise wrong("indices", f"at most {MOST_INDICES} of a token", most)
+        raise wrong("indices", f"at most {MOST_INDICES} for each token (dim 1)", most)
     launch(library.kernel("blank_rows_without_indices"), (out, None if lse is None else lse_as(lse, layout_of(lse_layout), "hn"), indices), stream)

@@ -396,7 +396,7 @@ def _counts(rows: Any, seq_lens: Any, split_len: int | None, tile_len: int | Non
         return 0, 0, 0
     check_integers(seq_lens, "seq_lens")
     if (split_len is None) == (tile_len is None):
-        raise wrong("split_len", "a number for one of split_len and tile_len, since there are seq_lens", "both" if split_len is not None else "neither")
+        raise wrong("split_len", "one of split_len and tile_len beside seq_lens", "both" if split_len is not None else "neither")
     for name, given in (("split_len", split_len), ("tile_len", tile_len)):
         if given is not None:
             check_integer(name, given)

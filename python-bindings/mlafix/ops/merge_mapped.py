@@ -82,7 +82,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     if out_format is not None:
         check_format(out_format)
     if out_dtype is not None and (out_format is None or out_format.quantize_from == "f32"):
-        raise wrong("out_dtype", "None without a format whose quantize_from is 'output'", repr(out_dtype))
+        raise wrong("out_dtype", "None, since only an out_format with quantize_from='output' uses it", repr(out_dtype))
     of_rows, of_parts, sums = transposed((out_lse, lses, part_sums), layout, "nh")
     arguments = (of_rows, parts, of_parts, indptr, part_map, row_map, sinks, min_parts, empty_lse)
     if part_sums is not None:

@@ -16,7 +16,7 @@ import dataclasses
 from typing import Any, NamedTuple, Tuple
 
 from .._launcher.arguments import check_integer, wrong
-from .._launcher.arrays import check_dtype, check_integers, viewed
+from .._launcher.arrays import check_dtype, check_integers, uneven, viewed
 from ..errors import ArgumentError
 from ._types import Array
 
@@ -75,12 +75,12 @@ class Rope:
             check_integer("Rope.start", self.start)
         first = dim - turned if self.start is None else int(self.start)
         if not 0 < turned <= dim:
-            raise wrong("Rope.table", f"rows of 2 to {dim} cosines and sines, the elements of a head", turned)
+            raise wrong("Rope.table", f"2 to {dim} values in a row, at most as many as a head has elements", turned)
         if not 0 <= first <= dim - turned:
             raise self._wrong("start", f"an element from 0 to {dim - turned}", first)
         step = 2 if self.interleaved else turned
         if not self.interleaved and turned & (turned - 1):
-            raise wrong("Rope.table", "a power of two of cosines and sines where pairs are halves", turned)
+            raise wrong("Rope.table", "a power of two of values in a row unless interleaved=True", turned)
         if first % step or dim % step:
             raise self._wrong("start", f"a multiple of {step} in rows of a multiple of it", f"{first} in rows of {dim}")
         return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)
@@ -100,7 +100,7 @@ class Rope:
             raise wrong("Rope.table", "shape [m, 2, R / 2] or [m, R]", list(shape))
         halves = viewed(self.table, (shape[0], 2, shape[1] // 2))
         if halves is None:
-            raise wrong("Rope.table", "rows that are contiguous (as contiguous() makes them)", f"strides of shape {list(shape)} that no view divides")
+            raise uneven("Rope.table", self.table, "contiguous rows")
         return halves
 
     def _wrong(self, field: str, expected: str, got: Any) -> ArgumentError:

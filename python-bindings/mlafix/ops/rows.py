@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import library
 from .._launcher.arguments import wrong
-from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, viewed
+from .._launcher.arrays import check_dtype, check_integers, empty, empty_rows, one_element, rows_of, uneven, viewed
 from ._bases import LseBases
 from ._families import PLAIN, KeyedKernel
 from ._launch import launch, operation
@@ -100,7 +100,7 @@ def quantize_groups(x: Array, out_format: OutFormat, *, out: Array | None = None
         raise wrong("x", "2 dims [n, D] or 3 dims [n, H, D]", len(x.shape))
     check_format(out_format)
     if type(out_format) is Fp8:
-        raise wrong("out_format", "Fp8Groups, MxFp8, MxFp4 or NvFp4 (one static scale has quantize_fp8_static)", "Fp8")
+        raise wrong("out_format", "Fp8Groups, MxFp8, MxFp4 or NvFp4 (for one static scale call quantize_fp8_static)", "Fp8")
     return _stored("rows.quantize_rows", x, out_format, out, {"x": x}, (), stream, splits=True)
 
 
@@ -273,7 +273,7 @@ def _with_heads(array: Any, name: str, heads: int) -> Any:
         return array[:, None]
     view = viewed(array, (array.shape[0], heads, array.shape[1] // heads))
     if view is None:
-        raise wrong(name, "rows that are contiguous (as contiguous() makes them)", f"strides of shape {tuple(array.shape)} that no view divides")
+        raise uneven(name, array, "contiguous rows")
     return view
 
 

@@ -79,7 +79,7 @@ def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padd
     ({"queries": True, "padded_num_heads": "16"}, {}, 'argument "padded_num_heads": expected an integer, got \'16\''),
     ({"dtype": "nope"}, {}, 'argument "dtype": expected a torch.dtype or a name like "bf16", got \'nope\''),
     ({"queries": True, "num_ubatches": 2}, {"ubatch": 2},
-     'argument "num_ubatches": expected more than 2, the micro-batch that vLLM\'s worker is in, got 2'),
+     'argument "num_ubatches": expected more than 2, since vLLM\'s worker is in micro-batch 2, got 2'),
     ({}, {"requires_grad": "gathered_kv"}, 'argument "gathered_kv": expected a tensor that autograd does not follow, got one that requires grad'),
     ({}, {"requires_grad": "local_kv"}, 'argument "local_kv": expected a tensor that autograd does not follow, got one that requires grad'),
     pytest.param({}, {"device": "cuda:1"}, 'argument "local_kv": expected a tensor on cuda:0, got one on cuda:1',
@@ -126,7 +126,7 @@ def test_flashinfers_arguments_have_their_own_names(pool: RankPool, changes: dic
 
 
 def test_flashinfer_refuses_what_is_no_workspace() -> None:
-    with pytest.raises(mlafix.ArgumentError, match='"workspace": expected what decode_cp_a2a_lse_reduce_create_workspace made, got bytes'):
+    with pytest.raises(mlafix.ArgumentError, match=r'"workspace": expected one from decode_cp_a2a_lse_reduce_create_workspace\(\), got bytes'):
         flashinfer.decode_cp_a2a_lse_reduce(None, None, b"", 0, 2)
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("torch.distributed")
 
 import mlafix
 from mlafix.distributed import Reducer
+from mlafix.distributed.ranks import GlooRanks
 from ranks import RankPool, raised
 
 
@@ -112,14 +113,22 @@ def test_a_constructors_argument_wrong_on_one_rank_is_an_error_on_all(pool: Rank
 
 def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
     for result in pool.run("construct", [({**GOOD, "max_tokens": 10**13},)] * 3):
-        assert str(result) == 'argument "max_tokens": expected fewer tokens, so that their workspace fits into memory, got 10000000000000', result
+        assert str(result).startswith('argument "max_tokens": expected a workspace for 10000000000000 tokens, got '), result
+        assert "memory" in str(result), result
+
+
+def test_an_exchange_that_fails_says_why() -> None:
+    ranks = object.__new__(GlooRanks)
+    ranks.size, ranks.timeout, ranks._global = 2, None, [0, 3]
+    error = ranks._missing(1, RuntimeError("no space left on device"))
+    assert str(error) == "expected rows from rank 1 of 2 (global rank 3), got none: the exchange failed: no space left on device"
 
 
 def test_groups_that_are_none(pool: RankPool) -> None:
-    with pytest.raises(mlafix.ArgumentError, match='"group": expected a default group, which torch.distributed.init_process_group makes, got None'):
+    with pytest.raises(mlafix.ArgumentError, match='"group": expected a process group, or torch.distributed.init_process_group to be called before, got None'):
         Reducer(max_tokens=1, heads=1, head_dim=1)
     for rank, errors in enumerate(pool.same("not_in_group", 3)):
-        assert errors == [f'ArgumentError: argument "group": expected a group with this process, rank {rank} of the default group, got one without it',
+        assert errors == [f'ArgumentError: argument "group": expected a group that has this process (rank {rank} of the default group), got one without it',
                           'ArgumentError: argument "group": expected a process group, or an object with world_size and rank_in_group, got str']
 
 

@@ -187,7 +187,7 @@ def test_torchs_context_parallelism_folds_blocks(dtype: np.dtype, seq_dim: int, 
 def test_torchs_merger_names_its_arguments(device: Device) -> None:
     rows, sums = device.put(np.ones((1, 2, 4, 8), F32)), device.put(np.ones((1, 2, 4), F32))
     merger = SDPAMerger(False, 2)
-    for call, text in ((lambda: SDPAMerger(True, 3), '"seq_dim": expected 1 or 2, got 3'), (merger.results, r'"out": expected step\(\) to be called before results\(\), got no call'),
+    for call, text in ((lambda: SDPAMerger(True, 3), '"seq_dim": expected 1 or 2, got 3'), (merger.results, r"results\(\): expected a block from step\(\) first, got none"),
                        (lambda: merger.step(rows, sums, True), '"partial": expected False for the first block, got True'),
                        (lambda: merger.step(rows, sums[:, :1], False), r'"lse": expected shape \[1, 2, 4\], got \[1, 1, 4\]'),
                        (lambda: merger.step(rows[0], sums, False), '"out": expected 4 dims')):  # fmt: skip

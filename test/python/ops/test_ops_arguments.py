@@ -103,7 +103,7 @@ def test_read_only_outputs_are_refused() -> None:
 def test_bind_wants_its_outputs(device: Device) -> None:
     right = Right(device)
     arguments = right.arguments("merge_attn_states")
-    with pytest.raises(mlafix.ArgumentError, match='argument "out": expected an array, since a bound call returns none, got None'):
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "out": expected an array in bind\(\), since bound calls allocate nothing, got None'):
         ops.merge_attn_states.bind(**{**arguments, "out": None})
     with pytest.raises(mlafix.ArgumentError, match='argument "out_lse": expected an array'):
         ops.merge_attn_states.bind(**{**arguments, "out_lse": None})

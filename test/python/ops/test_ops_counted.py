@@ -251,8 +251,8 @@ def test_vllm_reduces_segments_of_unified_attention(scaled: bool, device: Device
 
 
 @pytest.mark.parametrize(("how", "message"), [
-    (dict(seq_lens=[1], split_len=None), 'argument "split_len": expected a number for one of split_len and tile_len, since there are seq_lens, got neither'),
-    (dict(seq_lens=[1], split_len=1, tile_len=1), 'argument "split_len": expected a number for one of split_len and tile_len, since there are seq_lens, got both'),
+    (dict(seq_lens=[1], split_len=None), 'argument "split_len": expected one of split_len and tile_len beside seq_lens, got neither'),
+    (dict(seq_lens=[1], split_len=1, tile_len=1), 'argument "split_len": expected one of split_len and tile_len beside seq_lens, got both'),
     (dict(seq_lens=[1], split_len=0), 'argument "split_len": expected 1 or more, got 0'),
     (dict(seq_lens=None, tile_len=4), 'argument "tile_len": expected None without seq_lens, got 4'),
     (dict(seq_lens=[], split_len=4), 'argument "seq_lens": expected at least 1 entries, got 0'),

@@ -145,7 +145,7 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     np.testing.assert_array_equal(device.get(q).reshape(N, 640).astype(F32), want.astype(F32))
     with pytest.raises(ArgumentError, match=r'argument "Fp8Groups.scales": expected shape .*G a divisor of 64, or .*8 whole heads, got \(\d+, 1\)'):
         ops.quantize_groups(device.put(x), ops.Fp8Groups(device.poisoned((N, 1), F32)))
-    with pytest.raises(ArgumentError, match="words hold 1, 2 or 4 groups of 128 of each head, got int32"):
+    with pytest.raises(ArgumentError, match="expected heads of 128, 256 or 512 elements for int32, and else float32 or float8_e8m0fnu, got 64$"):
         ops.quantize_groups(device.put(x), ops.Fp8Groups(device.put(np.zeros((N, 2), np.int32))))
 
 
@@ -200,7 +200,7 @@ def test_bound_and_traced_calls(rng: np.random.Generator) -> None:
     ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]), out=made[2][0])(None)
     for q, scales in made[1:]:
         assert torch.equal(q.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])
-    with pytest.raises(ArgumentError, match='argument "out": expected an array, since a bound call returns none'):
+    with pytest.raises(ArgumentError, match=r'argument "out": expected an array in bind\(\), since bound calls allocate nothing'):
         ops.quantize_groups.bind(x, ops.Fp8Groups(made[2][1]))
 
 

@@ -149,9 +149,9 @@ def groups_in(shape: tuple[int, ...], **more: Any) -> ops.Fp8Groups:
 
 @pytest.mark.parametrize("changed, message", [
     (dict(out_format=np.ones((5, 4, 1), F32)), 'argument "out_format": expected an instance of Fp8, .*got ndarray'),
-    (dict(out_format=None, out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose quantize_from is 'output', got 'bf16'"),
-    (dict(out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose quantize_from is 'output', got 'bf16'"),
-    (dict(out_format=groups_in((5, 4, 1)), out_dtype="bf16"), "argument \"out_dtype\": expected None without a format whose .*, got 'bf16'"),
+    (dict(out_format=None, out_dtype="bf16"), "argument \"out_dtype\": expected None, since only an out_format with quantize_from='output' uses it, got 'bf16'"),
+    (dict(out_dtype="bf16"), "argument \"out_dtype\": expected None, since only an out_format with quantize_from='output' uses it, got 'bf16'"),
+    (dict(out_format=groups_in((5, 4, 1)), out_dtype="bf16"), "argument \"out_dtype\": expected None, since only an out_format .*, got 'bf16'"),
     (dict(out_format=groups_in((5, 4, 1), quantize_from="output"), out_dtype="i32"), 'argument "Fp8Groups.quantize_from": expected .*no bf16, f16 or f32'),
     (dict(out_format=groups_in((6, 4, 1))), r'argument "Fp8Groups.scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
     (dict(out_format=groups_in((5, 4, 3))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),
