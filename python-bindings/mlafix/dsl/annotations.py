@@ -30,7 +30,7 @@ def value_of(source: Source, node: ast.expr) -> Any:
     except ArgumentError as error:
         source.fail(tree, str(error))
     except Exception as error:  # whatever a user's own expression raises
-        source.fail(tree, f"expected a type, got {type(error).__name__}: {error}")
+        source.fail(tree, f"expected a type, got an annotation that raises {type(error).__name__}: {error}")
 
 
 def expression(source: Source, node: ast.expr) -> ast.expr:
@@ -40,7 +40,7 @@ def expression(source: Source, node: ast.expr) -> ast.expr:
     try:
         return ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
     except (SyntaxError, ValueError) as error:
-        source.fail(node, f"expected a type, got text that is none: {getattr(error, 'msg', error)}; dims are quoted, as In[f32, \"n D\"]")
+        source.fail(node, f"expected a type, got text that does not parse: {getattr(error, 'msg', error)}; dims are quoted, as In[f32, \"n D\"]")
 
 
 def holds_arguments(record: object) -> bool:

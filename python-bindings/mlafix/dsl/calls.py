@@ -52,7 +52,7 @@ class Calls:
                 self.ctx.fail(keyword.value, f"expected arguments one by one, got **{ast.unparse(keyword.value)}")
         if isinstance(function, BuiltIn):
             if function.name not in self.built_ins:
-                self.ctx.fail(node, f"expected {function.usage} as what a for loop runs over, got it in an expression")
+                self.ctx.fail(node, f"expected {function.usage} only in the header of a for loop, got it in an expression")
             return self.built_ins[function.name](node, function)
         if hasattr(function, "__mlafix_inline__"):
             return self._inline(node, function)
@@ -99,7 +99,7 @@ class Calls:
             return f"expected a function before ( ), got {describe(function)}{row}"
         short = name.rpartition(".")[2]
         if function is python.range:
-            return "expected range(…) as what a for loop runs over, got it in an expression"
+            return "expected range(…) only in the header of a for loop, got it in an expression"
         conversions = {python.float: "f32", python.int: "i32", python.bool: "bool_"}
         for theirs, ours in conversions.items():
             if function is theirs:
@@ -119,8 +119,7 @@ class Calls:
     def _record(self, node: ast.Call, made: Any) -> Any:
         """A frozen dataclass of values."""
         if not holds_arguments(made):
-            what = "which has __post_init__, an __init__ of its own or a default_factory"
-            self.ctx.fail(node, f"expected a dataclass whose fields are what it is called with, got '{made.__name__}', {what}")
+            self.ctx.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{made.__name__}'")
         arguments, keywords = self._arguments(node)
         try:
             return made(*arguments, **keywords)

@@ -71,9 +71,7 @@ def _fields(plan: Plan) -> tuple[str, ...]:
         raise ArgumentError(f'@kernel: expected plan to be a dict such as {{"rows_ahead": 0}}, got {plan!r}')
     for name, value in plan.items():
         if not isinstance(name, str) or not isinstance(value, (bool, int, str)):
-            raise ArgumentError(
-                f"@kernel: expected plan to have names of fields, and integers, bools or words, got {name!r}: {value!r}"
-            )
+            raise ArgumentError(f"@kernel: expected plan to have an integer, bool or word for each field's name, got {name!r}: {value!r}")
     words = {True: "yes", False: "no"}
     return tuple(f"{name}={words[value] if isinstance(value, bool) else value}" for name, value in plan.items())
 

@@ -193,7 +193,7 @@ class Expressions:
         """``[identity("D") for h in range(4)]``, over constants or a tuple: the expression once for each."""
         (comprehension, *more) = node.generators
         if more or comprehension.ifs or not isinstance(comprehension.target, ast.Name):
-            self.ctx.fail(node, "expected [… for name in range(…)] with constants, or over a tuple, got another comprehension")
+            self.ctx.fail(node, f"expected [… for name in range(…)] with constants, or over a tuple, got {ast.unparse(node)}")
         values = self.items(comprehension.iter)
         outer = self.ctx.env
         made = []

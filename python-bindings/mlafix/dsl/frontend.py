@@ -70,7 +70,7 @@ class Frontend:
             if default is not None:
                 self.source.fail(default, f"expected arguments without defaults, got {ast.unparse(default)}")
         if node.returns is not None and not _is_none(node.returns):
-            self.source.fail(node.returns, "expected a kernel that returns nothing, got a type for its result")
+            self.source.fail(node.returns, f"expected no return type or None, got -> {ast.unparse(node.returns)}")
         arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         for argument in arguments:
             self.argument(argument)
@@ -95,8 +95,7 @@ class Frontend:
     def record(self, name: str, record: Any, node: ast.arg) -> Any:
         """A record whose fields are the arguments that it declares. A record in it is one of constants, if it declares no tensor."""
         if not holds_arguments(type(record)):
-            what = "which has __post_init__, an __init__ of its own or a default_factory"
-            self.source.fail(node, f"expected a dataclass whose fields are what it is called with, got '{type(record).__name__}', {what}")
+            self.source.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{type(record).__name__}'")
         fields = {}
         for field in field_names(record):
             value = getattr(record, field)
@@ -167,7 +166,7 @@ class Frontend:
         """Adds the tensor that may hold the number `node`."""
         name = node.arg + TENSOR_SUFFIX
         if name in self.places:
-            self.source.fail(node, f"expected no argument '{name}' beside '{node.arg}', whose tensor is called so, got one")
+            self.source.fail(node, f"expected another name for '{name}', since .or_tensor gives it to the tensor of '{node.arg}', got an argument of that name")
         annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
         value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", [], self.source.location(node))
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)

@@ -44,9 +44,9 @@ class MemoryBuiltIns:
 
     def load_into(self, element: Element, node: ast.Call, found: dict[str, ast.expr], where: Dyn | bool | None) -> Dyn:
         if "otherwise" in found:
-            self.ctx.fail(found["otherwise"], "expected no value instead of a row that is read into another one, got otherwise")
+            self.ctx.fail(found["otherwise"], "expected no otherwise beside into, since elements outside of the row are 0, got one")
         if element.dim is None or element.is_part:
-            self.ctx.fail(node, "expected a whole row to read into another one, got a part or an element")
+            self.ctx.fail(node, f"expected a whole row beside into, as x[t], got {ast.unparse(found['element'])}")
         first = self.arguments.count(found["first"], _LEAST_FIRST) if "first" in found else 0
         each = self.arguments.count(found["each"], 1) if "each" in found else 1
         return self.memory.read_into(element, node, where, self.arguments.dim_name(found["into"], 'into="{0}"'), first, each)

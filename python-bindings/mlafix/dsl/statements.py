@@ -151,7 +151,7 @@ class Statements:
         for name, value in before.items():
             now = self.ctx.env.get(name)
             if isinstance(value, Listed) and now != value:
-                self.ctx.fail(node, f"expected '{name}' to stay {describe(value)} here, got {describe(now)}")
+                self.ctx.fail(node, f"expected '{name}' to keep its length and types, {describe(value)}, got {describe(now)}")
 
     # -- Branches ----------------------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class Statements:
 
     def bounds(self, call: ast.Call) -> tuple[Dyn, Dyn, Dyn]:
         if call.keywords or not 1 <= len(call.args) <= 3:
-            self.ctx.fail(call, "expected range(end), range(start, end) or range(start, end, step), got other arguments")
+            self.ctx.fail(call, f"expected range(end), range(start, end) or range(start, end, step), got {ast.unparse(call)}")
         parts = [self.expressions.eval(argument) for argument in call.args]
         nodes: list[ast.AST] = list(call.args)
         if len(parts) == 1:

@@ -44,7 +44,7 @@ class ScalarType:
         """This type for an argument that lies between 0 and the size of a dim: ``rows: index.at_most("n")``. A launch
         with another value raises ArgumentError."""
         if self.name not in ("index", "i64", "i32") or not _is_name(dim):
-            raise ArgumentError(f'at_most: expected the name of a dim and an integer type, got {self.name} and "{dim}"')
+            raise ArgumentError(f'at_most: expected index, i64 or i32 and the name of a dim, got {self.name} and "{dim}"')
         return dataclasses.replace(self, bound=dim)
 
     @property
@@ -207,9 +207,10 @@ class TensorType:
         is_identity = getattr(value, "name", None) == "identity"
         is_float = dtype in FLOATS
         fits = is_identity or isinstance(value, numbers.Real if is_float else numbers.Integral)
-        if self.access != "write" or not fits:
-            expected = "a number or identity" if is_float else "an integer or identity"
-            raise ArgumentError(f"fill: expected {expected} for a tensor declared with Out, got {value!r}")
+        if self.access != "write":
+            raise ArgumentError(f"fill: expected a tensor declared with Out, got {self!r}")
+        if not fits:
+            raise ArgumentError(f"fill: expected {'a number' if is_float else 'an integer'} or identity, got {value!r}")
         text = "identity" if is_identity else repr(float(value) if is_float else int(value))
         return dataclasses.replace(self, fill_value=text)
 
@@ -331,7 +332,7 @@ class _Peers:
         if not isinstance(tensor, TensorType) or tensor.access == "write" or tensor.optional or tensor.many:
             raise ArgumentError(f'Peers: expected tensors declared with In or InOut, as Peers[In[f32, "n D"]], got {tensor!r}')
         if not tensor.dims or any(dim.name == RANKS for dim in tensor.dims):
-            raise ArgumentError(f'Peers: expected dims of each rank\'s tensor, none of them called "{RANKS}", got {tensor!r}')
+            raise ArgumentError(f'Peers: expected one dim or more, none named "{RANKS}", got {tensor!r}')
         return dataclasses.replace(tensor, dims=(Dim(RANKS), *tensor.dims), peers=True)
 
 
@@ -351,10 +352,10 @@ class _List:
         if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many or not tensor.dims:
             raise ArgumentError(f"{usage}, got {tensor!r}")
         if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MOST:
-            raise ArgumentError(f"{usage}, got {most!r}, which is not from 1 to {MOST}")
+            raise ArgumentError(f"List: expected a bound from 1 to {MOST}, got {most!r}")
         (dim,) = _parse_dims(name) if _is_name(name) else (None,)
         if dim is None or any(name == other.name for other in tensor.dims):
-            raise ArgumentError(f"{usage}, and a name that none of its dims has, got {name!r}")
+            raise ArgumentError(f"List: expected the third item to name a dim that the tensors do not have, got {name!r}")
         return dataclasses.replace(tensor, dims=(dim, *tensor.dims), most=most)
 
 

@@ -161,7 +161,7 @@ def k(y: Out[f32, "n D"], x: In[f32, "n D"]):
         (lambda: mlafix.kernel(num_warps=4), "@kernel: expected bounds, allow or plan, got num_warps=4; the compiler chooses blocks, warps and the grid"),
         (lambda: mlafix.kernel(inline=True), "@kernel: expected bounds, allow or plan, got inline=True"),
         (lambda: mlafix.kernel(plan="rows_ahead=0"), "@kernel: expected plan to be a dict such as {\"rows_ahead\": 0}, got 'rows_ahead=0'"),
-        (lambda: mlafix.kernel(plan={"lanes": 0.5}), "@kernel: expected plan to have names of fields, and integers, bools or words, got 'lanes': 0.5"),
+        (lambda: mlafix.kernel(plan={"lanes": 0.5}), "@kernel: expected plan to have an integer, bool or word for each field's name, got 'lanes': 0.5"),
     ):
         with pytest.raises(mlafix.ArgumentError) as caught:
             call()

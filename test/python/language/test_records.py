@@ -108,8 +108,8 @@ def test_records_hold_lists_and_defaults(tmp_path: Path, device: Device) -> None
     ("out[t] = x[t] * CURVE", "CURVE", "expected a scalar, a row or a state, got a record of type Curve"),
     ("out[t] = Pair().first", "Pair()", "expected the fields of 'Pair' (first, second), got a call with others"),
     ("out[t] = Loose(x[t]).first", "Loose", "a conversion (f32, i32, i64, index, bool_), an inline function or a frozen dataclass to call, got 'Loose'"),
-    ("out[t] = Checked(x[t]).first", "Checked(x[t])", "expected a dataclass whose fields are what it is called with, got 'Checked', which has __post_init__"),
-    ("out[t] = Made().first", "Made()", "got 'Made', which has __post_init__, an __init__ of its own or a default_factory"),
+    ("out[t] = Checked(x[t]).first", "Checked(x[t])", "expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got 'Checked'"),
+    ("out[t] = Made().first", "Made()", "no __post_init__ and no default_factory, got 'Made'"),
     ("p = Pair(x[t])\nif sums[t] > 0:\n    p = Pair(x[t])", "if", "for 'p', which changes here, got a record of type Pair"),
 ], ids=lambda value: value if value[:1] != "e" else "")  # fmt: skip
 def test_what_records_are_not(tmp_path: Path, body: str, place: str, message: str) -> None:
@@ -188,9 +188,9 @@ def test_fields_of_a_record_are_arguments(tmp_path: Path, device: Device) -> Non
     ("to: 'result(1, 2)'", None, "expected the names of the dims in one string, as \"n H D\", got 2"),
     ("out: Out[f32, \"n D\"], to: result(CURVE)", "to: result(CURVE)", "expected arguments and fields of different names, got 'out' twice"),
     ("to: Pair(In[f32, \"n D\"], Pair(In[f32, \"n\"], CURVE))", None, "expected arguments and fields of different names, got 'first' twice"),
-    ("to: Checked(In[f32, \"n D\"])", None, "expected a dataclass whose fields are what it is called with, got 'Checked', which has __post_init__"),
+    ("to: Checked(In[f32, \"n D\"])", None, "expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got 'Checked'"),
     ("to: Pair(In[f32, \"n D\"], index.or_tensor)", None, "expected a number without .or_tensor for the field 'second' of 'to', got index.or_tensor"),
-    ("to: 'Pair(index) | None'", None, "expected a type, got TypeError"),
+    ("to: 'Pair(index) | None'", None, "expected a type, got an annotation that raises TypeError"),
 ], ids=lambda value: "")  # fmt: skip
 def test_what_records_of_arguments_are_not(tmp_path: Path, arguments: str, place: str | None, message: str) -> None:
     text = f'{DECLARED}\n@kernel\ndef k({arguments}):\n    for t in grid("n"):\n        pass\n'

@@ -122,9 +122,9 @@ def test_calls_with_other_lists_are_refused(module) -> None:
 WRONG = [
     ('List[In[f32, "n"]]', "c[t] = 1.0", "how many there are at most"),
     ('List[Out[f32, "n"], 8]', "c[t] = 1.0", "expected tensors that are only read"),
-    ('List[In[f32, "n"], 0]', "c[t] = 1.0", "got 0, which is not from 1 to 72"),
-    ('List[In[f32, "n"], 73]', "c[t] = 1.0", "got 73, which is not from 1 to 72"),
-    ('List[In[f32, "n"], 8, "n"]', "c[t] = 1.0", "a name that none of its dims has"),
+    ('List[In[f32, "n"], 0]', "c[t] = 1.0", "List: expected a bound from 1 to 72, got 0"),
+    ('List[In[f32, "n"], 73]', "c[t] = 1.0", "List: expected a bound from 1 to 72, got 73"),
+    ('List[In[f32, "n"], 8, "n"]', "c[t] = 1.0", "List: expected the third item to name a dim that the tensors do not have, got 'n'"),
     ('List[In[f32, "n"], 8] | None', "c[t] = 1.0", "expected a list of tensors \\(List\\), which cannot be omitted"),
     ('List[In[f32, "n"], 8]', "c[t] = x[0]", "expected a scalar, a row or a state, got a tensor of the list 'x'"),
     ('List[In[f32, "n"], 8]', "c[t] = x[0, t]", "expected one index, as in x\\[i\\]\\[…\\], got x\\[0, t\\]"),
