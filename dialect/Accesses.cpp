@@ -347,15 +347,15 @@ LogicalResult LoadOp::verify() {
 LogicalResult LoadIntoOp::verify() {
   int64_t first = getFirst(), each = getEach();
   if (first < -INT32_MAX || each < 1)
-    return emitOpError() << "expected a first element of " << -INT32_MAX
-                         << " or more, each 1 time or more, got " << first
-                         << " and " << each;
+    return emitOpError() << "expected first >= " << -INT32_MAX
+                         << " and each >= 1, got first = " << first
+                         << " and each = " << each;
   auto type = cast<MemRefType>(getSource().getType());
   DimAttr dim = type.getRank() ? getArgumentDim(getSource(), type.getRank() - 1)
                                : DimAttr();
   if (!dim || sharesByte(type.getElementType()))
-    return emitOpError() << "expected a row of an argument of the kernel, of "
-                            "whole bytes, got "
+    return emitOpError() << "expected a row of an argument of the kernel whose "
+                            "elements are not f4e2m1, got "
                          << type;
   DimAttr whole = getTileDim(getType());
   if (whole.isPerGroup() ||

@@ -60,9 +60,9 @@ LogicalResult mlafix::verifyExchange(KernelOp kernel) {
           return WalkResult::advance();
         if (!exchange || !kernel.isCollective()) {
           op->emitOpError()
-              << "expected a kernel "
-              << (exchange ? "with tensors of all ranks" : "with an exchange")
-              << ", got one without";
+              << "expected a kernel with "
+              << (exchange ? "an argument of all ranks" : "a mlafix.exchange")
+              << ", got none";
           return WalkResult::interrupt();
         }
         if (isa<ExchangeOp>(op) &&

@@ -116,8 +116,9 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "
                                "argument, an integer argument, a constant or "
-                               "computed of upper-case dims, got a computed "
-                               "one: pass it as an argument";
+                               "computed from upper-case dims, got one that is "
+                               "computed from other values: pass it as an "
+                               "argument";
   diag.attachNote(extent.getLoc()) << "computed here";
   return diag;
 }

@@ -98,8 +98,8 @@ LogicalResult TensorVerifier::verifyAccess(unsigned index) {
     return fail(index) << "expected '" << kOptionalAttr << "' beside access \""
                        << kAbsent << "\", got none";
   if (isAbsent && !kernel.getArgument(index).use_empty())
-    return fail(index) << "expected no use of an argument with access \""
-                       << kAbsent << "\", got one";
+    return fail(index) << "expected an argument with access \"" << kAbsent
+                       << "\" to be unused, got a use of it in the body";
   if (!isAbsent && access != "read" && access != "write" && access != "update")
     return fail(index)
            << "expected '" << kAccessAttr
@@ -234,12 +234,13 @@ LogicalResult TensorVerifier::verifyRanks(unsigned index, MemRefType type) {
 LogicalResult TensorVerifier::verifyList(unsigned index, MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kListAttr);
   auto most = dyn_cast<IntegerAttr>(given);
-  if (kernel.isArgPeers(index) || !most || most.getInt() < 1 ||
-      most.getInt() > MLAFIX_MAX_RANKS)
-    return fail(index) << "expected 1 to " << int(MLAFIX_MAX_RANKS)
-                       << " tensors at most as '" << kListAttr << "', got "
-                       << given
-                       << (kernel.isArgPeers(index) ? " of each rank" : "");
+  if (kernel.isArgPeers(index))
+    return fail(index) << "expected '" << kListAttr << "' or '" << kPeersAttr
+                       << "', got both";
+  if (!most || most.getInt() < 1 || most.getInt() > MLAFIX_MAX_RANKS)
+    return fail(index) << "expected '" << kListAttr
+                       << "' to be the most tensors that a call may pass, 1 to "
+                       << int(MLAFIX_MAX_RANKS) << ", got " << given;
   if (int64_t size = type.getDimSize(0); size > most.getInt())
     return fail(index) << "expected a list of at most " << most.getInt()
                        << " tensors, got " << size;

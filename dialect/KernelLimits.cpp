@@ -73,8 +73,7 @@ static LogicalResult verifyBindable(KernelOp kernel) {
       return failure();
     if (!limits::isBindable({text.data(), text.size()}))
       return kernel.emitOpError()
-             << "expected names that may be bound to be without '=' and ',', "
-                "got '"
+             << "expected no '=' or ',' in a name that may be bound, got '"
              << text << "'";
   }
   return success();

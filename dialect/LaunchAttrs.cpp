@@ -223,14 +223,16 @@ void ExtentAttr::print(AsmPrinter &printer) const {
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t arg, int64_t dim,
                                  int64_t value, int64_t per) {
-  if ((arg >= 0) == (value >= 0) || (dim >= 0 && arg < 0))
-    return emitError() << "expected an extent to be of an argument or a value "
-                          "of at least 0, got both or neither";
+  if ((arg >= 0) == (value >= 0))
+    return emitError() << "expected an extent with either arg or value of at "
+                          "least 0, got "
+                       << (arg >= 0 ? "both" : "neither");
+  if (dim >= 0 && arg < 0)
+    return emitError() << "expected arg beside dim, got value";
   if (failed(verifyRange(emitError, "per", per, 1, INT32_MAX)))
     return failure();
   if (per > 1 && dim < 0)
-    return emitError() << "expected a tensor's size where an extent counts "
-                          "pieces, got an argument or a value";
+    return emitError() << "expected dim beside per = " << per << ", got none";
   if (value >= 0)
     return success();
   return failure(failed(verifyArg(emitError, arg)) ||

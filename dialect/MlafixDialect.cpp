@@ -553,9 +553,8 @@ LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected a bound of at least 1, got "
                        << most.getInt();
   if (!llvm::isPowerOf2_64(multiple) || multiple > (most ? most.getInt() : 1))
-    return emitError() << "expected a power of two within the bound for what "
-                          "the size is a multiple of, got "
-                       << multiple;
+    return emitError() << "expected 'by' to be a power of two, at most "
+                       << (most ? most.getInt() : 1) << ", got " << multiple;
   if (!inner)
     return perGroup ? emitError() << "expected the dim of a group, got none"
                     : success();

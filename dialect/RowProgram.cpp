@@ -34,11 +34,12 @@ LogicalResult RowOp::verify() {
   constexpr size_t kGroupValues = 4;
   size_t groups = getGroups().size();
   if (groups != 0 && groups != kGroupValues)
-    return emitOpError() << "expected a group, their number, the threads of "
-                            "one and this thread's number, or none, got "
-                         << groups << " values";
+    return emitOpError() << "expected no group values or " << kGroupValues
+                         << " (group, number of groups, threads of a group, "
+                            "this thread), got "
+                         << groups;
   if (!getOperation()->getParentOfType<KernelOp>())
-    return emitOpError() << "expected to be in a kernel";
+    return emitOpError() << "expected a mlafix.kernel around it, got none";
   return success();
 }
 

@@ -296,9 +296,8 @@ LogicalResult Generator::assemble(std::string &ptx) {
   }
   if (emits(Emit::Cubin))
     return module.emitError(reason);
-  module.emitWarning("the unit holds PTX alone for ")
-      << target.name
-      << ", which the driver assembles when it is loaded: " << reason;
+  module.emitWarning("the unit holds only PTX for ")
+      << target.name << ", which the driver compiles at load: " << reason;
   return success();
 }
 

@@ -34,37 +34,46 @@ static std::optional<int64_t> readNumber(const json::Value &value,
   return value.getAsInteger();
 }
 
-static Error wrong(StringRef name, StringRef expected) {
+/// `got` is null if there is nothing.
+static Error wrong(StringRef name, const Twine &expected,
+                   const json::Value *got) {
   return createStringError("argument \"" + name + "\": expected " + expected +
-                           ", got another value");
+                           ", got " +
+                           (got ? formatv("{0}", *got).str() : "none"));
 }
 
 static Error readTensor(const json::Value &value, StringRef name,
                         mlir::MemRefType type, unsigned index,
                         SmallLaunch &launch) {
   const json::Object *object = value.getAsObject();
-  const json::Array *sizes = object ? object->getArray("sizes") : nullptr;
+  const json::Value *given = object ? object->get("sizes") : nullptr;
+  const json::Array *sizes = given ? given->getAsArray() : nullptr;
   if (!sizes || int64_t(sizes->size()) != type.getRank())
-    return wrong(name, "\"sizes\", one for each dim");
+    return wrong(name,
+                 "\"sizes\" with a number for each of " +
+                     Twine(type.getRank()) + " dims",
+                 given);
   int64_t count = 1;
   for (auto [size, fixed] : zip(*sizes, type.getShape())) {
     std::optional<int64_t> number = size.getAsInteger();
     if (!number || *number < 0 ||
         (!mlir::ShapedType::isDynamic(fixed) && *number != fixed) ||
         MulOverflow(count, *number, count))
-      return wrong(name, "sizes that the kernel takes");
+      return wrong(name, "sizes that the kernel takes", given);
     launch.sizes[index].push_back(*number);
   }
   const json::Array *elements = object->getArray("elements");
   if (!elements)
     return Error::success();
-  if (int64_t(elements->size()) != count)
-    return wrong(name, "as many elements as its sizes say");
+  if (int64_t(elements->size()) != count) {
+    json::Value got = int64_t(elements->size());
+    return wrong(name, Twine(count) + " elements, as its sizes say", &got);
+  }
   std::vector<int64_t> &numbers = launch.elements[index];
   for (const json::Value &element : *elements) {
     std::optional<int64_t> number = readNumber(element, type.getElementType());
     if (!number)
-      return wrong(name, "elements of its dtype");
+      return wrong(name, "elements of its dtype", &element);
     numbers.push_back(*number);
   }
   return Error::success();
@@ -83,7 +92,7 @@ static Error readExpected(KernelOp kernel, const json::Object &expected,
       std::optional<int64_t> number =
           readNumber(element, cast<mlir::MemRefType>(type).getElementType());
       if (!number)
-        return wrong(name, "elements of its dtype");
+        return wrong(name, "elements of its dtype", &element);
       launch.expected[index].push_back(*number);
     }
   }
@@ -96,8 +105,8 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
     return parsed.takeError();
   const json::Object *object = parsed->getAsObject();
   if (!object)
-    return createStringError("expected an object for the launch, got another "
-                             "value");
+    return createStringError(
+        formatv("expected an object for the launch, got {0}", *parsed).str());
   SmallLaunch launch;
   for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
     StringRef name = kernel.getArgName(index);
@@ -108,14 +117,14 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
       launch.absent.push_back(index);
       launch.sizes[index].assign(memref.getRank(), 0);
     } else if (isOmitted) {
-      return wrong(name, "a value");
+      return wrong(name, "a value", nullptr);
     } else if (memref) {
       if (Error error = readTensor(*value, name, memref, index, launch))
         return error;
     } else if (auto number = readNumber(*value, type)) {
       launch.scalars[index] = *number;
     } else {
-      return wrong(name, "a number of its dtype");
+      return wrong(name, "a number of its dtype", value);
     }
   }
   if (const json::Object *expected = object->getObject("against the reference"))

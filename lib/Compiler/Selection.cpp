@@ -87,10 +87,8 @@ LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())
       return success();
-    return fail(
-        "expected all code versions in a unit, which must run every legal "
-        "call, got '" +
-        options.variant + "' alone");
+    return fail("--variant: expected all code versions in a unit, got '" +
+                options.variant + "' alone");
   }
   using Kind = Diagnostic::Kind;
   auto check = [&](size_t count, StringRef what, StringRef how,

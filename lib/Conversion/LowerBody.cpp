@@ -533,8 +533,10 @@ LogicalResult BodyLowering::lower(Operation *op) {
     BlockArgument argument = getKernelArgument(dim.getSource());
     std::optional<int64_t> index = dim.getConstantIndex();
     if (!argument || !index)
-      return op->emitError() << "expected a dim of a kernel argument at a "
-                                "constant position, got another";
+      return op->emitError()
+             << "expected the size of a kernel's argument in a constant dim, "
+                "got "
+             << (argument ? "a computed dim" : "the size of another memref");
     Value size = find(ParamKind::Size, argument.getArgNumber(), *index);
     dim.getResult().replaceAllUsesWith(toIndex(loc, size));
     op->erase();

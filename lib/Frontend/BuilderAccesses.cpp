@@ -189,8 +189,7 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
     impl->fail(location) << "expected "
                          << getDTypeName(getElementTypeOrSelf(type))
-                         << " for the value instead, got "
-                         << impl->spell(other);
+                         << " for otherwise, got " << impl->spell(other);
     return {};
   }
   auto load = impl->make<LoadOp>(

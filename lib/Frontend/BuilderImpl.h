@@ -27,6 +27,14 @@ struct KernelBuilder::Impl {
   struct Frame {
     enum Kind { Top, Grid, Predicate, For, Then, Else } kind;
     mlir::Operation *op;
+
+    /// What ends next, for messages.
+    llvm::StringRef name() const {
+      constexpr llvm::StringLiteral names[] = {"the kernel",    "the grid",
+                                               "the predicate", "the loop",
+                                               "the branch",    "the branch"};
+      return names[kind];
+    }
   };
 
   //===-- Handles -------------------------------------------------------===//

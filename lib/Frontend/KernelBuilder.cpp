@@ -495,7 +495,8 @@ bool Impl::closing(ArrayRef<Frame::Kind> kinds, const char *what,
                    const SourceLocation &location) {
   if (!finished && llvm::is_contained(kinds, frames.back().kind))
     return true;
-  fail(location) << "expected " << what << " to end here, got another region";
+  fail(location) << "expected the end of " << frames.back().name()
+                 << ", got that of " << what;
   return false;
 }
 
@@ -600,9 +601,8 @@ KernelBuilder::beginForall(const Values &extents,
   Location loc = impl->at(location);
   OperationState state(loc, ForallOp::getOperationName());
   state.addOperands(impl->getAll(extents));
-  Region *body = state.addRegion();
+  state.addRegion();
   Operation *grid = impl->builder.create(state);
-  (void)body;
   Block *block = addGridRegion(*impl, grid->getRegion(0), extents.size(), loc);
   impl->builder.setInsertionPointToEnd(block);
   YieldOp::create(impl->builder, loc);

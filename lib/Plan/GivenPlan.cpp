@@ -94,9 +94,9 @@ FailureOr<LayoutAttr> GivenPlan::adapt(KernelOp kernel, StringRef version,
     return layout;
   if (layout.isGrouped() || layout.isClustered() || kernel.getExchange())
     return kernel.emitError()
-           << "expected 'lanes', 'rows' and 'parts' for rows of one block, or "
-              "in parts, got code version '"
-           << version << "', whose rows have lanes in several blocks or ranks";
+           << "expected no 'lanes', 'rows' or 'parts' for a code version "
+              "whose rows span groups of lanes, blocks or ranks, got one for '"
+           << version << "'";
   int64_t ofRow = lanes.value_or(layout.getLanes()), held = layout.getPacks();
   if (parts || !layout.isInParts())
     held = llvm::divideCeil(packs, ofRow * parts.value_or(1));

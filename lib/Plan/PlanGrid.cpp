@@ -229,9 +229,9 @@ LogicalResult GridPlanner::checkBlock() {
        threads % least != 0 || least % limits::warpThreads != 0 ||
        least % layout.getLanes() != 0))
     return version.emitError()
-           << "expected 'least_threads' to be whole warps of whole rows, and "
-              "the threads of a block, "
-           << threads << ", halved, got " << least;
+           << "expected 'least_threads' to be " << threads
+           << " / 2^k, a multiple of " << limits::warpThreads << " and of "
+           << layout.getLanes() << ", got " << least;
   if (resident * threads > machine.threadsPerMultiprocessor)
     return version.emitError()
            << "expected 'resident' blocks of " << threads
@@ -248,11 +248,11 @@ LogicalResult GridPlanner::check() {
                                   "target that has no such launches, got yes";
   if (get(PlanField::EarlyTables) && (!waits || version.isCollective()))
     return version.emitError()
-           << "expected 'early_tables' to be no where the grid waits for none "
-              "or ranks wait for each other, got yes";
+           << "expected 'early_tables' to be no in a grid without dependent "
+              "launch, or whose ranks wait for each other, got yes";
   if (get(PlanField::Interleaved) && version.getExchange())
-    return version.emitError() << "expected 'interleaved' to be no where the "
-                                  "same blocks of ranks meet, got yes";
+    return version.emitError() << "expected 'interleaved' to be no in a "
+                                  "kernel with an exchange, got yes";
   if (int64_t ahead = get(PlanField::RowsAhead);
       ahead && !mayPrefetchRowsAhead())
     return version.emitError()

@@ -562,8 +562,8 @@ static LogicalResult adaptLayout(KernelOp version, StringRef name,
     return failure();
   if (adapted->isInParts() && !areIndependent(version, *shape, aliases))
     return version.emitError()
-           << "expected 'parts' to be 1 where something joins the packs of a "
-              "row, got "
+           << "expected 'parts' to be 1 unless the packs of a row are "
+              "independent (no reduction, scan, swap or wait), got "
            << adapted->getParts();
   version.setPlanAttr(plan.with(*adapted));
   SmallVector<Attribute> guards;

@@ -330,7 +330,8 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
   if (!tried.empty())
     return fail(MLAFIX_NO_IMAGE,
                 "expected an image that the driver takes on cuda:%d (sm_%d), "
-                "got only refusals: %s",
+                "got only refusals: %s; compile the unit for this GPU and "
+                "driver",
                 ordinal, facts.computeCapability, tried.c_str());
   std::string held;
   for (const TargetCode &code : kernel.code)

@@ -10,6 +10,7 @@
 #include "Unit.h"
 
 #include <cstdio>
+#include <sys/utsname.h>
 
 using namespace mlafix::runtime;
 
@@ -25,10 +26,13 @@ extern "C" mlafix_status mlafix_device_target(mlafix_device device, char *name,
     MLAFIX_TRY(deviceSlot(device, slot));
     if (device.type == MLAFIX_CPU) {
       const char *target = cpuTargetName();
-      if (!target)
+      if (!target) {
+        utsname system = {};
+        uname(&system);
         return fail(MLAFIX_NO_IMAGE,
-                    "expected a CPU that there is a target for (x86-64, "
-                    "AArch64), got another one");
+                    "expected an x86-64 or AArch64 CPU, got \"%s\"",
+                    system.machine);
+      }
       std::snprintf(name, capacity, "%s", target);
       return MLAFIX_OK;
     }

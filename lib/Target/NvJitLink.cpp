@@ -140,20 +140,20 @@ std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target,
   return std::make_unique<NvJitLinkAssembly>(*this, target, options);
 }
 
-/// Fills `functions` with those of one version. Returns false if one is
-/// missing.
-bool resolve(void *library, unsigned major, unsigned minor,
-             Functions &functions) {
+/// Fills `functions` with those of one version. Returns the name of the first
+/// that is missing, or "".
+std::string resolve(void *library, unsigned major, unsigned minor,
+                    Functions &functions) {
+  std::string symbol;
 #define X(member, name, ...)                                                   \
-  functions.member = reinterpret_cast<decltype(functions.member)>(dlsym(       \
-      library, ("__nvJitLink" name "_" + Twine(major) + "_" + Twine(minor))    \
-                   .str()                                                      \
-                   .c_str()));                                                 \
+  symbol = ("__nvJitLink" name "_" + Twine(major) + "_" + Twine(minor)).str(); \
+  functions.member = reinterpret_cast<decltype(functions.member)>(             \
+      dlsym(library, symbol.c_str()));                                         \
   if (!functions.member)                                                       \
-    return false;
+    return symbol;
   MLAFIX_NVJITLINK_FUNCTIONS(X)
 #undef X
-  return true;
+  return "";
 }
 
 Expected<std::unique_ptr<Assembler>> open(StringRef path) {
@@ -167,12 +167,16 @@ Expected<std::unique_ptr<Assembler>> open(StringRef path) {
   if (!version || version(&major, &minor) != statusSuccess)
     return createStringError("'" + path + "' is not an nvJitLink library");
   Functions functions;
-  for (unsigned compatible = minor + 1; compatible-- > 0;)
-    if (resolve(library, major, compatible, functions))
+  std::string missing;
+  for (unsigned compatible = minor + 1; compatible-- > 0;) {
+    missing = resolve(library, major, compatible, functions);
+    if (missing.empty())
       return std::make_unique<NvJitLink>(
           functions, ("nvJitLink " + Twine(major) + "." + Twine(minor)).str());
+  }
   return createStringError("'" + path + "', nvJitLink " + Twine(major) + "." +
-                           Twine(minor) + ", lacks a function in use");
+                           Twine(minor) + ": expected " + missing +
+                           " or a later one, got none");
 }
 
 } // namespace

@@ -209,9 +209,12 @@ static Error checkTexts(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString()) {
     if (mlafix::limits::isText({text->data(), text->size()}))
       return Error::success();
+    bool isLong = text->size() > mlafix::limits::nameBytes;
     return createStringError(
         "expected texts of at most " + Twine(mlafix::limits::nameBytes) +
-        " bytes without control characters in a unit, got another");
+        " bytes without control characters in a unit, got " +
+        (isLong ? formatv("{0} bytes", text->size()).str()
+                : formatv("{0}", value).str()));
   }
   if (const json::Array *array = value.getAsArray())
     for (const json::Value &element : *array)

@@ -73,9 +73,9 @@ private:
     });
   }
   InFlightDiagnostic fail(Operation *op) const {
-    return op->emitError() << "expected the grid to have one row for each "
-                              "stored row of '"
-                           << name << "', to fill the others, got ";
+    return op->emitError() << "fill of '" << name
+                           << "': expected a grid with one row for each row "
+                              "that is stored, got ";
   }
 
   KernelOp kernel;

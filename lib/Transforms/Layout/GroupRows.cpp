@@ -57,8 +57,8 @@ LogicalResult GroupTypes::mark(Value row, DimAttr dim) {
     return success();
   if (known != dim.getGroups())
     return emitError(row.getLoc())
-           << "expected a row that meets groups of one size, got groups of "
-           << known.getGroup().str() << " and of " << dim.getGroup().str();
+           << "expected groups of one size for this row, got "
+           << known.getGroup().str() << " and " << dim.getGroup().str();
   row.setType(withDim(row.getType(), dim));
   open.push_back(row);
   return success();

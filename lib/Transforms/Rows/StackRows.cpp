@@ -59,11 +59,10 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
   if (all <= most)
     return success();
   return emitError(row.getLoc())
-         << "expected rows of at most " << most
-         << " bytes on a thread's stack, got " << all << " bytes, " << largest
-         << " of them here, for " << row.getType().getNumElements()
-         << " elements: a loop or a branch keeps its rows, and a row is kept "
-            "if its memory is written before it is used again; shorten the "
-            "rows, "
-            "or let another kernel write them to a tensor first";
+         << "expected at most " << most << " bytes of rows per thread, got "
+         << all << " (" << largest << " here): a row of "
+         << row.getType().getNumElements()
+         << " elements is kept across a loop or a branch, or because its "
+            "memory is written before its last use; shorten the rows, or let "
+            "another kernel write them to a tensor first";
 }

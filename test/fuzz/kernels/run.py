@@ -32,7 +32,7 @@ _MOST_SHOWN = 4
 # The target of kernels that no CPU runs.
 _ANY_GPU = "sm_90"
 # Refusals that docs/Limits.md allows: rows that are too long, or too many at once.
-_LIMITS = re.compile("error: expected rows of at most")
+_LIMITS = re.compile("error: expected (rows of at most|at most .* bytes of rows)")
 # Warnings that no kernel on a dense grid may get: its rows write different elements.
 _RACES = re.compile("(expected one row to write|expected the rows of)(?!.*too many cases)")
 

@@ -103,3 +103,8 @@ func.func private @f(tensor<0xf32, #mlafix.dim<"b" most 0>>)
 
 // expected-error @below {{expected the name of a dim to give a bound, got a size}}
 func.func private @f(tensor<8xf32, #mlafix.dim<8 most 8>>)
+
+// -----
+
+// expected-error @below {{expected 'by' to be a power of two, at most 4, got 8}}
+func.func private @f(tensor<4xf32, #mlafix.dim<"b" most 4 by 8>>)

@@ -27,7 +27,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "rea
 mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a kernel with an exchange, got one without}}
+    // expected-error @below {{expected a kernel with a mlafix.exchange, got none}}
     %turn = mlafix.turn : index
   }
 }
@@ -37,7 +37,7 @@ mlafix.kernel @k() {
 mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a kernel with tensors of all ranks, got one without}}
+    // expected-error @below {{expected a kernel with an argument of all ranks, got none}}
     mlafix.exchange
   }
 }

@@ -14,7 +14,7 @@ mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "update", 
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got 73 : i64}}
+// expected-error @below {{argument 'x': expected 'mlafix.list' to be the most tensors that a call may pass, 1 to 72, got 73 : i64}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list = 73}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -25,7 +25,7 @@ mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", ml
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got unit}}
+// expected-error @below {{argument 'x': expected 'mlafix.list' to be the most tensors that a call may pass, 1 to 72, got unit}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -36,7 +36,7 @@ mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", ml
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got 8 : i64 of each rank}}
+// expected-error @below {{argument 'x': expected 'mlafix.list' or 'mlafix.peers', got both}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.list = 8, mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

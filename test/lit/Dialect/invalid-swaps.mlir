@@ -59,7 +59,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a first element of -2147483647 or more, each 1 time or more, got 4 and 0}}
+    // expected-error @below {{expected first >= -2147483647 and each >= 1, got first = 4 and each = 0}}
     %v = mlafix.load_into %x[%t] from 4 each 0 : !rows -> !tile
   }
 }
@@ -83,7 +83,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a row of an argument of the kernel, of whole bytes, got}}
+    // expected-error @below {{expected a row of an argument of the kernel whose elements are not f4e2m1, got}}
     %v = mlafix.load_into %x[%t] from 0 : !rows -> !tile
   }
 }

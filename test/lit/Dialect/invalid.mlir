@@ -181,7 +181,7 @@ mlafix.kernel @k(%m: index) {
   %c1 = arith.constant 1 : index
   // expected-note @below {{computed here}}
   %two = arith.addi %m, %c1 : index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed of upper-case dims, got a computed one: pass it as an argument}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed from upper-case dims, got one that is computed from other values: pass it as an argument}}
   mlafix.forall (%t) in (%two) {
   }
 }
@@ -806,7 +806,7 @@ mlafix.kernel @k() {
 mlafix.kernel @k(%on: i1) {
   // expected-note @below {{computed here}}
   %m = arith.index_cast %on : i1 to index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed of upper-case dims, got a computed one: pass it as an argument}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed from upper-case dims, got one that is computed from other values: pass it as an argument}}
   mlafix.forall (%t) in (%m) {
   }
 }
@@ -1076,7 +1076,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{argument 'x': expected no use of an argument with access "absent", got one}}
+// expected-error @below {{argument 'x': expected an argument with access "absent" to be unused, got a use of it in the body}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "absent", mlafix.optional}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1260,7 +1260,7 @@ mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims =
 mlafix.kernel @groups(%g: i32) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a group, their number, the threads of one and this thread's number, or none, got 2 values}}
+    // expected-error @below {{expected no group values or 4 (group, number of groups, threads of a group, this thread), got 2}}
     mlafix.row groups(%g, %g) {
     }
   }

@@ -10,7 +10,7 @@
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=lanes=64 2>&1 | FileCheck %s --check-prefix=LAYOUT
 // LAYOUT: error: expected one row in a block whose rows cross warps, got rows = 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=least_threads=96 2>&1 | FileCheck %s --check-prefix=HALVED
-// HALVED: error: expected 'least_threads' to be whole warps of whole rows, and the threads of a block, 256, halved, got 96
+// HALVED: error: expected 'least_threads' to be 256 / 2^k, a multiple of 32 and of 16, got 96
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=resident=16 2>&1 | FileCheck %s --check-prefix=RESIDENT
 // RESIDENT: error: expected 'resident' blocks of 256 threads to fit into the 2048 of a multiprocessor, got 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=rows_ahead=132 2>&1 | FileCheck %s --check-prefix=AHEAD

@@ -38,7 +38,7 @@ mlafix.kernel @copied(%y: !rows {mlafix.dims = ["n", "V"], mlafix.access = "writ
 // CHECK-LABEL: mlafix.kernel @waits_dense(
 // CHECK-NOT: parts
 // CHECK-LABEL: mlafix.kernel @waits_any(
-// JOINED: expected 'parts' to be 1 where something joins the packs of a row, got 2
+// JOINED: expected 'parts' to be 1 unless the packs of a row are independent (no reduction, scan, swap or wait), got 2
 mlafix.kernel @waits(%y: !wide {mlafix.dims = ["n", "V"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "V"], mlafix.access = "read"},
                      %s: !sums {mlafix.dims = ["n"], mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index

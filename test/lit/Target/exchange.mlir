@@ -7,6 +7,14 @@
 // RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=x86-64-v3 --emit=llvm 2>&1 | FileCheck %s --check-prefix=CPU
 // CPU: error: expected a GPU as target of a kernel with an exchange, got x86-64-v3
 
+// Fields of a plan that it cannot have:
+// RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=lanes=32 2>&1 | FileCheck %s --check-prefix=LANES
+// LANES: error: expected no 'lanes', 'rows' or 'parts' for a code version whose rows span groups of lanes, blocks or ranks, got one for 'dense'
+// RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=interleaved=yes 2>&1 | FileCheck %s --check-prefix=INTERLEAVED
+// INTERLEAVED: error: expected 'interleaved' to be no in a kernel with an exchange, got yes
+// RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout --mlafix-plan=early_tables=yes 2>&1 | FileCheck %s --check-prefix=TABLES
+// TABLES: error: expected 'early_tables' to be no in a grid without dependent launch, or whose ranks wait for each other, got yes
+
 // Nothing that a peer writes is read by way of the caches that are not coherent.
 // NEVER-NOT: .nc
 // NEVER-NOT: .L2::

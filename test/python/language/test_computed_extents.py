@@ -116,8 +116,8 @@ def test_what_is_proved_of_computed_extents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("extent", "wrong", "message"),
     [
-        ('shape("n") + 1', 'grid(shape("n") + 1)', "an integer argument, a constant or computed of upper-case dims, got a computed one: pass it as an argument"),
-        ('shape("H") + k', 'grid(shape("H") + k)', "got a computed one: pass it as an argument"),
+        ('shape("n") + 1', 'grid(shape("n") + 1)', "a constant or computed from upper-case dims, got one that is computed from other values: pass it as an argument"),
+        ('shape("H") + k', 'grid(shape("H") + k)', "got one that is computed from other values: pass it as an argument"),
         ('"K"', '"K"', '"K" is a factor of the product "(G K)" of'),
         ("1.5", "1.5", "expected an integer of type index, got 1.5"),
     ],
@@ -134,7 +134,7 @@ def test_what_is_refused(tmp_path: Path, extent: str, wrong: str, message: str) 
 def test_an_extent_that_is_left_to_the_launch_or_negative(tmp_path: Path) -> None:
     text = '@mlafix.kernel\ndef k_(y: InOut[f32, "n H"]):\n    for t, h in grid("n", shape("H") - 2):\n        y[t, h] = 0.0\n'
     kernel = load(tmp_path, text).k_
-    with pytest.raises(mlafix.CompileError, match="got a computed one"):
+    with pytest.raises(mlafix.CompileError, match="got one that is computed from other values"):
         kernel.compile("cpu", H="any")
     with pytest.raises(mlafix.CompileError, match="expected extents that are not negative, got -1"):
         kernel.compile("cpu", H=1)

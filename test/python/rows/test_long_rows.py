@@ -311,7 +311,7 @@ def test_long_rows_assemble_for_gpus(kernels: ModuleType, chip: str, size: int) 
 
 def test_what_a_thread_cannot_keep_is_an_error(kernels: ModuleType) -> None:
     for target, most in (("sm_90", 16384), ("cpu", 4194304)):
-        with pytest.raises(mlafix.CompileError, match=f"expected rows of at most {most} bytes on a thread's stack, got") as caught:
+        with pytest.raises(mlafix.CompileError, match=f"expected at most {most} bytes of rows per thread, got") as caught:
             kernels.too_many.compile(target, V=4000000)
         assert underlined(str(caught.value))
 

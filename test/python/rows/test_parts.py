@@ -327,7 +327,7 @@ def test_a_part_that_is_left_out(tmp_path: Path, dims: str, places: tuple[str, .
 
 def test_a_fill_is_for_whole_rows(tmp_path: Path) -> None:
     text = '@mlafix.kernel\ndef k(y: Out[f32, "n (2 K)"].fill(0.0), r: In[f32, "n K"]):\n    for t in grid("n"):\n        y[t, 0] = r[t]\n'
-    with pytest.raises(mlafix.CompileError, match="to fill the others, got a store of a part of a row"):
+    with pytest.raises(mlafix.CompileError, match="expected a grid with one row for each row that is stored, got a store of a part of a row"):
         load(tmp_path, text).k.ptx("sm_90", K=64)
 
 

@@ -303,7 +303,7 @@ def k(y: Out[f32, "n C=96"], x: In[f32, "n C=96"]):
 
 def test_a_fill_is_for_whole_rows(tmp_path: Path) -> None:
     text = '@mlafix.kernel\ndef k(y: Out[f32, "n C=8"].fill(0.0), r: In[f32, "n"]):\n    for t in grid("n"):\n        y[t, :4] = r[t]\n'
-    with pytest.raises(mlafix.CompileError, match="to fill the others, got a store of a part of a row"):
+    with pytest.raises(mlafix.CompileError, match="expected a grid with one row for each row that is stored, got a store of a part of a row"):
         load(tmp_path, text).k.ptx("sm_90")
 
 

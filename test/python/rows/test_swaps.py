@@ -194,7 +194,7 @@ def k(y: Out[f32, "n D"], x: In[f4e2m1, "n Z"]):
     for t in grid("n"):
         y[t] = load(x[t], into="D")
 """)
-    with pytest.raises(mlafix.CompileError, match="expected a row of an argument of the kernel, of whole bytes"):
+    with pytest.raises(mlafix.CompileError, match="expected a row of an argument of the kernel whose elements are not f4e2m1"):
         module.k.compile("x86-64", D=16, Z=8)
 
 
@@ -205,9 +205,9 @@ def k(y: Out[f32, "n D"], x: In[f4e2m1, "n Z"]):
     ("y[t] = swap(x[t] > 0.0, 1)", "expected a row of f32 or i32, got a row of bool"),
     ('y[t] = load(x[t], into="D", first=-2147483648)', "expected a constant integer of -2147483647 or more, got -2147483648"),
     ('y[t] = load(x[t], into="Q")', "expected the name of a dim that rows lie along"),
-    ('y[t] = load(x[t, 0], into="D")', "expected a whole row to read into another one, got a part or an element"),
+    ('y[t] = load(x[t, 0], into="D")', "expected a whole row beside into, as x.t., got x.t, 0."),
     ("y[t] = load(x[t], first=2)", "expected a dim \\(into=…\\) beside first, got none"),
-    ('y[t] = load(x[t], into="D", otherwise=1.0)', "expected no value instead of a row that is read into another one, got otherwise"),
+    ('y[t] = load(x[t], into="D", otherwise=1.0)', "expected no otherwise beside into, since elements outside of the row are 0, got one"),
     ('y[t] = load(x[t], into="D", first=49)', "expected a row of at least 49 elements to read into, got one along 48"),
 ])  # fmt: skip
 def test_mistakes(tmp_path: Path, body: str, message: str) -> None:

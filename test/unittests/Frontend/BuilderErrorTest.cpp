@@ -117,7 +117,7 @@ TEST_F(BuilderErrors, a_loop_that_changes_a_type) {
 TEST_F(BuilderErrors, regions_that_cross) {
   Values results;
   EXPECT_FALSE(b.endFor({}, results, at(4)));
-  expectError("expected a loop to end here, got another region");
+  expectError("expected the end of the grid, got that of a loop");
 }
 
 TEST_F(BuilderErrors, a_second_grid) {

@@ -129,7 +129,7 @@ TEST(Limits, names_of_arguments_and_dims) {
   expectRefused(source, "control characters, got one with control");
   for (const char *dim : {"a,b", "a=b"}) {
     source.dim = dim;
-    expectRefused(source, "to be without '=' and ','");
+    expectRefused(source, "expected no '=' or ',' in a name");
   }
 }
 

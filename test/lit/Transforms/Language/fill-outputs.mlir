@@ -3,7 +3,7 @@
 // RUN: not %mlafix-opt %s --mlafix-fill-outputs --canonicalize --split-input-file --mlafix-prove=refuse -o /dev/null 2>&1 | FileCheck %s --check-prefix=PROVED --implicit-check-not="to be written"
 
 // The second run shows that coverage is proved then.
-// PROVED: error: expected the grid
+// PROVED: error: fill of 'out': expected a grid
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
@@ -104,7 +104,7 @@ mlafix.kernel @fewer_rows(%out: !vec {mlafix.dims = ["n"], mlafix.access = "writ
   %c0 = arith.constant 0 : index
   %m = memref.dim %y, %c0 : !vec
   mlafix.forall (%t) in (%m) {
-    // expected-error @below {{expected the grid to have one row for each stored row of 'out', to fill the others, got this store at other indices}}
+    // expected-error @below {{fill of 'out': expected a grid with one row for each row that is stored, got this store at other indices}}
     mlafix.store %x, %out[%t] : f32, !vec
   }
 }

@@ -8,7 +8,7 @@ mlafix.kernel @open(%x: !x {mlafix.dims = ["n", "H"], mlafix.access = "update"})
   %H = memref.dim %x, %c1 : !x
   // expected-note @below {{computed here}}
   %more = arith.addi %H, %c1 : index
-  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed of upper-case dims, got a computed one}}
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument, a constant or computed from upper-case dims, got one that is computed from other values}}
   mlafix.forall (%h) in (%more) {
   }
 }

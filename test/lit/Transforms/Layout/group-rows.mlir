@@ -60,7 +60,7 @@ mlafix.kernel @two(%s: !s {mlafix.dims = ["n", "G"], mlafix.access = "read"},
   %c0 = arith.constant 0 : index
   %n = memref.dim %s, %c0 : !s
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected a row that meets groups of one size, got groups of 128 and of 64}}
+    // expected-error @below {{expected groups of one size for this row, got 128 and 64}}
     %a = mlafix.load %s[%t] : !s -> !each
     %b = mlafix.broadcast %a : !each -> tensor<512xf32, #mlafix.dim<4 x 128>>
     %c = mlafix.broadcast %a : !each -> tensor<256xf32, #mlafix.dim<4 x 64>>

@@ -146,7 +146,7 @@ module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["stackBytes=27
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : !rows
     mlafix.forall (%t) in (%n) {
-      // expected-error @below {{expected rows of at most 271 bytes on a thread's stack, got 272 bytes, 256 of them here, for 64 elements: a loop or a branch keeps its rows, and a row is kept if its memory is written before it is used again; shorten the rows, or let another kernel write them to a tensor first}}
+      // expected-error @below {{expected at most 271 bytes of rows per thread, got 272 (256 here): a row of 64 elements is kept across a loop or a branch, or because its memory is written before its last use; shorten the rows, or let another kernel write them to a tensor first}}
       %v = mlafix.load %x[%t] : !rows -> !tile
       %sum = mlafix.reduce add %v : !tile
       %means = mlafix.splat %sum : f32 -> !tile
