@@ -77,12 +77,12 @@ def sglang_merge(module: str, name: str) -> Prepare:
     return prepare
 
 
-SGLANG_TRITON = "sglang.srt.layers.attention.triton_ops"
+SGLANG_OPS = "sglang.kernels.ops.attention"
 
 
 def sglang_fixup(t: Tensors) -> Callable[[], object]:
     """SGLang's fixup of zero-KV rows; lse [n, H]."""
-    function = imported("sglang.kernels.ops.attention.fixup_zero_kv", "fixup_zero_kv_rows")
+    function = imported(f"{SGLANG_OPS}.fixup_zero_kv", "fixup_zero_kv_rows")
     longest = int(t["cu_seqlens"].diff().max())
     args = t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"], longest
     return lambda: function(*args)
@@ -90,14 +90,14 @@ def sglang_fixup(t: Tensors) -> Callable[[], object]:
 
 def sglang_combine(t: Tensors) -> Callable[[], object]:
     """The second stage of SGLang's Triton decode, on partials as it lays them out, [B, H, S, D]; it has no lse."""
-    function = imported(f"{SGLANG_TRITON}.decode_attention", "_decode_softmax_reducev_fwd")
+    function = imported(f"{SGLANG_OPS}.decode_attention", "_decode_softmax_reducev_fwd")
     splits, batch, queries = t["partial"].shape[:3]
     if queries != 1:
         raise Unavailable("SGLang's decode has one query a sequence")
     partial = t["partial"][:, :, 0].permute(1, 2, 0, 3).contiguous()
     lse = t["partial_lse"][:, :, 0].permute(1, 2, 0).contiguous()
     out = t["out"][:, 0]
-    block = imported(f"{SGLANG_TRITON}.decode_attention", "_MIN_BLOCK_KV")
+    block = imported(f"{SGLANG_OPS}.decode_attention", "_MIN_BLOCK_KV")
     indptr = torch.arange(batch + 1, device=out.device, dtype=torch.int32) * (splits * block)
     num_splits = torch.full((batch,), splits, device=out.device, dtype=torch.int32)
     del t["out_lse"]
@@ -185,7 +185,7 @@ def baselines_of(group: str) -> dict[str, Prepare]:
     return {"merge": merges, "shapes": merges, "merge_fp8": merges,
             "threshold": {"vllm": vllm_threshold(VLLM), "vllm, triton": vllm_threshold(VLLM_TRITON)},
             "rows_first": {"sglang": sglang_merge("sgl_kernel", "merge_state_v2"),
-                           "sglang, triton": sglang_merge(f"{SGLANG_TRITON}.merge_state", "merge_state_triton"),
+                           "sglang, triton": sglang_merge(f"{SGLANG_OPS}.merge_state", "merge_state_triton"),
                            "flashinfer": flashinfer_pair},
             "in_place": {"flashinfer": flashinfer_in_place},
             "n_way": {"flashinfer": flashinfer_dense}, "states": {"flashinfer": flashinfer_dense},
@@ -232,7 +232,7 @@ def public_calls_of(group: str) -> dict[str, Prepare]:
                    "flashinfer, triton: variable_length_merge_states": (("flashinfer.triton.cascade", "variable_length_merge_states"),
                                                                         ("v", "s", "indptr"))},
         "fixup_rows_first": {"mlafix: sglang.fixup_zero_kv_rows": (our_sglang.fixup_zero_kv_rows, rows, 1),
-                             "sglang: fixup_zero_kv_rows": (("sglang.kernels.ops.attention.fixup_zero_kv", "fixup_zero_kv_rows"), rows, 1)},
+                             "sglang: fixup_zero_kv_rows": ((f"{SGLANG_OPS}.fixup_zero_kv", "fixup_zero_kv_rows"), rows, 1)},
         "mask": {"mlafix: vllm.mask_empty_context_lse": (our_vllm.mask_empty_context_lse, mask),
                  "vllm, triton: mask_empty_context_lse": ((VLLM_TRITON, "mask_empty_context_lse"), mask)},
         "combine": {"mlafix: flash_attn.flash_attn_combine": (our_flash_attn.flash_attn_combine, ("partial", "partial_lse")),
