@@ -492,6 +492,12 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   return true;
 }
 
+/// True if a tensor of `type` holds the number that is stored to it, and not
+/// one that is rounded to fewer bits.
+static bool holdsNumber(Type type) {
+  return type.isF32() || type.isIntOrIndex();
+}
+
 void RowInterpreter::noteStored(const MemoryAccess &access,
                                 const Element &element) {
   TensorElement place = {access.getArgNumber(),
@@ -500,18 +506,14 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
     memory.erase(place);
     return;
   }
+  Value value = storedBy(access.op);
+  std::optional<int64_t> number = value ? get(value) : std::nullopt;
+  if (value)
+    noteOdd(access, element, value, number);
   // A byte tensor stores a converted number if the value has another type.
-  auto store = dyn_cast<StoreOp>(access.op);
-  bool converts = store && access.getElementType().isInteger(8) &&
-                  !store.getValue().getType().isInteger(8);
-  if (store)
-    memory[place] = converts ? std::nullopt : get(store.getValue());
-  else if (auto state = dyn_cast<StoreStateOp>(access.op))
-    memory[place] = get(state.getState());
-  else
-    memory[place] = std::nullopt;
-  if (Value value = storedBy(access.op))
-    noteOdd(access, element, value, memory[place]);
+  Type type = access.getElementType();
+  bool converts = type.isInteger(8) && value && !value.getType().isInteger(8);
+  memory[place] = holdsNumber(type) && !converts ? number : std::nullopt;
 }
 
 Value RowInterpreter::storedBy(Operation *op) {
@@ -593,7 +595,7 @@ void RowInterpreter::noteStoredRow(const MemoryAccess &access,
       noteOdd(access, element, value, number);
     if (isRead)
       memory[{argument, {element.begin(), element.end()}}] =
-          type.isF32() || type.isIntOrIndex() ? number : std::nullopt;
+          holdsNumber(type) ? number : std::nullopt;
     else if (!stored && !launch.expected.contains(argument))
       break;
   }

@@ -15,6 +15,7 @@ import mlafix
 from mlafix.dsl import (
     DType,
     In,
+    InOut,
     Out,
     abs,
     exp,
@@ -229,3 +230,17 @@ def test_references_that_do_not_fit() -> None:
         layernorm.debug(np.empty_like(x), x, 1e-5, against=lambda *_: (x, x))
     with pytest.raises(mlafix.ArgumentError, match=r'against: expected shape \[1, 4\] for "y", got \[4, 1\]'):
         layernorm.debug(np.empty_like(x), x, 1e-5, against=lambda *_: x.T)
+
+
+@mlafix.kernel
+def stored_and_read(kept: InOut[T, "n"], x: In[f32, "n"]):
+    for t in grid("n"):
+        kept[t] = x[t]
+        print("kept", kept[t])
+
+
+@pytest.mark.parametrize(("dtype", "text"), [("float32", "kept 20.230953"), ("float16", "kept ?"), ("float8_e4m3fn", "kept ?")])
+def test_a_number_that_a_store_rounds_is_not_known_behind_it(dtype: str, text: str) -> None:
+    pytest.importorskip("ml_dtypes")
+    report = stored_and_read.debug(np.zeros(1, dtype), np.full(1, 20.230953, F32))
+    assert texts(report) == [text]
