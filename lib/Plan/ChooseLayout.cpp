@@ -177,12 +177,18 @@ static bool isOperation(Operation *op) {
          !isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(op);
 }
 
-/// True if `op` divides a row by a number, correctly rounded.
+/// True if `op` divides a row by a number, correctly rounded, and not by a
+/// power of two from f8E8M0FNU, whose inverse is exact.
 static bool dividesByNumber(Operation *op) {
   auto division = dyn_cast<arith::DivFOp>(op);
-  return division && isOperation(op) &&
-         division.getFastmath() == arith::FastMathFlags::none &&
-         division.getRhs().getDefiningOp<SplatOp>();
+  if (!division || !isOperation(op) ||
+      division.getFastmath() != arith::FastMathFlags::none)
+    return false;
+  auto splat = division.getRhs().getDefiningOp<SplatOp>();
+  if (!splat)
+    return false;
+  auto power = splat.getOperand().getDefiningOp<arith::ExtFOp>();
+  return !power || !isa<Float8E8M0FNUType>(power.getIn().getType());
 }
 
 /// True if lanes keep the row that `op` computes while warps wait for each
@@ -327,6 +333,22 @@ static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
          countPacks(shape, pack) >= machine.halfByteRowPacks;
 }
 
+SharedWork mlafix::getSharedWork(const MachineModel &machine,
+                                 const RowShape &shape, int64_t pack) {
+  if (shape.reduces())
+    return SharedWork::Reductions;
+  if (shape.divides && shape.narrowestStored() >= 16 &&
+      pack < machine.sharedDivisions &&
+      pack * machine.sharedPacks >= machine.sharedDivisions)
+    return SharedWork::Divisions;
+  int64_t bits = 0;
+  for (auto [argument, size] : shape.elementBits)
+    bits += size;
+  return shape.converts() && pack * bits < 8 * machine.convertedBytes
+             ? SharedWork::Conversions
+             : SharedWork::None;
+}
+
 /// The least number of packs of each row that a lane should hold.
 static int64_t getFewestPacks(const MachineModel &machine,
                               const RowShape &shape, int64_t pack,
@@ -335,8 +357,9 @@ static int64_t getFewestPacks(const MachineModel &machine,
     return machine.exchangePacks;
   if (holdsHalfBytes(machine, shape, pack))
     return machine.halfBytePacks;
+  bool hasSharedWork = getSharedWork(machine, shape, pack) != SharedWork::None;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
-                   : shape.sharesWork()            ? machine.sharedPacks
+                   : hasSharedWork                 ? machine.sharedPacks
                    : shape.accumulates             ? machine.mergedPacks
                                                    : 1;
   auto areHeld = [&](int64_t packs) {
@@ -517,9 +540,9 @@ static LayoutAttr chooseLayoutForBlock(MLIRContext *context,
   int64_t fewest = getFewestPacks(machine, shape, pack, aliasMode);
   if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
       !shape.isRagged && needed <= limits::warpThreads) {
-    bool sharesWork =
-        shape.sharesWork() && needed % fewest == 0 && needed / fewest >= sector;
-    packs = sharesWork ? fewest : 1;
+    bool holdsMore = getSharedWork(machine, shape, pack) != SharedWork::None &&
+                     needed % fewest == 0 && needed / fewest >= sector;
+    packs = holdsMore ? fewest : 1;
     lanes = needed / packs;
     int64_t rows = 1; // enough rows to fill whole warps
     while (rows * lanes % limits::warpThreads != 0 || rows * lanes < threads)

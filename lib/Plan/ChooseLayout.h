@@ -97,14 +97,6 @@ struct RowShape {
       });
     });
   }
-  /// True if what is the same for all elements of a lane bounds the rate: lanes
-  /// that reduce rows, divide them by numbers into elements of 16 bits or more
-  /// (one check then covers several divisions), or move one row into one of
-  /// another width.
-  bool sharesWork() const {
-    return reduces() || (divides && narrowestStored() >= 16) ||
-           (converts() && moves <= 2);
-  }
   /// The element width for which packs are chosen, so that a pack is one
   /// access. If rows are read from other ranks, the widest of these, since that
   /// path is the slowest. Otherwise the greatest width for which narrower rows,
@@ -137,22 +129,36 @@ KernelOp cloneCodeVersion(KernelOp kernel, llvm::StringRef suffix,
                           PlanAttr plan,
                           llvm::ArrayRef<mlir::Attribute> guards);
 
+/// Why a lane holds sharedPacks of each row at least.
+enum class SharedWork {
+  None,
+  Reductions,
+  /// By numbers, into elements of 16 bits or more: with sharedPacks, a lane has
+  /// sharedDivisions.
+  Divisions,
+  /// Into another width: with one pack, a lane moves less than convertedBytes.
+  Conversions
+};
+
+/// The first reason that lanes of packs of `pack` elements have.
+SharedWork getSharedWork(const MachineModel &machine, const RowShape &shape,
+                         int64_t pack);
+
 /// Distributes the rows of `shape` over lanes. Lanes that do not synchronise
-/// have one pack each if a warp holds the row, or sharedPacks if they share
-/// work and none is then idle. Otherwise the row stays within one warp if that
-/// takes at most packsPerLane packs per lane; the split with the fewest idle
-/// lanes wins, then the one with the fewest packs. The lanes of a row access at
-/// least a 32-byte sector at once.
+/// have one pack each if a warp holds the row, or sharedPacks if they have a
+/// SharedWork and none is then idle. Otherwise the row stays within one warp if
+/// that takes at most packsPerLane packs per lane; the split with the fewest
+/// idle lanes wins, then the one with the fewest packs. The lanes of a row
+/// access at least a 32-byte sector at once.
 ///
-/// In place, lanes hold inPlacePacks of each row at least, lanes that share
-/// work sharedPacks, and lanes that accumulate rows mergedPacks, as far as
-/// heldBytes and heldAccesses allow; in a kernel with an exchange,
+/// In place, lanes hold inPlacePacks of each row at least, lanes with a
+/// SharedWork sharedPacks, and lanes that accumulate rows mergedPacks, as far
+/// as heldBytes and heldAccesses allow; in a kernel with an exchange,
 /// exchangePacks; of long rows of which two elements share a byte,
 /// halfBytePacks; and of long rows with busyOperations on each element that
 /// lanes reduce, busyPacks.
 ///
-/// Lanes that do not synchronise need not be a power of two: a row of one pack
-/// per lane then leaves none idle.
+/// Lanes that do not synchronise need not be a power of two: then none is idle.
 ///
 /// The plan has this layout and the rule of its block.
 PlanAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,

@@ -150,6 +150,7 @@ void Explanation::remarkLanes() {
   int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
           lanes = layout.getLanes(), packs = layout.packsFor(dim);
   bool isHalfByte = rule == BlockRule::HalfBytes;
+  SharedWork shared = getSharedWork(machine, shape, layout.getPack());
   if (layout.isInParts()) {
     analysis("layout") << remark::add(
         "a row of {0} is {1} of {2}; each of {3} has {4}, which hold up to {5} "
@@ -168,14 +169,14 @@ void Explanation::remarkLanes() {
     why = "a lane holds one pack, and none is idle";
   else if (shape.exchanges && packs == machine.exchangePacks)
     why = "more of a row is on the way while the ranks wait for each other";
-  else if (shape.sharesWork() && (packs == machine.sharedPacks ||
-                                  packs == machine.busyPacks || isHalfByte))
-    why =
-        shape.reduces()
-            ? "what each lane computes for its row costs less with fewer lanes"
-        : shape.divides
-            ? "one check covers the divisions of two packs"
-            : "a lane that loads or stores a narrow row moves few bytes";
+  else if (shared == SharedWork::Reductions &&
+           (packs == machine.sharedPacks || packs == machine.busyPacks ||
+            isHalfByte))
+    why = "what each lane computes for its row costs less with fewer lanes";
+  else if (shared == SharedWork::Divisions && packs == machine.sharedPacks)
+    why = "one check covers the divisions of all packs of a lane";
+  else if (shared == SharedWork::Conversions && packs == machine.sharedPacks)
+    why = "with one pack of rows of two widths, a lane moves few bytes";
   else if (shape.accumulates && packs == machine.mergedPacks)
     why = "what each lane does for a state costs less with fewer lanes";
   analysis("layout") << remark::add(

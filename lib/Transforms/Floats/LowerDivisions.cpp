@@ -9,6 +9,7 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Rows/RowReduce.h"
 #include "lib/Transforms/ShapedBuilder.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -688,6 +689,7 @@ void LowerDivisionsPass::shareReciprocals() {
     else
       found->add(op, divisor);
   });
+  int64_t fewest = getMachine(getOperation()).sharedDivisions;
   for (SharedDivisions &divisions : all)
     if (divisions.pays(fewest))
       divisions.share();

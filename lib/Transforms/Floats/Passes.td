@@ -83,7 +83,7 @@ def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
     Packs in a block share one branch, and one reciprocal if they have the same divisor. Quotients are correctly rounded
     (N10) if the magnitude of every element is 0 or in [2^-100, 2^62] and the divisor is in [2^-64, 2^20]. If quotients
     are stored as fp8, converted to integers or added to a constant of at least 1, small ones vanish: elements may then
-    be smaller, and the divisor up to 2^64. Otherwise, or if small quotients matter and there are fewer than `fewest`
+    be smaller, and the divisor up to 2^64. Otherwise, or if small quotients matter and there are fewer than `sharedDivisions`
     elements, each is divided.
 
     ```mlir
@@ -134,7 +134,6 @@ def LowerDivisionsPass : Pass<"mlafix-lower-divisions", "::mlafix::KernelOp"> {
 
     For GPUs: a CPU divides a vector at once.
   }];
-  let options = [Option<"fewest", "fewest", "int64_t", "16", "elements of a lane that are divided so in one block, unless nothing is left of small quotients: the checks cost as much as a few divisions">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }

@@ -81,26 +81,29 @@ bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
   return layout.packsFor(dim) * layout.packFor(dim) > getMostKept(kernel);
 }
 
-/// Instructions that a reduction adds to a walk: it ends a loop, and the next
-/// one loads the rows and the partial results again. As counted in PTX for
-/// sm_90.
-static constexpr int64_t kPerWalkedReduction = 40;
-
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   if (layout.isGrouped()) // lanes have few packs of a row
     return false;
-  int64_t packs = 0, instructions = 0, reductions = 0;
+  int64_t packs = 0, instructions = 0;
+  // Of each op, the reductions in the longest chain that ends before it.
+  llvm::DenseMap<Operation *, int64_t> stages;
+  int64_t longest = 0;
   bool isStructured = true; // rows carried by scf.while stay unrolled
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
+    int64_t stage = 0;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        stage = std::max(stage, stages.lookup(def) + isa<ReduceOp>(def));
+    stages[op] = stage;
+    longest = std::max(longest, stage + isa<ReduceOp>(op));
     if (!isTileOp(op))
       return;
     isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
     packs = std::max(packs, layout.packsFor(getTileDim(getTile(op))));
     instructions += countInstructions(op, layout);
-    reductions += isa<ReduceOp>(op);
     isTooLong |= isTooLongToKeep(kernel, getTile(op));
   });
   if (!isGPU(getTarget(kernel)))
@@ -108,7 +111,7 @@ bool mlafix::walksRows(KernelOp kernel) {
   if (!isStructured || packs <= 1)
     return false;
   bool isShorter =
-      instructions / packs + kPerWalkedReduction * reductions < instructions;
+      instructions / packs + machine.stageInstructions * longest < instructions;
   return isTooLong ||
          (isShorter && instructions > machine.unrolledInstructions);
 }

@@ -38,8 +38,9 @@ bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
 /// True if the rows of `kernel` are processed in loops over packs. Not if
 /// scf.while carries rows or lane groups share them, and not if a lane can hold
-/// the rows and so many reductions divide the loops that the program would be
-/// no shorter. mlafix-spill-rows adds ops, but never turns a true into false.
+/// the rows and reductions that depend on each other divide the loops so often
+/// that the program would be no shorter. mlafix-spill-rows adds ops, but never
+/// turns a true into false.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

@@ -63,8 +63,8 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
     ops of a row into stages. The scalars of a stage come first. Then one loop over the packs does everything that the
     stage does to rows of one length, scans included. A row that a later stage needs is kept in a buffer. A row that is
     too long for that is read and computed again, if its memory is not written in between. Rows must not pass through a
-    loop or branch (`mlafix-spill-rows`). A GPU's program stays unrolled if it is short, or if so many reductions divide
-    it that loops would be no shorter, unless its rows are too long for a lane to hold.
+    loop or branch (`mlafix-spill-rows`). A GPU's program stays unrolled if it is short, or if reductions that depend on each
+    other divide it so often that loops would be no shorter, unless its rows are too long for a lane to hold.
 
     ```mlir
     // Before

@@ -1,13 +1,20 @@
-// Lanes hold two packs where what is the same for all of a lane's elements bounds the rate: one row that is stored in another width, or rows that
-// are divided by a number into elements of 16 bits.
+// Lanes hold two packs where what is the same for all of a lane's elements bounds the rate: they convert rows and move few bytes, or divide rows by a
+// number into elements of 16 bits.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90})" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedPacks=1})" | FileCheck %s --check-prefix=ONE
+// Accesses of 32 bytes move enough.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_100})" | FileCheck %s --check-prefix=WIDE
+// RUN: %mlafix-opt %s --kernel=narrowed --target=sm_90 --mlafix-remarks --emit=layout -o /dev/null 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: %mlafix-opt %s --kernel=divided --target=sm_90 --mlafix-remarks --emit=layout -o /dev/null 2>&1 | FileCheck %s --check-prefix=CHECKED
+// BYTES: narrowed_dense on sm_90: a row of 128 elements is 16 packs of 8 elements; 8 lanes hold up to 2 packs each: with one pack of rows of two widths, a lane moves few bytes
+// CHECKED: divided_dense on sm_90: a row of 128 elements is 16 packs of 8 elements; 8 lanes hold up to 2 packs each: one check covers the divisions of all packs of a lane
 
 !bf16s = memref<?x128xbf16, strided<[?, 1], offset: ?>>
 !f8s = memref<?x128xf8E4M3FN, strided<[?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 
 // CHECK: @narrowed_dense({{.*}}layout = <lanes = 8, packs = 2, pack = 8,
+// WIDE: @narrowed_dense({{.*}}layout = <lanes = 8, packs = 1, pack = 16,
 // ONE: @narrowed_dense({{.*}}layout = <lanes = 16, packs = 1, pack = 8,
 mlafix.kernel @narrowed(%y: !f8s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
@@ -42,6 +49,21 @@ mlafix.kernel @divided(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "wr
     %caps = mlafix.splat %cap : f32 -> !tile
     %q = arith.divf %v, %caps : !tile
     mlafix.store %q, %y[%t] : !tile, !bf16s
+  }
+}
+
+// Two packs of f32 are 8 divisions, too few to share a check.
+// CHECK: @divided_f32_dense({{.*}}layout = <lanes = 32, packs = 1, pack = 4,
+!f32s = memref<?x128xf32, strided<[?, 1], offset: ?>>
+mlafix.kernel @divided_f32(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                           %cap: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !f32s
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !f32s -> !tile
+    %caps = mlafix.splat %cap : f32 -> !tile
+    %q = arith.divf %v, %caps : !tile
+    mlafix.store %q, %y[%t] : !tile, !f32s
   }
 }
 

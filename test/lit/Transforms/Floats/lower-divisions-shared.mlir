@@ -1,5 +1,5 @@
 // A pack that is divided by one number and narrowed to fp8: by the number's reciprocal and a correction, within a range; divided outside of it.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions{fewest=4},canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90 machine=sharedDivisions=4},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-kernel{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-lower-divisions,canonicalize,cse))" | FileCheck %s --check-prefix=FEW
 // RUN: %mlafix-opt %s --kernel=quantize --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=quantize --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU

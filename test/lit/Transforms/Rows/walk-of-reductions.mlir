@@ -28,6 +28,28 @@ module attributes {mlafix.target = "sm_90", mlafix.machine = ["unrolledInstructi
     }
   }
 
+  // Reductions that do not depend on each other share a loop.
+  // CHECK-LABEL: mlafix.kernel @independent
+  // CHECK: scf.for
+  // CHECK: vector.load
+  mlafix.kernel @independent(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %y: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], plan = #mlafix.plan<layout = <lanes = 32, packs = 2, pack = 4, rows = 4>>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %w = arith.mulf %v, %v : !tile
+      %most = mlafix.reduce max %v : !tile
+      %least = mlafix.reduce min %v : !tile
+      %sum = mlafix.reduce add %v : !tile
+      %squares = mlafix.reduce add %w : !tile
+      %a = arith.addf %most, %least : f32
+      %b = arith.addf %sum, %squares : f32
+      %c = arith.addf %a, %b : f32
+      mlafix.store %c, %y[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
+    }
+  }
+
   // CHECK-LABEL: mlafix.kernel @rows_alone
   // CHECK: scf.for
   // CHECK: vector.load
