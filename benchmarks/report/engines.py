@@ -86,12 +86,6 @@ def behind(run: Run) -> list[Comparison]:
     return sorted((one for one in comparisons(run, ("",)) if one.ratio < 0.995), key=lambda one: one.ratio)
 
 
-def range_text(run: Run, engine: str, prefixes: tuple[str, ...]) -> str:
-    """ "1.08 to 1.91 x"; empty where it was not timed."""
-    ratios = [one.ratio for one in comparisons(run, prefixes) if one.engine == engine]
-    return f"{min(ratios):.2f} to {max(ratios):.3g} x" if ratios else ""
-
-
 def ratio_of(run: Run, case: str, engine: str) -> str:
     """ "1.99 x", "fails", or empty where it was not measured."""
     if case in failures(run, (case,)).get(engine, []):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engines import behind, engine_name, range_text, ranges_rows, ratio_of, time_text
+from engines import behind, engine_name, ranges_rows, ratio_of, time_text
 from goals import BASELINE_CHAINS, CHAINS, all_goals, chain_time
 from picture import bytes_text
 from results import NOT_MEASURED, OURS, ROOFS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
@@ -107,21 +107,17 @@ def engines_table(results: Results) -> str:
     if not run:
         return NOTHING
     engines = (("vllm", "merge"), ("vllm, triton", "merge"), ("sglang", "rows_first"), ("sglang, triton", "rows_first"))
-    rows = []
-    for n in (16, 64, 256, 8192):
-        ratios = [ratio_of(run, f"{group}/bf16_h128_d128/n{n}", engine) for engine, group in engines]
-        name = f"merge/bf16_h128_d128/n{n}"
-        if any(ratios):
-            plain = results.gpu.time(name, "mlafix") if results.gpu else None
-            rows.append([str(n), time_text(run.case(name)), NOT_MEASURED if plain is None else f"{micros(plain)} us", *ratios])
-    if not rows:
+    sizes = (16, 64, 256, 8192)
+    ratios = {engine: [ratio_of(run, f"{group}/bf16_h128_d128/n{n}", engine) for n in sizes] for engine, group in engines}
+    ratios = {engine: found for engine, found in ratios.items() if any(found)}
+    if not ratios:
         return NOTHING
-    others = (("FlashInfer's merge of two (f16, 64 heads)", "flashinfer", ("rows_first/f16",)), ("its merge of lists of 1 to 8", "flashinfer, C++", ("ragged/",)),
-              ("FlashAttention 3's combine", "flash_attn 3", ("combine/",)),
-              ("SGLang's fixup of zero-KV rows, whose cost is the longest sequence times the batch,", "sglang", ("fixup_rows_first/",)))
-    texts = [f"{text} {found}" for text, engine, prefixes in others if (found := range_text(run, engine, prefixes))]
-    head = ["tokens", "mlafix", "ordinary launch", *(engine_name(engine) for engine, _ in engines)]
-    return table(head, rows) + "\n\nOthers, least to most: " + "; ".join(texts) + "."
+    rows = []
+    for at, n in enumerate(sizes):
+        name = f"merge/bf16_h128_d128/n{n}"
+        plain = results.gpu.time(name, "mlafix") if results.gpu else None
+        rows.append([str(n), time_text(run.case(name)), NOT_MEASURED if plain is None else f"{micros(plain)} us", *(found[at] for found in ratios.values())])
+    return table(["tokens", "mlafix", "ordinary launch", *map(engine_name, ratios)], rows)
 
 
 def engine_ranges(results: Results) -> str:
