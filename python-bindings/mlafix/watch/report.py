@@ -43,7 +43,7 @@ REPAIRS = {
     "weight of -inf": "ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens)",
     "NaN": "ops.zero_blocks(cache, ids) when pages are freed; ops.fixup_zero_kv_rows(out, lse, kv_lens, cu_seqlens) for rows without keys",
     "NaN in a block": "ops.zero_blocks(cache, ids) when pages are freed",
-    "another lse": 'base="2" of ops.merge_attn_states, or a tuple of those of prefix, suffix and result, if the lse is 1.4427 times what is expected',
+    "another lse": 'base="2" of ops.merge_attn_states (or one base each for prefix, suffix and result), if the lse is 1.4427 times the expected one',
     "negative length": "ops.pad_metadata(seq_lens, live_rows, …)",
     "another length": "ops.pad_metadata(seq_lens, live_rows, …), with the count of live requests on the device",
     "page out of range": "ops.pad_metadata(seq_lens, live_rows, block_table=…)",
@@ -58,7 +58,7 @@ class Report:
     """The first offence of a step."""
 
     record: dict[str, Any]
-    """The report as JSON. docs/Watch.md lists the fields."""
+    """The report as JSON, with the fields that `report_of` sets."""
 
     @property
     def line(self) -> str:
