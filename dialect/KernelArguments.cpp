@@ -577,7 +577,7 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
     }
   });
 
-  // A base that is a default of another one may be the base of no state.
+  // A base may be used only as the default of another one, and by no state.
   SmallVector<StringRef> pending =
       llvm::to_vector(llvm::make_first_range(bases));
   while (!pending.empty()) {
@@ -594,14 +594,15 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
   return names;
 }
 
-/// True if the default of the base `name` is "e", "2", or a base that does not
-/// take its own from `name`.
+/// True if the chain of defaults from `name` ends, without a cycle, in "e", "2"
+/// or another base without a default.
 static bool isSoundBase(KernelOp kernel, StringRef name) {
   llvm::StringSet<> seen;
   StringRef text = getDefaultText(kernel, name);
   while (isBaseName(text) && text != name && seen.insert(text).second)
     text = getDefaultText(kernel, text);
-  // The last of the chain may have none; one that is seen again is a cycle.
+  // The last base of the chain may have no default. A text that is still a base
+  // is part of a cycle.
   return isBase(text) || (text.empty() && !seen.empty());
 }
 

@@ -75,8 +75,8 @@ struct TensorArgument {
   /// True if each rank passes a tensor; the first dim counts the ranks. The
   /// access is "read", or "update" if ranks exchange data through it.
   bool peers = false;
-  /// For a list of tensors (access "read"): the most that a call passes; the
-  /// first dim counts them. 0: a single tensor.
+  /// Maximum number of tensors in a list (access "read"), which the first dim
+  /// counts; 0 for a single tensor.
   std::int64_t most = 0;
   /// Tiled storage, "128x4" or "8x4": the rows (first dim) and columns (the
   /// other dims) lie in tiles of 128 or 8 rows and 4 columns. Empty: strides

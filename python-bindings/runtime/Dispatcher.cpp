@@ -56,14 +56,15 @@ Dispatcher::Entry Dispatcher::find(nb::handle args, uint32_t flags,
   auto found = table.find(call.key);
   if (__builtin_expect(found != table.end(), 1))
     return found->second;
-  // `resolve` may let other threads in, who may resolve the same.
+  // `resolve` may release the GIL; another thread may then resolve the same
+  // call.
   Entry entry = resolveEntry(call);
   return table.emplace(call.key, std::move(entry)).first->second;
 }
 
 void Dispatcher::launch(nb::handle args, nb::handle stream, uint32_t flags) {
   CallArgs call;
-  // Producers with __dlpack__ want to know the stream beforehand.
+  // Objects with __dlpack__ need the stream before they export a tensor.
   if (!stream.is_none())
     call.conversion.producerStream =
         readStream(stream.ptr(), call.conversion, {MLAFIX_CUDA, 0});
@@ -87,8 +88,8 @@ mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
                        flags & runtimeFlags);
 }
 
-/// True if torch's own dispatcher would find nothing to do with an argument: a
-/// plain tensor, a list of them, or what is no tensor.
+/// True if torch's own dispatcher would do nothing with an argument: it is a
+/// plain tensor, a list of plain tensors, or not a tensor.
 static bool isPlain(const ArgSpec &spec, PyObject *object) {
   if (object == Py_None)
     return true;
@@ -154,7 +155,7 @@ nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
     check(status);
     return outputs;
   } catch (nb::python_error &error) {
-    // Whoever launches otherwise says what is wrong with the arguments.
+    // Return None: the fallback launcher reports the wrong argument.
     if (!error.matches(classOfArgumentErrors()))
       throw;
     return nb::none();

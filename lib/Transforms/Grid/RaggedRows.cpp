@@ -88,8 +88,8 @@ void RaggedRows::shareBundle(RowBundle &bundle) {
   bundle.first = x.shr(bundle.block, bundle.shared);
 }
 
-/// Marks the rows in [before, end) at which the segment at `position` starts in
-/// the block's first bundle.
+/// The segment at `position` has the rows numbered [before, end). Marks the
+/// first of them that is in the block's first bundle, if there is one.
 void RaggedRows::mark(const RowBundle &bundle, Value position, Value before,
                       Value end) {
   Value rows = x.i32(bundle.rows);
@@ -230,7 +230,7 @@ SegmentPredicate::SegmentPredicate(OpBuilder &b, RaggedForallOp grid)
       bounded.push_back({load, *bound});
 }
 
-/// If the predicate of `load` is exactly a bound, that bound.
+/// Returns the bound if the predicate of `load` is exactly one; else nullopt.
 std::optional<SegmentPredicate::Bound>
 SegmentPredicate::getBound(LoadOp load) const {
   Value condition = load.getPredicate();
@@ -256,7 +256,8 @@ SegmentPredicate::getBound(LoadOp load) const {
   return bound;
 }
 
-/// `isBounded`: the segment may exceed the bounds of loads.
+/// Builds the predicate of `segment`. If `isBounded`, the segment may exceed
+/// the bounds of loads, so they keep their predicates.
 Value SegmentPredicate::build(Value segment, bool isBounded) {
   IRMapping mapping;
   mapping.map(predicate.getArgument(0), segment);

@@ -65,7 +65,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
                 "stored");
 }
 
-/// An i1: the grid has so few rows that the cache holds them.
+/// Builds an i1: true if the grid has so few rows that the cache holds them.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
                           int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);
@@ -84,7 +84,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getRowBytes(tile, getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null unless it is optional: an omitted state is empty.
+  // Null unless the state is optional: an omitted state is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
@@ -138,7 +138,7 @@ public:
     auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
     if (!grid)
       return;
-    // Two rows are read and one is written.
+    // A merge touches three arrays, so each may take a third of L2.
     int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
     SmallVector<InPlaceMerge> merges;
     grid.walk([&](StoreStateOp store) {

@@ -174,8 +174,8 @@ static Value joinKept(OpBuilder &b, Location loc, ReduceKind kind, Value mask,
   return partial;
 }
 
-/// As shareAcrossWarps(), if each lane keeps the partial of one of `packs`
-/// packs.
+/// Like shareAcrossWarps(), for lanes that each keep the partial of one of
+/// `packs` packs.
 static Value shareKept(OpBuilder &b, Location loc, const RowLayout &layout,
                        int64_t packs, Value partial) {
   IndexBuilder x(b, loc);
@@ -215,7 +215,8 @@ static bool isInLoop(OpBuilder &b) {
 namespace {
 /// The layout of all blocks' partials in the shared memory of each block.
 struct BlockPartials {
-  /// `areKept`: a thread has the partial of only one of the `packs` packs.
+  /// `areKept`: each thread holds the partial of one of the `packs` packs, not
+  /// of all.
   BlockPartials(const RowLayout &layout, int64_t packs, bool areKept)
       : blocks(layout.layout.getBlocks()), packs(packs), areKept(areKept),
         areSharedOut(areKept &&
@@ -310,9 +311,9 @@ static void reduceAcrossBlocks(OpBuilder &b, ReduceOp op,
 /// Exchanges partials between warps and reduces them per pack: the `met` warps
 /// that this one combines with, `step` apart. While there are few, each thread
 /// reads all partials; otherwise each lane reads those of one warp, and the
-/// lanes of every warp combine them. Both use the same tree. If lanes keep one
-/// of `packs` partials on entry, there may be a single partial on exit, if
-/// lanes share the reads.
+/// lanes of every warp combine them. Both use the same tree. If each lane
+/// keeps one of `packs` partials on entry, and lanes share the reads, a single
+/// partial may remain on exit.
 static void reduceAcrossWarps(OpBuilder &b, ReduceOp op,
                               const RowLayout &layout, LaneBits bits,
                               int64_t packs, SmallVector<Value> &partials) {
@@ -373,8 +374,8 @@ static bool isGreatest(Value pack) {
          number.getBitWidth() == 32 && number.isMaxSignedValue();
 }
 
-/// If the pack is consecutive indices, the first of them (which is added to a
-/// constant); else null.
+/// Returns the first index of a pack of consecutive indices, which is built as
+/// that index plus the constant [0, 1, 2, ...]; else null.
 static Value getFirstIndex(Value pack) {
   auto sum = pack.getDefiningOp<arith::AddIOp>();
   auto first =
@@ -487,7 +488,8 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
       bitsOf(layout, getTileDim(op.getSource().getType()), inGroups);
   Value mask = layout.maskAt(b, op);
   if (layout.layout.isClustered()) {
-    // Distribute a power of two of packs over the lanes.
+    // Pad the partials with the neutral element to a power of two, so that
+    // lanes can share them.
     Value neutral = arith::ConstantOp::create(
         b, loc, neutralOf(op.getKind(), partials.front().getType()));
     partials.resize(llvm::PowerOf2Ceil(partials.size()), neutral);

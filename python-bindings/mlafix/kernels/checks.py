@@ -51,7 +51,7 @@ NEGATIVE_LENGTH, FALLING_OFFSETS, SLOT_OUT_OF_RANGE, PAGE_OUT_OF_RANGE, OTHER_LE
 """The classes of faults. Each is the index of the flag that it sets."""
 
 MERGED_FROM = 8
-"""The most sides of a merge that `check_merge` reads."""
+"""The largest number of sides that `check_merge` reads."""
 
 
 @inline
@@ -317,7 +317,7 @@ def check_metadata(
     step: i32.or_tensor,
 ):
     """Looks for lengths below 0 or other than expected, offsets that fall, and slots and live entries of a table outside the cache.
-    Entry i of the record is about request i and token i."""
+    Entry i of the record holds faults of request i's length and offset, of its row of the table, and of token i's slot."""
     for i in grid("e"):
         what = class_of_entry(i, live_rows, lens, expected, starts, slots, table, pages, page_size)
         note(i, index(0), what, record, flags, seam, step)

@@ -51,7 +51,7 @@ FEW = 128  # tokens, whose rows take less time than finding out which of them co
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """Two states of each row: arguments of a kernel, which `pair` declares. Rows of the prefix at or past `context_rows` do not count."""
+    """Arguments for two states of each row, declared by `pair`. Rows of the prefix at or past `context_rows` take no part."""
 
     prefix: Any
     prefix_lse: Any
@@ -61,7 +61,7 @@ class Pair:
 
 
 def pair(row: str) -> Pair:
-    """The declaration of two states with such rows."""
+    """Declares two states whose rows lie along `row`."""
     rows, lses = In[T, f"n H {row}"], In[f32, "H n"]
     return Pair(rows, lses, rows, lses, index.at_most("n"))
 
@@ -73,19 +73,19 @@ def is_fp8(how: Scaling) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """The lses of merged rows, and the scale of all of them or None: arguments of a kernel, which `beside` declares."""
+    """Arguments of a kernel beside merged rows, declared by `beside`: their lses, and one scale for all rows or None."""
 
     out_lse: Any
     out_scale: Any
 
 
 def stored(how: Scaling) -> Result:
-    """The declaration of merged rows."""
+    """Declares merged rows."""
     return Result(Out[f8e4m3fn, "n H D"], None, None, None, how) if is_fp8(how) else result(how)
 
 
 def beside(how: Scaling) -> Beside:
-    """The declaration of what is beside merged rows."""
+    """Declares the arguments beside merged rows."""
     return Beside(Out[f32, "H n"] | None, In[f32, "one=1"] if is_fp8(how) else None)
 
 
@@ -98,7 +98,7 @@ def merged_pair(t, h, of, in_context):
 
 @inline
 def copied_lse(t, h, of):
-    """The suffix's lse as it is, an infinity and NaN included, in the base of the result."""
+    """The suffix's lse in the base of the result. Infinities and NaN are kept."""
     lse = of.suffix_lse[h, t]
     return lse if lse == math.inf else lse_of(rebase(make_state(of.suffix[t, h], lse, base=SUFFIX), RESULT))
 
@@ -123,7 +123,7 @@ def store_copy(t, h, of, to, more, scale):
 
 @inline
 def store_pair(t, h, of, to, more, copies):
-    """Stores the merge of a row as a state, on request scaled; `copies`: past the context a copy of the suffix, whatever its lse is."""
+    """Stores the merge of a row as a state, scaled if there is a scale. With `copies`, rows past the context are copies of the suffix, whatever its lse is."""
     scale = None
     if more.out_scale is not None:
         scale = more.out_scale[0]
@@ -138,7 +138,7 @@ def store_pair(t, h, of, to, more, copies):
 
 @inline
 def row_of_pair(t, h, of, in_context, to, copies):
-    """The merged row, gated if there is a gate, and its lse; `copies`: past the context the suffix's, as they are."""
+    """The merged row, gated if there is a gate, and its lse. With `copies`, a row past the context and its lse are the suffix's, unchanged."""
     merged = merged_pair(t, h, of, in_context)
     row, lse = payload(merged), lse_of(merged)
     if copies:
@@ -151,7 +151,7 @@ def row_of_pair(t, h, of, in_context, to, copies):
 
 @functools.partial(scaled, named={"": (BARE,), "copy": (BARE, True), "copy_fp8": (FORMATS["fp8"], True)})
 def merge_attn_states(scaling: Scaling, copies: bool = False) -> Any:
-    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
+    """Merges prefix and suffix. With `copies`, tokens past the context are copies of the suffix and of its lse."""
     over, is_state = scaling.dim, scaling.is_bare or is_fp8(scaling)
 
     @kernel
@@ -278,8 +278,8 @@ def is_of_a_sequence(row, cu_seqlens):
 
 @inline
 def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
-    """True if a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
-    the way before that is known."""
+    """True if a row's sequence has keys. In a decode of one token each, row s is sequence s: its length is loaded before the search
+    for the sequence ends."""
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
     if inside and not is_own:
@@ -294,7 +294,7 @@ def prefix_where(condition, prefix, prefix_lse, t, h):
 
 @inline
 def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
-    """The prefix where it is live, merged with the suffix. `early` is the prefix of few tokens, read before it was known."""
+    """Merges the prefix, if it is live, with the suffix. If there are at most FEW tokens, `early` is the prefix: it is loaded before `live` is known."""
     first = early
     if shape("n") > FEW:
         first = prefix_where(live, prefix, prefix_lse, t, h)
@@ -305,11 +305,11 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
 
 @scaled
 def merge_masked_states(scaling: Scaling) -> Any:
-    """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
-    are left as they are, and their scales. `halvings`: see `segment_of`."""
+    """Merges prefix and suffix of rows in sequences. Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]). It has a prefix if
+    kv_lens[s] > 0. Rows outside all sequences, and their scales, stay unchanged. `halvings`: see `segment_of`."""
     of = scaling.dim
 
-    @kernel(allow={"bounds"})  # a row's number may be no sequence's
+    @kernel(allow={"bounds"})  # kv_lens[t] may be out of bounds
     def merge_masked_states(
         to: result(scaling, some=True),
         out_lse: InOut[f32, "n H"] | None,
@@ -342,8 +342,8 @@ def dims_of_lse(is_nh: bool) -> str:
 
 
 def sinks_applied(lse_layout: str) -> Any:
-    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n], in
-    base B, and of the result in ResultBase."""
+    """Makes the kernel that merges the state of each row with the sink of its head, a logit in base e. Lses are [n, H] ("nh") or
+    [H, n], in base B; those of the result are in ResultBase."""
     is_nh = lse_layout == "nh"
 
     @kernel

@@ -39,7 +39,7 @@ from mlafix.kernels.segments import segment_of
 
 T = DType("T")
 B = Base("B", default="e")
-# The base of the result: B, unless a call says another.
+# The base of the result: B, unless a call binds another one.
 RESULT = Base("ResultBase", default=B)
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
@@ -122,7 +122,7 @@ def merge_states_ragged(scaling: Scaling) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Listed:
-    """Up to eight states in buffers of their own: arguments of kernels, which `listed` declares."""
+    """Arguments for up to eight states in buffers of their own, declared by `listed`."""
 
     v0: Any
     s0: Any
@@ -143,7 +143,7 @@ class Listed:
 
 
 def listed(row: str) -> Listed:
-    """The declaration of up to eight states with such rows; all but the first are optional."""
+    """Declares up to eight states whose rows lie along `row`; all but the first are optional."""
     v, s = In[T, f"n H {row}"], In[f32, "n H"]
     return Listed(v, s, *(one | None for _ in range(7) for one in (v, s)))
 
@@ -188,16 +188,16 @@ def merged_splits(partial, partial_lse, i, j, h, row):
 
 
 def split_races(how: Scaling) -> set[str]:
-    """What kernels of splits may do: row (i, j) of scales is number i * l + j, a product that the proofs do not know."""
+    """The warnings that kernels of splits suppress. Scales of row (i, j) are stored to row i * l + j: the proofs cannot bound this product."""
     return set() if how.is_bare else {"races"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Beside:
-    """What is beside the rows of combined splits: arguments of a kernel, which `beside` declares.
+    """Arguments of a kernel beside the rows of combined splits, declared by `beside`.
 
     Args:
-        sinks: a logit of each head without a value, in base e: out has it, out_lse has not. None where rows are bare.
+        sinks: the sink of each head, a logit in base e: `out` includes it, and `out_lse` does not. None if rows are bare.
     """
 
     out_lse: Any
@@ -205,7 +205,7 @@ class Beside:
 
 
 def beside(how: Scaling) -> Beside:
-    """The declaration of what is beside the rows of combined splits."""
+    """Declares the arguments beside the rows of combined splits."""
     return Beside(Out[f32, "b l H"] | None, None if how.is_bare else In[f32, "H"] | None)
 
 
@@ -220,7 +220,7 @@ def row_beside_sink(state, h, sinks):
 
 @inline
 def store_split(merged, i, j, h, to, more):
-    """As `store_states` of `scaling`, with two indices of a token and with sinks."""
+    """Stores rows like `store_states` of `scaling`, but with two indices per token and with sinks."""
     if to.how.is_bare:
         store_state(merged[0], to.out[i, j, h], more.out_lse[i, j, h])
     else:
@@ -290,16 +290,17 @@ M = DType("M", default=f32)
 
 @dataclasses.dataclass(frozen=True)
 class Splits:
-    """The splits of split-KV attention, of which only so many count: arguments of kernels, which `splits_of` declares.
+    """Arguments for the splits of split-KV attention, declared by `splits_of`. A row may have fewer splits than there are.
 
     Args:
-        lses: of the splits; where there are sums, the maxima of their scores, and the rows are sums of weights times values.
-        lens: the keys of each row of b, or with `starts` of each sequence of tokens, which are numbered over b and l.
-            None: all splits count.
-        split_len, tile_len: keys of a split, or where this is 0, of a tile: each split has as many tiles.
+        lses: the lse of each split. With `sums`, the maximum of its scores; its row is then the sum of weights times values.
+        sums: the sum of the weights of each split. None if splits are normalised.
+        lens: the keys of each row of b; with `starts`, of each sequence. None: all splits of a row take part.
+        starts: sequence s has the tokens [starts[s], starts[s + 1]), numbered over b and l.
+        split_len: keys per split. If 0, `tile_len` is the keys per tile, and all splits have equally many tiles.
         halvings: see `segment_of`.
-        to_log2: what makes the maxima those of base 2.
-        beside, beside_lse: a state that is normalised, and merged with them.
+        to_log2: the factor that converts maxima to base 2.
+        beside, beside_lse: a normalised state that is merged with the splits.
     """
 
     partial: Any
@@ -316,13 +317,13 @@ class Splits:
 
 
 def splits_of(dtype: Any, row: str) -> Splits:
-    """The declaration of splits with such rows."""
+    """Declares splits whose rows lie along `row`."""
     return Splits(In[dtype, f"s b l H {row}"], In[f32, "s b l H"], In[M, f"b l H {row}"] | None)
 
 
 @inline
 def length_of(i, j, of):
-    """The keys of a row; 0 of a token of no sequence."""
+    """The number of keys of a row; 0 if the token is in no sequence."""
     at, known = i, i < of.lens.shape[0]
     if present(of.starts):
         token, last = i * shape("l") + j, of.starts.shape[0] - 1
@@ -335,13 +336,13 @@ def length_of(i, j, of):
 
 @inline
 def ceiling(length, each):
-    """How many steps of `each` cover a length, without a sum that may pass 2^63; 0 for a length of 0 or less."""
+    """The number of steps of `each` that cover a length; 0 for a length of 0 or less. No sum on the way exceeds 2^63."""
     return (length - 1) // max(each, 1) + 1 if length > 0 else 0
 
 
 @inline
 def count_of(i, j, of):
-    """How many splits of a row count."""
+    """The number of splits of a row that take part."""
     count = i64(shape("s"))
     if present(of.lens):
         tiles = ceiling(length_of(i, j, of), i64(of.split_len) if of.split_len > 0 else i64(of.tile_len))
@@ -352,7 +353,7 @@ def count_of(i, j, of):
 
 @inline
 def maximum_of(k, i, j, h, count, of):
-    """The maximum of a split's scores; -inf where it is empty, or does not count."""
+    """The maximum of a split's scores; -inf if the split is empty or takes no part."""
     largest = load(of.lses[k, i, j, h], where=k < count, otherwise=-math.inf)
     total = load(of.sums[k, i, j, h], where=k < count)
     return -math.inf if abs(largest) == math.inf or total == 0.0 else largest
@@ -360,7 +361,7 @@ def maximum_of(k, i, j, h, count, of):
 
 @inline
 def summed(i, j, h, count, of, row):
-    """The state of splits that are not normalised: each is read once, and there is one division."""
+    """Merges splits that are not normalised. Reads each once, and divides once."""
     largest = -math.inf
     for k in range(shape("s")):
         largest = max(largest, maximum_of(k, i, j, h, count, of))
@@ -372,13 +373,13 @@ def summed(i, j, h, count, of, row):
         rows = rows + load(of.partial[k, i, j, h], where=counts) * weight
         total = total + load(of.sums[k, i, j, h], where=counts) * weight
     empty = largest == -math.inf
-    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows is no empty row's
+    divisor = 1.0 if empty else math.nan if total == math.inf else total  # a sum that overflows does not make the row empty
     return make_state(rows / divisor, -math.inf if empty else largest + log2(divisor) / of.to_log2, base=B)
 
 
 @inline
 def counted(i, j, h, of, row):
-    """The state of a row's splits, in the base of the result."""
+    """Merges the splits of a row that take part, in the base of the result."""
     count = count_of(i, j, of)
     merged = identity(row, base=B)
     if present(of.sums):
@@ -399,8 +400,8 @@ def combine_split_kv_counted(scaling: Scaling) -> Any:
         more: beside(scaling),
         of: splits_of(P if scaling.is_bare else T, row),
     ):
-        """combine_split_kv of splits that are counted by lengths on the device, are not normalised, or have a state beside
-        them; what does not count is not read."""
+        """Combines splits as combine_split_kv does, but their number may depend on lengths on the device, they may lack normalisation, and
+        a state may be beside them. Splits that take no part are not read."""
         for i, j, h in grid("b", "l", over):
             merged = [counted(i, j, head, of, row) for head in heads_of(h, scaling)]
             store_split(merged, i, j, h, to, more)

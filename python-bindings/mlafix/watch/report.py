@@ -50,7 +50,7 @@ REPAIRS = {
     "slot out of range": "ops.pad_metadata(seq_lens, live_rows, slots=…)",
     "falling offsets": "ops.cumulate_lens(lens, live_rows)",
 }
-"""A call of mlafix that repairs rows of a class. What a merge makes is repaired by ops.merge_attn_states."""
+"""The call of mlafix that repairs rows of a class. ops.merge_attn_states repairs results of merges."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def report_of(first: Found, same: Sequence[Found], places: Sequence[Any], before
         same: all broken rows of its step and seam.
         places: the seams by number.
         before: the seam that ran right before; "" if none did.
-        batch: the metadata of its step, None where it is not known any more.
+        batch: the metadata of its step, None if it is not known any more.
         sizes: the arguments of its check: sizes, dtypes and numbers.
         now: the step in which it is reported.
     """
@@ -112,7 +112,7 @@ def _list(values: Any) -> list[Any] | None:
 
 
 def _request_of(found: Found, batch: Any) -> tuple[str, int | None]:
-    """The request that a row belongs to, and which of its tokens it is; "" and None where that is not known."""
+    """The request that a row belongs to, and which of its tokens it is; "" and None if that is not known."""
     if found.kind == "blocks" or batch is None:
         index, token = (found.row[0], None) if found.kind == "blocks" else (None, None)
     else:

@@ -18,7 +18,7 @@ from .report import Report, report_of
 
 _MOST_LIVE = UNKNOWN_LIVE
 _MOST_COUNTED = 64
-"""The sequences whose keys are kept within a step: more are those of a step that nobody ends."""
+"""The most counts of keys that are kept within a step. If there are more, nobody ends the step: all are dropped."""
 _KEPT_STEPS = 16
 """The number of steps whose lengths and tables are kept for reports."""
 
@@ -44,7 +44,7 @@ class Batch(NamedTuple):
     cu_seqlens: Any
     block_table: Any
     calls: dict[int, dict[str, Any]]
-    """The sizes of each seam's call, by its number, in the order of the calls; those of a replayed graph are not among them."""
+    """The sizes of each call by the seam's number, in the order of the calls. Calls in a replayed graph are missing."""
 
 
 class Counted(NamedTuple):
@@ -65,8 +65,8 @@ class Watch:
         choice: which seams, every how many steps, and whether to poison and to repair.
         say: takes the one line about an offence; by default it is written to stderr.
         json: a file that each report is appended to, one line of JSON each.
-        sample: `attention` computes one row in so many again at each step that is checked.
-        most_keys: and none that sees more keys.
+        sample: `attention` computes token t again at a checked step s if (t + s) % sample is 0.
+        most_keys: `attention` computes no token again that sees more keys.
     """
 
     def __init__(self, choice: Choice | None = None, *, say: Callable[[str], None] | None = None, json: str | Path | None = None,
@@ -81,7 +81,7 @@ class Watch:
         """The number of repaired rows by seam."""
         self.sample, self.most_keys = sample, most_keys
         self.first_row = 0
-        """The token of the step that row 0 of a seam is, where seams have a part of the batch."""
+        """The number in the step of the token in row 0, if a seam's tensors hold only a part of the batch."""
         self.last_rows = 0
         """The address of the rows that `states` checked last."""
         self._say = say or (lambda line: print(line, file=sys.stderr, flush=True))
@@ -95,7 +95,7 @@ class Watch:
         self._live: int = _MOST_LIVE
         self._kept: deque[tuple[int, Batch]] = deque(maxlen=_KEPT_STEPS)
         self._captured_before: dict[int, int | None] = {}
-        """Of each seam of a captured graph the one before it in the graph."""
+        """Maps each seam of a captured graph to the seam before it in the graph; None for the first."""
         self._captured: int | None = None
         self._was_capturing = False
         self._sizes: dict[int, dict[str, Any]] = {}
@@ -106,7 +106,7 @@ class Watch:
         """Begins a step: of eager calls, or of a replay. Looks at what the checks of earlier steps have found, and waits for nothing.
 
         Args:
-            live: how many tokens the step has; rows behind them only pad. None where all rows are live.
+            live: how many tokens the step has; rows behind them only pad. None: all rows are live.
             requests: the names of the batch's requests.
             lens, cu_seqlens, block_table: its lengths, offsets and pages: tensors or lists, for the line about a row.
         """
@@ -122,7 +122,7 @@ class Watch:
             self._kept.append((self.now, Batch(requests, *map(_on_host, (lens, cu_seqlens, block_table)), calls={})))
 
     def batch(self, lens: Any, cu_seqlens: Any, block_table: Any = None, *, requests: Sequence[str] = ()) -> None:
-        """Gives the step its lengths, offsets and pages, and its requests in their order, where a seam knows them and `step` was not told."""
+        """Gives the step its lengths, offsets and pages, and its requests in their order, if a seam knows them and `step` was not given any."""
         if not self._kept or self._kept[-1][0] != self.now or self._kept[-1][1].lens is not None or _captures(lens):
             return
         kept = self._kept.pop()[1]
@@ -141,7 +141,7 @@ class Watch:
         return self.now % self.choice.every == 0
 
     def wants(self, seam: str, tensor: Any) -> bool:
-        """True if the seam is checked now. While a graph is captured it is, whatever the step: replays look at the device's count of live rows."""
+        """True if the seam is chosen, and the step is checked or a graph is captured. In replays, the count of live rows on the device decides."""
         return seam in self.choice.seams and (self.samples or _captures(tensor))
 
     def finish(self) -> Report | None:
@@ -163,7 +163,7 @@ class Watch:
             call: other tensors of the call that made the rows, such as q, k and v: a report has their sizes.
 
         Returns:
-            The keys of each sequence; None where nobody gave them.
+            The keys of each sequence; None if nobody gave them.
         """
         if not self.wants(seam, out):
             return None
@@ -240,8 +240,8 @@ class Watch:
     # -- What is found ----------------------------------------------------------------------------------------------------
 
     def _common(self, kind: str, place: Place, tensor: Any, rows: int, columns: int, **sizes: Any) -> dict[str, Any]:
-        """The arguments that all checks have: records, seam, step and count of live rows; on a GPU, and in what is captured, the latter two are
-        on the device: a call before a capture and one in it are of the same code."""
+        """Arguments of all checks: records, seam, step and count of live rows. On a GPU, and while calls are captured, step and count are
+        tensors on the device, so that a call before a capture and one in it run the same code."""
         if self._records is None:
             self._records = Records(tensor.device)
             self._records.begin(self.now, self._live if self.samples else 0)
@@ -269,8 +269,8 @@ class Watch:
         return {**given, "seam": number, "step": self.now, "live_rows": min(self._live, rows)}
 
     def _count_keys(self, place: Place, out: Any, lens: Any, key_starts: Any, starts: Any, causal: bool) -> Counted:
-        """The keys that each token of `out` sees. A place that comes again begins another pass over the layers, and they are counted anew: kernels
-        may have changed the lengths in place."""
+        """Counts the keys that each token of `out` sees, or returns an earlier count of the step. If `place` comes again, another pass over the
+        layers has begun: counts anew, since kernels may have changed the lengths in place."""
         import torch
 
         source = key_starts if lens is None else lens
@@ -371,7 +371,7 @@ def _described(value: Any) -> Any:
 
 
 def _identity(tensor: Any) -> tuple[Any, ...]:
-    """What is the same while a tensor is, as far as torch knows: kernels of others may write it all the same."""
+    """A key that changes if torch reallocates or writes the tensor. Writes by other libraries' kernels do not change it."""
     version = 0 if tensor.is_inference() else tensor._version
     return tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), version
 
@@ -390,7 +390,7 @@ def _each(out: Any) -> Any:
 
 
 def _alike(tensors: Sequence[Any]) -> list[Any]:
-    """The tensors with equal strides: those that differ from the first are copied."""
+    """The tensors, made contiguous unless their strides are all equal."""
     first = tensors[0]
     if all(each.stride() == first.stride() for each in tensors):
         return list(tensors)
@@ -413,7 +413,7 @@ def poison_cache(caches: Sequence[Any], block_table: Any, lens: Any) -> None:
     Args:
         caches: tensors `[m, p, …]`.
         block_table: `[B, w]`.
-        lens: `[B]`: sequences of 0 have no page.
+        lens: `[B]`: a sequence of length 0 has no page.
     """
     import torch
 

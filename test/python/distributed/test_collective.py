@@ -38,7 +38,7 @@ def total(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def parts_of(rng: np.random.Generator, ranks: int, n: int, dim: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Each rank's rows and counts, at addresses that have nothing to do with each other."""
+    """The rows and counts of each rank, at unrelated addresses."""
     rows = [rng.standard_normal((n + 3, dim), dtype=np.float32)[rank % 3 : rank % 3 + n] for rank in range(ranks)]
     return rows, [rng.integers(0, 2, n).astype(np.int32) for _ in range(ranks)]
 
@@ -133,7 +133,7 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
     rows, counts = [np.full((2, 8), rank, np.float32) for rank in range(3)], [np.ones(2, np.int32) for _ in range(3)]
     bound = total.bind(out, PeerTensors(rows), counts)
     bound()
-    # Whatever stands in the place of the ranks' tensors.
+    # set_pointers keeps the ranks' tensors, and ignores the arguments in their places.
     bound.set_pointers((other, None, None))
     del counts
     bound()
@@ -141,7 +141,7 @@ def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
 
 
 def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operators of torch, and watching a launch."""
+    """Torch's operators and `debug` refuse such kernels; MLAFIX_DEBUG launches them without watching."""
     with pytest.raises(ArgumentError, match="expected no tensors of several ranks for torch to trace"):
         total.torch_operator()
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
@@ -195,7 +195,7 @@ def group(rank, ranks, **options):
     return PeerGroup(rank, workspaces, 2.5, ctypes.addressof(failure)), workspaces, failure
 
 def params_of(info):
-    # Where each parameter begins.
+    # The address of each parameter.
     return list((ctypes.c_void_p * 32).from_address(info["kernel_params"]))
 
 def read(address, count):
@@ -207,7 +207,7 @@ for ranks, kernel in ((2, copied), (3, copied.specialize(ranks=3))):
     bound = kernel.bind(out, PeerTensors(parts, of))
     info = bound.launch_info
     most, addresses = 72 if ranks == 2 else 3, [part.managed.tensor.data for part in parts]
-    # out, the size n, two strides, the table of addresses, its stride, the group: of these the tables are known.
+    # The parameters: out, the size n, two strides, the table of addresses, its stride, the group. The table is found by its first address.
     params = params_of(info)
     count = info["num_params"]
     table = next(at for at, address in enumerate(params[:count]) if read(address, 1) == addresses[:1])
@@ -218,7 +218,7 @@ for ranks, kernel in ((2, copied), (3, copied.specialize(ranks=3))):
     assert info["slots"] == read(params[0], count - 2 + most + 3 + most)
     assert info["rows"] == 4 and info["dependent"]
 
-# A rank without rows of its own launches, too.
+# A rank without rows launches, too.
 of, _, failure = group(0, 2)
 empty = [Framework((0, 8), 0), Framework((0, 8), 0)]
 bound = copied.bind(Framework((0, 8), 0), PeerTensors(empty, of))
@@ -228,7 +228,7 @@ before = len(launches())
 copied(Framework((0, 8), 0), PeerTensors(empty, of))
 assert len(launches()) == before + 1
 
-# A rank that did not come is named, by calls and by bound calls.
+# Calls and bound calls name a rank that did not launch.
 out, parts = Framework((4, 8), 0), [Framework((4, 8), 0), Framework((4, 8), 0)]
 bound = copied.bind(out, PeerTensors(parts, of))
 bound()
@@ -254,7 +254,7 @@ refused("expected PeerTensors with a group for tensors on a GPU, got none", part
 refused("expected a group of 2 ranks and a rank below, got 3 and 0", parts, group(0, 3)[0])
 refused("expected a workspace of rank 1 at a multiple of 128 bytes", parts, PeerGroup(0, [0x10000, 0x10040], 1.0))
 
-# Ranks that store to each other: a slot for each block, and nothing that is read or written lies where the others store.
+# Ranks that store to each other need a slot for each block. No argument may overlap the memory that other ranks store to.
 from copied import swapped
 
 def swap(tokens, slots):
@@ -303,7 +303,7 @@ def copied(out: Out[f32, "n D"], parts: Peers[In[f32, "n D"]]):
 
 
 def test_what_a_launch_on_a_gpu_passes(tmp_path: Path) -> None:
-    """On a driver that only takes notes."""
+    """Runs on a stub of the driver that records the calls."""
     folder = tmp_path / "driver"
     folder.mkdir()
     try:

@@ -45,7 +45,7 @@ SCHEMA = ("merge_attn_states(Tensor! output, Tensor!? output_lse, Tensor prefix_
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Plugins that were never called, and no engine's variables."""
+    """Resets the plugins, and unsets the engines' variables."""
     for plugin in (vllm_plugin, sglang_plugin):
         monkeypatch.setattr(plugin, "state", None)
     monkeypatch.setattr(vllm_plugin, "_libraries", [])
@@ -62,7 +62,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types.ModuleType:
-    """A module of that name for this test."""
+    """Adds a module of that name for this test."""
     made = types.ModuleType(name)
     vars(made).update(contents)
     monkeypatch.setitem(sys.modules, name, made)
@@ -70,7 +70,7 @@ def module(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> types
 
 
 def fake_merge() -> Any:
-    """A function as vLLM's that writes the suffix. No module holds it: a plugin looks for it in all modules, this one included."""
+    """Returns a function with the signature of vLLM's that writes the suffix. It is made here, since a plugin would find it in this module, too."""
 
     def merge_attn_states(output: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any, output_lse: Any = None,
                           prefill_tokens_with_context: Any = None, output_scale: Any = None) -> None:
@@ -80,7 +80,7 @@ def fake_merge() -> Any:
 
 
 def arguments(rng: np.random.Generator, dim: int = 64) -> tuple[dict[str, Any], Callable[[], None]]:
-    """A merge, and what checks its result."""
+    """Arguments of a merge, and a function that checks the result."""
     states = make_states(rng, 2, 5, 2, dim, F32, faults=False)
     given = {"output": torch.full((5, 2, dim), torch.nan), "output_lse": torch.full((2, 5), torch.nan)}
     for name, at in (("prefix", 0), ("suffix", 1)):
@@ -96,7 +96,7 @@ def arguments(rng: np.random.Generator, dim: int = 64) -> tuple[dict[str, Any], 
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
-    """vLLM with its Triton merge alone, and a backend that imported it."""
+    """Imitates vLLM with only its Triton merge, and a backend that imported it."""
     own = fake_merge()
     module(monkeypatch, f"{OPS}.triton_merge_attn_states", merge_attn_states=own)
     return module(monkeypatch, "vllm.v1.attention.backends.flash_attn", merge=own)
@@ -221,7 +221,7 @@ replaced.report_at_exit()
 
 
 def test_sglang_whose_processes_are_killed_says_counts_before() -> None:
-    """Each function once for each report in which it was called."""
+    """A report counts the functions that were called since the last one."""
     program = """
 import os, signal, threading
 from mlafix.engines import switch
@@ -317,7 +317,7 @@ def test_what_is_imported_later_is_replaced_then(monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def operator() -> Iterator[Any]:
-    """vLLM's operator in torch's dispatcher, on the CPU; it writes the suffix."""
+    """Registers vLLM's operator in torch's dispatcher, on the CPU; it writes the suffix."""
     library = torch.library.Library("_C", "FRAGMENT")
     library.define(SCHEMA)
 
@@ -375,7 +375,7 @@ class Kernel:
 
 
 def launch(kernel: Any, given: dict[str, Any], **more: Any) -> None:
-    """As vLLM's function launches it, without the two constants that have defaults."""
+    """Launches the kernel as vLLM's function does, without the two constants that have defaults."""
     named = {**dict.fromkeys(seams.MERGE_KERNEL, 0), **given, "output_scale": None, "prefill_tokens_with_context": 5, **more}
     kernel[(5, 2)](*(named[name] for name in seams.MERGE_KERNEL[:-2]))
 
@@ -462,7 +462,7 @@ def test_calls_are_ready_once_a_model_is_loaded(engine: types.ModuleType, monkey
 
 
 def test_a_second_model_is_made_ready_too(engine: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draft: it is loaded by another configuration, when compiling is forbidden already."""
+    """A draft model is loaded with another configuration, when compilation is already forbidden."""
     class BaseModelLoader:
         def load_model(self, vllm_config: Any, model_config: Any, prefix: str = "") -> str:
             return "a model"
@@ -681,13 +681,13 @@ def test_the_page_names_every_seam() -> None:
 
 
 def drift(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`scripts/engine-drift`, which needs no package."""
+    """Runs `scripts/engine-drift`, which needs no package."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run([sys.executable, ROOT / "scripts" / "engine-drift", *map(str, arguments)], capture_output=True, text=True, env=clean)
 
 
 def test_drift_is_told(tmp_path: Path) -> None:
-    """In a release with one function of many, which has a parameter more."""
+    """The release has one of the functions: as expected, with one more parameter, or not at all."""
     (tmp_path / "attn_gym-0.0.18.dist-info").mkdir()
     (tmp_path / "attn_gym").mkdir()
     text = "def merge_attention(out, lse, other_out, other_lse): ..."
@@ -699,7 +699,7 @@ def test_drift_is_told(tmp_path: Path) -> None:
 
 
 def test_drop_ins_are_compared_with_the_release_that_they_follow(tmp_path: Path) -> None:
-    """Of two releases of one engine, of which the older is followed by what has left it."""
+    """Compares release 0.27.1 with the drop-ins of functions that newer releases lack, and with no others."""
     (tmp_path / "vllm-0.27.1.dist-info").mkdir()
     (tmp_path / "vllm").mkdir()
     said = drift(tmp_path).stdout
