@@ -66,7 +66,8 @@ static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
   if (sharesByte(element) && slice.begin % 2 != 0)
     return op->emitOpError()
            << "expected a slice that begins at an even element of '" << name
-           << "', of which two share a byte, got " << slice.begin;
+           << "', which is " << getDTypeName(element)
+           << " (two elements a byte), got " << slice.begin;
   return success();
 }
 
@@ -103,8 +104,11 @@ static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
   if (!last || !last.isProduct())
     return op->emitOpError()
            << "expected the last dim of '" << name
-           << "' to be a product to take a group or a member of it, got "
-           << (last ? last.str() : "a dim without a name");
+           << "' to be a product such as (G 128), since the access names "
+           << (!part.group   ? "a member"
+               : part.member ? "a group and a member"
+                             : "a group")
+           << ", got " << (last ? last.str() : "a dim without a name");
   if (bool(dim) == (part.group && part.member))
     return op->emitOpError() << "expected a row for a group or a member of '"
                              << name << "', and an element for both, got "
@@ -129,22 +133,25 @@ static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
     return success();
   if (!dim || part.member || dim.isPerGroup())
     return op->emitOpError()
-           << "expected a row or a group of '" << name << "', of which two "
-           << "elements share a byte, got "
-           << (!dim || part.member ? "elements"
-                                   : "a row of one element a group");
+           << "expected a whole row or group of '" << name << "', which is "
+           << getDTypeName(element) << " (two elements a byte), got "
+           << (!dim          ? "a single element"
+               : part.member ? "one member of each group"
+                             : "a row of one element a group");
   if (dim.isBounded())
     return op->emitOpError()
-           << "expected rows of '" << name << "', of which two elements share "
-           << "a byte, along a dim that is known when the kernel is compiled, "
-              "got "
+           << "expected rows of '" << name << "', which is "
+           << getDTypeName(element)
+           << " (two elements a byte), along a dim that is known when the "
+              "kernel is compiled, got "
            << dim.str();
   DimAttr whole = dim.isProduct() ? dim.getGroup() : dim;
   if (whole.isBound() && whole.getSize() % 2 != 0)
     return op->emitOpError()
            << "expected an even number of elements in a "
            << (dim.isProduct() || part.group ? "group" : "row") << " of '"
-           << name << "', of which two share a byte, got " << whole.getSize();
+           << name << "', which is " << getDTypeName(element)
+           << " (two elements a byte), got " << whole.getSize();
   return success();
 }
 
@@ -156,10 +163,13 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
   bool isPart = part.isAny() || part.slice;
   if (!isSwizzled(memref) || (isOfElements && !isPart))
     return success();
-  return op->emitOpError()
-         << "expected an element of '" << name
-         << "' or a row of one element a group, since it has '" << kSwizzleAttr
-         << "', got " << (part.isAny() ? "a part of a row" : "another row");
+  InFlightDiagnostic error =
+      op->emitOpError() << "expected an element of '" << name
+                        << "' or a row of one element a group, since it has '"
+                        << kSwizzleAttr << "', got ";
+  if (isPart)
+    return error << (part.slice ? "a slice of a row" : "a part of a row");
+  return error << "a row along " << dim.str();
 }
 
 /// Checks that `memref[indices]` is a row of `dim` (or an element, if `dim` is

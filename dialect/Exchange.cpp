@@ -53,7 +53,8 @@ LogicalResult mlafix::verifyExchange(KernelOp kernel) {
              << (exchange ? "update" : "read")
              << "\" of a tensor of all ranks in a kernel with"
              << (exchange ? " an exchange" : "out an exchange") << ", got \""
-             << kernel.getArgAccess(i) << "\"";
+             << kernel.getArgAccess(i) << "\"; declare it Peers["
+             << (exchange ? "InOut" : "In") << "[…]]";
   WalkResult walk =
       kernel.walk([&](Operation *op) {
         if (!isa<ExchangeOp, TurnOp>(op))
@@ -61,7 +62,7 @@ LogicalResult mlafix::verifyExchange(KernelOp kernel) {
         if (!exchange || !kernel.isCollective()) {
           op->emitOpError()
               << "expected a kernel with "
-              << (exchange ? "an argument of all ranks" : "a mlafix.exchange")
+              << (exchange ? "an argument of all ranks" : "an exchange")
               << ", got none";
           return WalkResult::interrupt();
         }

@@ -137,7 +137,8 @@ LogicalResult SwapOp::verify() {
            << "expected blocks of a power of two of elements, got " << block;
   if (dim.isPerGroup())
     return emitOpError()
-           << "expected a row that meets no groups, got one along "
+           << "expected a row that is not combined with a row along a "
+              "product, got one along "
            << dim.str();
   if (dim.isBounded())
     return emitOpError()

@@ -405,8 +405,9 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
               "whole bytes, got "
            << getDTypeName(element);
   if (kernel.getArgAttr(index, kFillAttr))
-    return failAt(kernel, index) << "expected no '" << kFillAttr << "' of "
-                                 << getDTypeName(element) << ", got one";
+    return failAt(kernel, index)
+           << "expected no '" << kFillAttr << "' of " << getDTypeName(element)
+           << ", got one; declare InOut and fill it before the call";
   int64_t rank = type.getRank();
   if (rank == 0 || type.getStridesAndOffset().first.back() != 1)
     return failAt(kernel, index)
@@ -417,8 +418,7 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
     return success();
   return failAt(kernel, index)
          << "expected an even size of the last dim for elements of "
-         << getDTypeName(element) << ", of which two share a byte, got "
-         << size;
+         << getDTypeName(element) << " (two elements a byte), got " << size;
 }
 
 /// Checks static strides of a tiled tensor against what launches require. Code
@@ -463,13 +463,17 @@ static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
     return failAt(kernel, index)
            << "expected '" << kSwizzleAttr
            << "' to be \"128x4\" or \"8x4\", got " << given;
-  if (type.getRank() < 2 || kernel.isArgMany(index) ||
-      sharesByte(type.getElementType()))
+  if (kernel.isArgMany(index))
     return failAt(kernel, index)
-           << "expected '" << kSwizzleAttr
-           << "' of one tensor with rows and columns of whole "
-              "bytes, got "
-           << type << (kernel.isArgMany(index) ? " of several" : "");
+           << "expected '" << kSwizzleAttr << "' of a single tensor, got "
+           << (kernel.isArgPeers(index) ? "Peers" : "List");
+  if (type.getRank() < 2)
+    return failAt(kernel, index) << "expected 2 dims or more beside '"
+                                 << kSwizzleAttr << "', got " << type.getRank();
+  if (sharesByte(type.getElementType()))
+    return failAt(kernel, index)
+           << "expected elements of whole bytes beside '" << kSwizzleAttr
+           << "', got " << getDTypeName(type.getElementType());
   if (type.getStridesAndOffset().first.back() != 1)
     return failAt(kernel, index) << "expected a last dim with stride 1 beside '"
                                  << kSwizzleAttr << "', got " << type;

@@ -223,16 +223,11 @@ void ExtentAttr::print(AsmPrinter &printer) const {
 
 LogicalResult ExtentAttr::verify(EmitError emitError, int64_t arg, int64_t dim,
                                  int64_t value, int64_t per) {
-  if ((arg >= 0) == (value >= 0))
-    return emitError() << "expected an extent with either arg or value of at "
-                          "least 0, got "
-                       << (arg >= 0 ? "both" : "neither");
-  if (dim >= 0 && arg < 0)
-    return emitError() << "expected arg beside dim, got value";
+  assert((arg >= 0) != (value >= 0) && "expected either arg or value");
+  assert((dim < 0 || arg >= 0) && "expected arg beside dim");
   if (failed(verifyRange(emitError, "per", per, 1, INT32_MAX)))
     return failure();
-  if (per > 1 && dim < 0)
-    return emitError() << "expected dim beside per = " << per << ", got none";
+  assert((per == 1 || dim >= 0) && "expected dim beside per");
   if (value >= 0)
     return success();
   return failure(failed(verifyArg(emitError, arg)) ||

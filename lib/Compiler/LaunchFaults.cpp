@@ -46,8 +46,8 @@ static Error readTensor(const json::Value &value, StringRef name,
                         mlir::MemRefType type, unsigned index,
                         SmallLaunch &launch) {
   const json::Object *object = value.getAsObject();
-  const json::Value *given = object ? object->get("sizes") : nullptr;
-  const json::Array *sizes = given ? given->getAsArray() : nullptr;
+  const json::Value *given = object ? object->get("sizes") : &value;
+  const json::Array *sizes = object ? object->getArray("sizes") : nullptr;
   if (!sizes || int64_t(sizes->size()) != type.getRank())
     return wrong(name,
                  "\"sizes\" with a number for each of " +

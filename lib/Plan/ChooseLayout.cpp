@@ -38,10 +38,10 @@ static bool isHalfOfByte(Operation *op) {
   if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
     return false;
   auto kernel = op->getParentOfType<KernelOp>();
-  op->emitError() << "expected a row or a group of '"
-                  << kernel.getArgName(access->getArgNumber())
-                  << "', of which two elements share a byte, got a row of one "
-                     "element a group";
+  op->emitError() << "expected a whole row or group of '"
+                  << kernel.getArgName(access->getArgNumber()) << "', which is "
+                  << getDTypeName(access->getElementType())
+                  << " (two elements a byte), got a row of one element a group";
   return true;
 }
 

@@ -360,9 +360,10 @@ mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
     const KernelDesc &desc = bound->call.desc();
     if (index >= desc.args.size() || desc.args[index].isTensor())
       return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": argument \"index\": expected that of a "
-                  "scalar, got %u",
-                  desc.name.c_str(), index);
+                  "kernel \"%s\": argument \"index\": expected the index of a "
+                  "scalar argument (below %zu), got %u, which is %s",
+                  desc.name.c_str(), desc.args.size(), index,
+                  index < desc.args.size() ? "a tensor" : "out of range");
     Call call = bound->call;
     MLAFIX_TRY(replaceScalar(call, index, value));
     MLAFIX_TRY(named(desc, checkScalarBounds(call)));

@@ -28,18 +28,24 @@ static constexpr uint8_t registersAttribute = 0x2f;
 
 using File = ELFFile<ELF64LE>;
 
+static Error truncated(size_t expected, size_t got) {
+  return createStringError("expected " + Twine(expected) +
+                           " bytes of a record in .nv.info, got " + Twine(got) +
+                           ": the cubin is truncated");
+}
+
 /// Calls `note(attribute, symbol index, value)` for each pair in `.nv.info`.
 template <typename Note>
 static Error readInfo(ArrayRef<uint8_t> bytes, Note note) {
   while (!bytes.empty()) {
     if (bytes.size() < 4)
-      return createStringError("the cubin's .nv.info section is cut off");
+      return truncated(4, bytes.size());
     uint8_t format = bytes[0], attribute = bytes[1];
     uint16_t size =
         format == sizedFormat ? support::endian::read16le(bytes.data() + 2) : 0;
     bytes = bytes.drop_front(4);
     if (size > bytes.size())
-      return createStringError("the cubin's .nv.info section is cut off");
+      return truncated(size, bytes.size());
     if (size == 8)
       if (Error error = note(attribute, support::endian::read32le(bytes.data()),
                              support::endian::read32le(bytes.data() + 4)))

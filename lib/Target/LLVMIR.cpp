@@ -41,13 +41,18 @@ bool mlafix::target::isLowered(mlir::ModuleOp module) {
 
 FailureOr<KernelInfo> mlafix::target::takeKernelInfo(mlir::ModuleOp module) {
   KernelInfo info;
-  info.signature = module->getAttrOfType<mlir::DictionaryAttr>(signatureName);
+  mlir::Attribute given = module->getAttr(signatureName);
+  info.signature = dyn_cast_if_present<mlir::DictionaryAttr>(given);
   if (!info.signature)
-    return module.emitError() << "expected the dictionary attribute '"
-                              << signatureName << "' on a lowered module";
-  if (!info.signature.getAs<mlir::StringAttr>("name"))
-    return module.emitError()
-           << "expected a string 'name' in '" << signatureName << "'";
+    return module.emitError() << "expected a dictionary '" << signatureName
+                              << "' on a lowered module, got " << given;
+  mlir::Attribute name = info.signature.get("name");
+  if (!isa_and_present<mlir::StringAttr>(name)) {
+    mlir::InFlightDiagnostic error = module.emitError()
+                                     << "expected a string 'name' in '"
+                                     << signatureName << "', got ";
+    return name ? error << name : error << "none";
+  }
   module->removeAttr(signatureName);
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
     mlir::Attribute attribute = function->getAttr(codeVersionName);
@@ -62,8 +67,9 @@ FailureOr<KernelInfo> mlafix::target::takeKernelInfo(mlir::ModuleOp module) {
     function->removeAttr(codeVersionName);
   }
   if (info.variants.empty())
-    return module.emitError() << "expected at least one function with '"
-                              << codeVersionName << "' in a lowered module";
+    return module.emitError()
+           << "expected at least one function with '" << codeVersionName
+           << "' in a lowered module, got none";
   return info;
 }
 

@@ -166,17 +166,20 @@ Expected<std::unique_ptr<Assembler>> open(StringRef path) {
   auto version = reinterpret_cast<Version>(dlsym(library, "nvJitLinkVersion"));
   if (!version || version(&major, &minor) != statusSuccess)
     return createStringError("'" + path + "' is not an nvJitLink library");
+  std::string description =
+      ("nvJitLink " + Twine(major) + "." + Twine(minor)).str();
   Functions functions;
-  std::string missing;
+  std::string missing; // from the functions of the library's own version
   for (unsigned compatible = minor + 1; compatible-- > 0;) {
-    missing = resolve(library, major, compatible, functions);
+    std::string symbol = resolve(library, major, compatible, functions);
+    if (symbol.empty())
+      return std::make_unique<NvJitLink>(functions, description);
     if (missing.empty())
-      return std::make_unique<NvJitLink>(
-          functions, ("nvJitLink " + Twine(major) + "." + Twine(minor)).str());
+      missing = symbol;
   }
-  return createStringError("'" + path + "', nvJitLink " + Twine(major) + "." +
-                           Twine(minor) + ": expected " + missing +
-                           " or a later one, got none");
+  return createStringError("'" + path + "', " + description +
+                           ", does not export " + missing +
+                           "; install a matching libnvJitLink");
 }
 
 } // namespace

@@ -193,9 +193,11 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
     return markAfter(cast<scf::WhileOp>(op->getParentOp()),
                      use.getOperandNumber() - 1, dim);
   if (isa<SwapOp>(op))
-    return op->emitError() << "expected a row that meets no groups to swap "
-                              "blocks of, got one along "
-                           << dim.str();
+    return op->emitError() << "swap: expected a row that is not combined with "
+                              "a row along a product, got one along "
+                           << dim.getGroups().str()
+                           << " combined with groups of "
+                           << dim.getGroup().str();
   if (isa<scf::YieldOp>(op)) {
     unsigned number = use.getOperandNumber();
     Operation *parent = op->getParentOp();

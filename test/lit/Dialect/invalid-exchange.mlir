@@ -3,7 +3,7 @@
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
 
-// expected-error @below {{argument 'x': expected access "read" of a tensor of all ranks in a kernel without an exchange, got "update"}}
+// expected-error @below {{argument 'x': expected access "read" of a tensor of all ranks in a kernel without an exchange, got "update"; declare it Peers[In[…]]}}
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -14,7 +14,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
 
 !staged = memref<?x?xf32, strided<[?, ?], offset: ?>>
 
-// expected-error @below {{argument 'x': expected access "update" of a tensor of all ranks in a kernel with an exchange, got "read"}}
+// expected-error @below {{argument 'x': expected access "update" of a tensor of all ranks in a kernel with an exchange, got "read"; declare it Peers[InOut[…]]}}
 mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -27,7 +27,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "rea
 mlafix.kernel @k() {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a kernel with a mlafix.exchange, got none}}
+    // expected-error @below {{expected a kernel with an exchange, got none}}
     %turn = mlafix.turn : index
   }
 }

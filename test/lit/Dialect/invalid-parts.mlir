@@ -7,7 +7,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{'mlafix.load' op expected the last dim of 'x' to be a product to take a group or a member of it, got "D"}}
+    // expected-error @below {{'mlafix.load' op expected the last dim of 'x' to be a product such as (G 128), since the access names a group, got "D"}}
     %v = mlafix.load %x[%t] group %c0 : !rows -> tensor<?xf32, #mlafix.dim<"K">>
   }
 }

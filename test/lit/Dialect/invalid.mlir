@@ -1526,7 +1526,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 // -----
 
 // Two elements of f4e2m1 share a byte: rows of them begin at one, and are moved whole.
-// expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1, of which two share a byte, got 3}}
+// expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1 (two elements a byte), got 3}}
 mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1553,7 +1553,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
 
 // -----
 
-// expected-error @below {{argument 'x': expected no 'mlafix.fill' of f4e2m1, got one}}
+// expected-error @below {{argument 'x': expected no 'mlafix.fill' of f4e2m1, got one; declare InOut and fill it before the call}}
 mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "write", mlafix.fill = 0.0 : f32}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1566,7 +1566,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got elements}}
+    // expected-error @below {{expected a whole row or group of 'x', which is f4e2m1 (two elements a byte), got a single element}}
     %v = mlafix.load %x[%t, %c0] : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> -> f32
   }
 }
@@ -1577,7 +1577,7 @@ mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got elements}}
+    // expected-error @below {{expected a whole row or group of 'x', which is f4e2m1 (two elements a byte), got one member of each group}}
     %v = mlafix.load %x[%t] member %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2>>
   }
 }
@@ -1589,7 +1589,7 @@ mlafix.kernel @k(%x: memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got a row of one element a group}}
+    // expected-error @below {{expected a whole row or group of 'x', which is f4e2m1 (two elements a byte), got a row of one element a group}}
     %v = mlafix.load %x[%t] : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2 per 4>>
   }
 }
@@ -1600,7 +1600,7 @@ mlafix.kernel @k(%x: memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected an even number of elements in a group of 'x', of which two share a byte, got 3}}
+    // expected-error @below {{expected an even number of elements in a group of 'x', which is f4e2m1 (two elements a byte), got 3}}
     %v = mlafix.load %x[%t] : memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<6xf32, #mlafix.dim<2 x 3>>
   }
 }
@@ -1617,7 +1617,25 @@ mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = [
 
 // -----
 
-// expected-error @below {{argument 'x': expected 'mlafix.swizzle' of one tensor with rows and columns of whole bytes, got 'memref<?xi8, strided<[1], offset: ?>>'}}
+// expected-error @below {{argument 'x': expected 'mlafix.swizzle' of a single tensor, got List}}
+mlafix.kernel @k(%x: memref<?x?x?xi8, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["", "m", "n"], mlafix.access = "read", mlafix.list = 8, mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected elements of whole bytes beside 'mlafix.swizzle', got f4e2m1}}
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "four"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 2 dims or more beside 'mlafix.swizzle', got 1}}
 mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["m"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1675,7 +1693,7 @@ mlafix.kernel @k(%x: memref<?x4xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x4xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected an element of 'x' or a row of one element a group, since it has 'mlafix.swizzle', got another row}}
+    // expected-error @below {{expected an element of 'x' or a row of one element a group, since it has 'mlafix.swizzle', got a row along 4}}
     %v = mlafix.load %x[%t] : memref<?x4xf32, strided<[?, 1], offset: ?>> -> tensor<4xf32, #mlafix.dim<4>>
   }
 }

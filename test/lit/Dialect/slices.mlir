@@ -82,7 +82,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(4 6)"], mlafix.access = "updat
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a slice that begins at an even element of 'x', of which two share a byte, got 1}}
+    // expected-error @below {{expected a slice that begins at an even element of 'x', which is f4e2m1 (two elements a byte), got 1}}
     %v = mlafix.load %x[%t] slice 1 to 5 : !rows -> tensor<4xf32, #mlafix.dim<4>>
   }
 }

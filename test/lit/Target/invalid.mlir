@@ -2,14 +2,21 @@
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/none.mlir --target=sm_90 2>&1 | FileCheck %t/none.mlir --check-prefix=NONE
+// RUN: not %mlafix-opt %t/signature.mlir --target=sm_90 2>&1 | FileCheck %t/signature.mlir --check-prefix=SIGNATURE
 // RUN: not %mlafix-opt %t/entry.mlir --target=sm_90 2>&1 | FileCheck %t/entry.mlir --check-prefix=ENTRY
 // RUN: not %mlafix-opt %t/name.mlir --target=sm_90 2>&1 | FileCheck %t/name.mlir --check-prefix=NAME
 // RUN: not %mlafix-opt %t/value.mlir --target=sm_90 2>&1 | FileCheck %t/value.mlir --check-prefix=VALUE
 // RUN: not %mlafix-opt %t/dialect.mlir --target=sm_90 2>&1 | FileCheck %t/dialect.mlir --check-prefix=DIALECT
 
 //--- none.mlir
-// NONE: error: expected at least one function with 'mlafix.variant' in a lowered module
+// NONE: error: expected at least one function with 'mlafix.variant' in a lowered module, got none
 module attributes {mlafix.signature = {name = "k"}} {
+  llvm.func @k() { llvm.return }
+}
+
+//--- signature.mlir
+// SIGNATURE: error: expected a dictionary 'mlafix.signature' on a lowered module, got "k"
+module attributes {mlafix.signature = "k"} {
   llvm.func @k() { llvm.return }
 }
 
@@ -20,7 +27,7 @@ module attributes {mlafix.signature = {name = "k"}} {
 }
 
 //--- name.mlir
-// NAME: error: expected a string 'name' in 'mlafix.signature'
+// NAME: error: expected a string 'name' in 'mlafix.signature', got 1 : i64
 module attributes {mlafix.signature = {name = 1}} {
   llvm.func @k() attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} { llvm.return }
 }

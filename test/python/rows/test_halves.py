@@ -168,7 +168,7 @@ def test_tensors_next_to_each_other_are_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body, message", [
-    ("y[t, 0] = x[t, 0]", "expected a row or a group of 'y', of which two elements share a byte, got elements"),
+    ("y[t, 0] = x[t, 0]", r"expected a whole row or group of 'y', which is f4e2m1 \(two elements a byte\), got a single element"),
     ("y[t] = f4e2m1(x[t])", "got a row of f32 along D to 'f4e2m1'"),
 ])  # fmt: skip
 def test_bodies_that_take_half_a_byte_are_errors(tmp_path: Path, body: str, message: str) -> None:
@@ -195,5 +195,5 @@ def wrong(y: Out[f4e2m1, "n G"], z: In[f32, "n (G 4)"]):
     y, s, z = np.zeros((2, 4), np.uint8), np.zeros((2, 8), F32), np.arange(64, dtype=F32).reshape(2, 32)
     load(tmp_path, text).k(y, s, np.full((2, 8), 3, F32), z)
     assert (y == 0x55).all() and (s == z[:, 3::4]).all()
-    with pytest.raises(CompileError, match="expected a row or a group of 'y', of which two elements share a byte, got a row of one element a group"):
+    with pytest.raises(CompileError, match=r"expected a whole row or group of 'y', which is f4e2m1 \(two elements a byte\), got a row of one element a group"):
         load(tmp_path, text).wrong(y, z)

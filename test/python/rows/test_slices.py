@@ -252,7 +252,7 @@ ARGUMENTS = 'y: InOut[f32, "n C=96"], x: In[f32, "n D"], p: In[f32, "n (3 K)"], 
     ("y[t] = y[t, :32]", "y[t, :32]", "expected a row along 96 to store to 'y', got a row of f32 along 32"),
     ("r[t, :8] = 0.0", "r[t, :8]", "expected a tensor declared with Out or InOut to store to, got 'r', which is In"),
     ("y[t] = payload(load_state(y[t, :32], lse[t]))", "y[t, :32]", "expected the payload of a state, got a part of a row of 'y'"),
-    ("q[t, 1:3] = 0.0", "q[t, 1:3]", "expected a slice that begins at an even element of 'q', of which two share a byte, got 1"),
+    ("q[t, 1:3] = 0.0", "q[t, 1:3]", "expected a slice that begins at an even element of 'q', which is f4e2m1 (two elements a byte), got 1"),
 ])  # fmt: skip
 def test_what_is_refused(tmp_path: Path, body: str, wrong: str, message: str) -> None:
     made = load(tmp_path, f'@mlafix.kernel\ndef k({ARGUMENTS}):\n    for t in grid("n"):\n        {body}\n')
