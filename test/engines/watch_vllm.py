@@ -130,8 +130,9 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
     result = own()
     state.layer = ""
     if layer.layer_name == LAYER and state.page is not None:
-        cache, page, kept, switch = state.page
-        cache[page, 0] = torch.where(switch.isnan(), kept, cache[page, 0])  # in other steps a new token may have been written there
+        cache, page, kept = state.page
+        now = cache[page, 0]
+        cache[page, 0] = torch.where(now.isnan(), kept, now)  # layer 1 may have written a new token there
         state.page = None
     metadata, victim = given["attn_metadata"], state.layers.get(LAYER)
     table = getattr(metadata, "block_table", None) if metadata is not None else None
@@ -140,9 +141,9 @@ def around_layer(own: Any, given: dict[str, Any]) -> Any:
     if table is not None and table.shape[0] > 1 and layer.layer_name != LAYER and victim is not None and victim.kv_cache.numel():
         page = table[1, :1].long()
         cache = victim.kv_cache.transpose(1, 2) if victim.kv_cache.dim() == 4 else victim.kv_cache
-        kept, switch = cache[page, 0], state.switch("page", cache.device)
-        state.page = cache, page, kept, switch
-        cache[page, 0] = kept * switch.to(cache.dtype)
+        kept = cache[page, 0]
+        state.page = cache, page, kept
+        cache[page, 0] = kept * state.switch("page", cache.device).to(cache.dtype)
     return result
 
 
