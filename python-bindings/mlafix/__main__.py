@@ -227,8 +227,9 @@ def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str |
     lost = sum(not kernel.variants.is_kept(kernel.bindings(bindings), target) for kernel, bindings in requests)
     if lost:
         folder = cache.compiler_cache()
-        place, hint = (f'cache "{folder.path}"', "; is the folder writable and large enough?") if folder else ("MLAFIX_CACHE", "")
-        raise UnitError(f"{place}: expected {len(requests)} compiled kernels to stay on disk, got {len(requests) - lost}{hint}")
+        place, hint = (f'cache "{folder.path}"', "is the folder writable and large enough?") if folder else ("cache", "unset MLAFIX_CACHE=0, or set MLAFIX_CACHE_DIR where there is no home folder")
+        count = f"{len(requests)} compiled kernel{'s' if len(requests) > 1 else ''}"
+        raise UnitError(f"{place}: expected {count} to stay on disk, got {len(requests) - lost}; {hint}")
 
 
 def _cache(options: argparse.Namespace) -> int:
@@ -321,7 +322,8 @@ def _audit_parser() -> argparse.ArgumentParser:
     try:
         from .audit import command
     except ImportError as error:
-        raise ArgumentError(f"audit: expected torch, got {error}; pip install torch") from error
+        hint = "; pip install torch" if error.name == "torch" else ""
+        raise ArgumentError(f"audit: expected torch, got {error}{hint}") from error
 
     parser = argparse.ArgumentParser(prog="python -m mlafix audit", description="Checks a backend of attention against docs/Contract.md.")
     command.add_arguments(parser)

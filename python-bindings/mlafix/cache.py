@@ -226,7 +226,8 @@ class Variants:
         else:
             if any(self._is_variant(kernel, bindings, target) for kernel in unit.kernels):
                 return unit
-            wrong = f'expected kernel "{self.kernel}" for {listed(bindings)} on {target}, got {unit.kernels}'
+            got = ", ".join(f'"{one.name}" for {listed(one.bindings)} on {", ".join(one.targets)}' for one in unit.kernels) or "none"
+            wrong = f'expected kernel "{self.kernel}" for {listed(bindings)} on {target}, got {got}'
         _log.warning("%s: not used, and made anew where that is possible: %s", path, wrong)
         return None
 

@@ -54,7 +54,7 @@ class _Given:
     def __init__(self, array: Any, name: str) -> None:
         self.is_torch = is_torch(array)
         if not self.is_torch and not isinstance(array, numpy.ndarray):
-            raise wrong(name, "a numpy array, a torch tensor or a number", f"{type(array).__qualname__}; pass numpy.asarray(x)")
+            raise wrong(name, "a numpy array, a torch tensor or a number", f"{type(array).__qualname__}; pass torch.from_dlpack(x), or numpy.from_dlpack(x) on the CPU")
         self.array, self.shape = array, tuple(array.shape)
         if self.is_torch:
             self.strides, self.address = tuple(array.stride()), array.data_ptr()

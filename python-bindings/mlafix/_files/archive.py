@@ -66,7 +66,8 @@ class Archive:
         header = self._read(0, _HEADER)
         version, *directory = (int.from_bytes(header[at : at + 8], "little") for at in (8, 16, 24))
         if not header.startswith(_MAGIC) or version != _VERSION:
-            raise ValueError(f"{path}: expected an archive of version {_VERSION}, got something else")
+            got = f"version {version}" if header.startswith(_MAGIC) else "no mlafix archive"
+            raise ValueError(f"expected an archive of version {_VERSION}, got {got}; install mlafix again, or make the archive with this version")
         found = _unpacked(self._read(*directory))
         self._places: dict[str, list[list[int]]] = found["blocks"]
         self._records_at: list[list[int]] = found["records"]

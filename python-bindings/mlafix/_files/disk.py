@@ -192,7 +192,7 @@ def _check_outer(path: Path, status: os.stat_result) -> None:
     and folders of users with a group of their own are often writable by it."""
     anyone_may_rename = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
     if anyone_may_rename or status.st_uid not in (os.geteuid(), _ROOT):
-        raise _Refused(f'expected it in a folder {_expected()}, got "{path}", {_described(status)}')
+        raise _Refused(f'expected the cache to lie in a folder {_expected()}, got "{path}", {_described(status)}')
 
 
 _RECORD_ENDS = b"}\n"

@@ -174,9 +174,13 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> ArgumentError:
-    """The error about an array of which `viewed` makes no view: with its shape, and its strides in elements."""
-    strides = array.stride() if is_torch(array) else [step // array.itemsize for step in array.strides]
-    return wrong(name, f"{expected} (as contiguous() makes them)", f"shape {list(array.shape)}, strides {list(strides)}")
+    """The error about an array of which `viewed` makes no view: with its shape and, if its library tells, its strides in elements."""
+    got = f"shape {list(array.shape)}"
+    if is_torch(array):
+        got += f", strides {list(array.stride())}"
+    elif (steps := getattr(array, "strides", None)) is not None and (size := getattr(array.dtype, "itemsize", 0)):
+        got += f", strides {[step // size for step in steps]}"
+    return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
 # By its size, the dtype as which an element is passed that a kernel only moves.

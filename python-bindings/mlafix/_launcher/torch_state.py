@@ -72,7 +72,10 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     declared = []
     for argument in arguments:
         if argument["kind"] == "peers":
-            raise ArgumentError(f"kernel \"{name}\": expected no tensors of several ranks for torch to trace, got \"{argument['name']}\"")
+            raise ArgumentError(
+                f"kernel \"{name}\": torch cannot trace argument \"{argument['name']}\", declared with Peers; call the kernel outside of "
+                "torch.compile and export"
+            )
         if argument["kind"] == "scalar":
             kind = _SCALARS.get(argument["dtype"], "SymInt")
         elif argument["kind"] == "list":

@@ -63,7 +63,7 @@ def optional(parameters: Any) -> tuple[str, ...]:
 
 
 def is_optional(parameter: inspect.Parameter) -> bool:
-    """True if a call may pass the parameter by name, or leave it out."""
+    """True if the audit may pass the parameter by name and a form need not have it."""
     if parameter.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD:
         return parameter.default is not inspect.Parameter.empty
     return parameter.kind == inspect.Parameter.KEYWORD_ONLY

@@ -130,7 +130,7 @@ class Claim:
         try:
             data = json.loads(text)
             if unknown := sorted(set(data) - {one.name for one in fields(Claim)}):
-                raise ArgumentError(f"claim: expected clauses, exceptions, contract, backend, got {unknown[0]!r}")
+                raise ArgumentError(f"claim: expected one of the keys clauses, exceptions, contract, backend, got the key {unknown[0]!r}")
             if data.get("contract", CONTRACT) != CONTRACT:
                 raise ArgumentError(f"claim: expected version {CONTRACT} of the contract, got {data['contract']!r}")
             if unknown := [clause for clause in data.get("clauses", ()) if clause not in CLAUSES]:

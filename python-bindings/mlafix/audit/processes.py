@@ -161,7 +161,7 @@ class Server:
         while True:
             data = os.read(self.process.stdout.fileno(), 1 << 16)
             if not data:
-                raise RuntimeError("expected an answer of the audit's process, got its end")
+                raise RuntimeError(f"the audit's worker process ended without an answer (exit status {self.process.wait()}); its stderr is above")
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 event = json.loads(line)

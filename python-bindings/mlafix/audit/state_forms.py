@@ -90,7 +90,7 @@ def wait_for_ranks(children: list[int], folder: str) -> None:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 children.remove(child)
-                problem = problem or (f"a rank ended with the status {status}" if status else "")
+                problem = problem or (f"one that ended with status {os.waitstatus_to_exitcode(status)}" if status else "")
         has_error = os.path.exists(f"{folder}/error")
         if (has_error or problem) and children:
             time.sleep(0.1)
@@ -100,7 +100,7 @@ def wait_for_ranks(children: list[int], folder: str) -> None:
         with open(f"{folder}/error", encoding="utf-8") as file:
             raise RuntimeError(file.read())
     if problem:
-        raise RuntimeError(f"expected ranks that return, but {problem}")
+        raise RuntimeError(f"expected every rank of the reduce to finish, got {problem}")
 
 
 def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, out: torch.Tensor, lse: torch.Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, NoReturn, cast
 
 import torch
@@ -22,6 +23,9 @@ OverflowName = Literal["error", "exchange"]
 
 # The default of the runtime's groups.
 _MOST_SECONDS = 1e9
+
+# What torch's allocators and the driver say. An illegal memory access is another error.
+_SHORT_OF_MEMORY = re.compile(r"out.of.memory|(allocate|enough) memory", re.IGNORECASE)
 
 # Backends whose workspace a captured graph uses. Kept alive, since the graph may be replayed after its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
@@ -111,12 +115,12 @@ class Reducer:
         self._sink, self._overflow = sink, overflow
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
+            failed: Exception | None = None
             try:
                 self._backend = self._backend_of(backend, exchange, sink, timeout)
-            except (RuntimeError, MemoryError) as error:  # raised by torch if memory is short
-                problem = wrong("max_tokens", f"a workspace for {max_tokens} tokens", f"{type(error).__name__}: {error}")
-                problem.__cause__ = error
-            agree(*self._meeting, {}, problem)
+            except (RuntimeError, MemoryError) as error:
+                failed = _workspace_problem(max_tokens, error)
+            agree(*self._meeting, {}, failed)
             self._prepare()
 
     def _backend_of(self, backend: str, exchange: ExchangeName, sink: torch.Tensor | None, timeout: float | None) -> Backend:
@@ -320,6 +324,15 @@ def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.de
     if made.type == "cuda" and (made.index or 0) >= count:
         return group_own, wrong("device", f"one of this process's {count} CUDA devices", repr(str(made)))
     return torch.device("cuda", torch.cuda.current_device()) if made.type == "cuda" and made.index is None else made, None
+
+
+def _workspace_problem(max_tokens: int, error: Exception) -> Exception:
+    """The error about "max_tokens" if memory is short; otherwise `error` itself."""
+    if not isinstance(error, (MemoryError, torch.OutOfMemoryError)) and not _SHORT_OF_MEMORY.search(str(error)):
+        return error
+    problem = wrong("max_tokens", f"a workspace for {max_tokens} tokens", f"{type(error).__name__}: {error}")
+    problem.__cause__ = error
+    return problem
 
 
 def _wrong_timeout(timeout: Any) -> ArgumentError | None:

@@ -166,7 +166,7 @@ def group_of(group: Any) -> dist.ProcessGroup | None:
     """
     if group is None:
         if not dist.is_initialized():
-            raise wrong("group", "a process group, or torch.distributed.init_process_group to be called before", "None")
+            raise wrong("group", "a process group, or a call of torch.distributed.init_process_group before this one", "None")
         return dist.group.WORLD
     inner = getattr(group, "device_group", group)
     if isinstance(inner, dist.ProcessGroup):

@@ -11,12 +11,13 @@ from .arguments import Arguments
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
 from .expressions import Expressions
+from .inline import bind
 from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
 from .source import python
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
-from .values import Dyn, Tensor, describe, field_names, holds_arguments, is_record_type
+from .values import Dyn, Tensor, describe, holds_arguments, is_record_type
 
 _MAX_INLINE = 32
 
@@ -121,10 +122,8 @@ class Calls:
         if not holds_arguments(made):
             self.ctx.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{made.__name__}'")
         arguments, keywords = self._arguments(node)
-        try:
-            return made(*arguments, **keywords)
-        except TypeError as error:
-            self.ctx.fail(node, f"expected the fields of '{made.__name__}' ({', '.join(field_names(made))}), got a call with others: {error}")
+        bind(self.ctx.source, node, made, arguments, keywords)
+        return made(*arguments, **keywords)
 
     def _arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         return [self._argument(argument) for argument in node.args], {str(keyword.arg): self._argument(keyword.value) for keyword in node.keywords}

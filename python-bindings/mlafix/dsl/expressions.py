@@ -151,7 +151,7 @@ class Expressions:
             hint = hints.of_function(value.__name__, value)
             self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not{hint}")
         if isinstance(value, TensorType):
-            self.ctx.fail(node, "expected a tensor as an argument, got its type")
+            self.ctx.fail(node, f"expected a value, got the type {value!r}; declare the tensor as an argument of the kernel")
         hint = hints.of_operand(value) or hints.of_outside(value) or hints.of_function(getattr(value, "__name__", ""), value)
         self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}{hint}")
 

@@ -51,12 +51,20 @@ class Inline:
 
     def bind(self, caller: Source, node: ast.Call, arguments: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         """Binds the function's parameters to the arguments of a call. Underlines the call if they do not match."""
-        try:
-            bound = inspect.signature(self.function).bind(*arguments, **keywords)
-        except TypeError as error:
-            caller.fail(node, f"expected the arguments of '{self.name}', got a call with others: {error}")
+        bound = bind(caller, node, self.function, arguments, keywords)
         bound.apply_defaults()
         return dict(bound.arguments)
+
+
+def bind(caller: Source, node: ast.Call, called: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> inspect.BoundArguments:
+    """Binds parameters to the arguments of a call. Underlines the call if they do not match."""
+    signature = inspect.signature(called)
+    try:
+        return signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        plain = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+        spelled = inspect.Signature(plain)
+        caller.fail(node, f"expected a call {called.__name__}{spelled}: {error}")
 
 
 def inline(function: Callable[..., Any]) -> Inline:

@@ -226,8 +226,8 @@ def pad_metadata(seq_lens: Array, live_rows: int | Array, *, cu_seqlens: Array |
         if array is not None or name == "seq_lens":
             entries.append(math.prod(rows_of(array, name, dims)))
             check_integers(array, name)
-    _check_fits("pad_slot", pad_slot, slots)
-    _check_fits("pad_block", pad_block, block_table)
+    _check_fits("pad_slot", pad_slot, "slots", slots)
+    _check_fits("pad_block", pad_block, "block_table", block_table)
     rows, rows_at = count_or_tensor(live_rows)
     tokens, tokens_at = count_or_tensor(-1 if live_tokens is None else live_tokens)
     arguments = seq_lens, cu_seqlens, slots, block_table, max(entries), pad_slot, pad_block, rows, tokens, rows_at, tokens_at
@@ -357,18 +357,17 @@ def pages_of_rank(out: Array, token_table: Array, requests: Array, local_lens: A
     rows = rows_of(out, "out", ("n", "w"))[0]
     for name, array in (("out", out), ("token_table", token_table), ("requests", requests), ("local_lens", local_lens)):
         check_integers(array, name)
-    _check_fits("pad_page", pad_page, out)
+    _check_fits("pad_page", pad_page, "out", out)
     count = count_or_tensor(rows if live_rows is None else live_rows)
     arguments = out, token_table, requests, local_lens, rank, ranks, page_size, pad_page, *count
     launch(library.kernel("pages_of_rank"), arguments, stream)
 
 
-def _check_fits(name: str, value: Any, array: Any) -> None:
-    """Raises ArgumentError unless a value is an integer that the elements of an array hold: of i64 where there is none."""
+def _check_fits(name: str, value: Any, holder: str, array: Any) -> None:
+    """Raises ArgumentError unless a value is an integer that fits the dtype of an array, the argument `holder`: i64 if that is None."""
     check_integer(name, value)
-    bits = 32 if array is not None and spelling_of(array.dtype) == "int32" else 64
-    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        raise wrong(name, f"an integer of {bits} bits, as the array has", value)
+    if array is not None and spelling_of(array.dtype) == "int32" and not -(2**31) <= value < 2**31:
+        raise wrong(name, f'an integer that fits int32, the dtype of "{holder}"', value)
 
 
 def _check_rank(rank: Any, ranks: Any) -> None:

@@ -80,7 +80,7 @@ class Rope:
             raise self._wrong("start", f"an element from 0 to {dim - turned}", first)
         step = 2 if self.interleaved else turned
         if not self.interleaved and turned & (turned - 1):
-            raise wrong("Rope.table", "a power of two of values in a row unless interleaved=True", turned)
+            raise wrong("Rope.table", "a number of values in a row that is a power of two, unless interleaved=True", turned)
         if first % step or dim % step:
             raise self._wrong("start", f"a multiple of {step} in rows of a multiple of it", f"{first} in rows of {dim}")
         return Turned((self.positions, halves, -1.0 if self.inverse else 1.0), turned, first)

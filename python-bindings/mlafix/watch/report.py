@@ -157,12 +157,14 @@ def read(path: Path, number: int = -1) -> Report:
     Raises:
         ValueError: there is none, or it is no report.
     """
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [(at, line) for at, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if line.strip()]
     if not -len(lines) <= number < len(lines):
         raise ValueError(f"expected report {number} in {path}, got {len(lines)} reports")
-    record = json.loads(lines[number])
-    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-        raise ValueError(f"expected a report of schema {SCHEMA} in {path}, got another text")
+    at, line = lines[number]
+    record = json.loads(line)
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != SCHEMA:
+        raise ValueError(f"expected a report of schema {SCHEMA} in {path}, got {'no schema' if schema is None else f'schema {schema}'}; line {at} of the file")
     return Report(record)
 
 

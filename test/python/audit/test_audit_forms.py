@@ -59,7 +59,7 @@ def test_optional_keywords_need_not_stand_after_a_star() -> None:
 @pytest.mark.parametrize("changes, message", [
     ({"causal": "sometimes"}, "causal: expected one of True, False, always"),
     ({"kv_dtype": "int8"}, "kv_dtype: expected float8_e4m3fn or float8_e5m2"),
-    ({"latent": True}, "latent: expected form 'paged' or 'ragged_paged', values_in_keys=True and kv_heads=1, got "),
+    ({"latent": True}, "latent: expected form 'paged' or 'ragged_paged', values_in_keys=True and kv_heads=1, got 'ragged_paged', values_in_keys=False, kv_heads=2$"),
 ])  # fmt: skip
 def test_fields_that_make_no_sense_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(mlafix.ArgumentError, match=message):

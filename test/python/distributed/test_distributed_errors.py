@@ -14,7 +14,9 @@ import pytest
 pytest.importorskip("torch.distributed")
 
 import mlafix
+import torch
 from mlafix.distributed import Reducer
+from mlafix.distributed._reducer import _workspace_problem
 from mlafix.distributed.ranks import GlooRanks
 from ranks import RankPool, raised
 
@@ -117,6 +119,19 @@ def test_a_workspace_that_does_not_fit_is_an_error(pool: RankPool) -> None:
         assert "memory" in str(result), result
 
 
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("no space"), RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+                                   RuntimeError("CUDA driver error: out of memory")], ids=repr)  # fmt: skip
+def test_a_lack_of_memory_is_an_error_of_max_tokens(error: Exception) -> None:
+    problem = _workspace_problem(9, error)
+    assert str(problem).startswith('argument "max_tokens": expected a workspace for 9 tokens, got ') and problem.__cause__ is error
+
+
+@pytest.mark.parametrize("text", ["CUDA error: an illegal memory access was encountered", "NCCL error: unhandled system error"])
+def test_other_errors_of_a_workspace_are_raised_as_they_are(text: str) -> None:
+    error = RuntimeError(text)
+    assert _workspace_problem(9, error) is error
+
+
 def test_an_exchange_that_fails_says_why() -> None:
     ranks = object.__new__(GlooRanks)
     ranks.size, ranks.timeout, ranks._global = 2, None, [0, 3]
@@ -125,7 +140,7 @@ def test_an_exchange_that_fails_says_why() -> None:
 
 
 def test_groups_that_are_none(pool: RankPool) -> None:
-    with pytest.raises(mlafix.ArgumentError, match='"group": expected a process group, or torch.distributed.init_process_group to be called before, got None'):
+    with pytest.raises(mlafix.ArgumentError, match='"group": expected a process group, or a call of torch.distributed.init_process_group before this one, got None'):
         Reducer(max_tokens=1, heads=1, head_dim=1)
     for rank, errors in enumerate(pool.same("not_in_group", 3)):
         assert errors == [f'ArgumentError: argument "group": expected a group that has this process (rank {rank} of the default group), got one without it',

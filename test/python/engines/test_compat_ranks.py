@@ -257,7 +257,7 @@ def test_ring_attention_updates_a_slice_alone(device: Device, rng: np.random.Gen
     want_lse.check(device.get(lse)[0, 3:, :, 0], "lse")
     assert same_bits(device.get(out)[0, :3], states.v[0, :3]) and same_bits(device.get(lse)[0, :3, :, 0], states.s[0, :3])
     copied = [0, 1]
-    with pytest.raises(mlafix.ArgumentError, match=r'"slice_": expected slices and integers, so that out\[slice_\] is a view, got '):
+    with pytest.raises(mlafix.ArgumentError, match=r'"slice_": expected slices and integers, so that out\[slice_\] is a view, got \(slice\(None, None, None\), \[0, 1\]\)$'):
         ring_attention.update_out_and_lse(out, lse, device.put(states.v[1][None, :2]), device.put(states.s[1][:2].T[None].copy()), (slice(None), copied))
     with pytest.raises(mlafix.ArgumentError, match='"slice_": expected None for the first block'):
         ring_attention.update_out_and_lse(None, None, out, lse[..., 0].swapaxes(1, 2), half)

@@ -89,6 +89,7 @@ BODIES = [
     ("lse[t] = f32(x.shape[2])", "2", "expected a constant index below 2, got 2"),
     ("t[0] = 1.0", "t[0]", "expected an element or a row of a tensor, as x[t, h], got index"),
     ("lse[t] = f32(present(x[t]))", "present(x[t])", "expected a tensor, got a row of f32 along D"),
+    ("y[t] = ROWS", "ROWS", "expected a value, got the type In[f32, \"n D\"]; declare the tensor as an argument of the kernel"),
     ("x = 1.0", "x", "expected a name of its own, got 'x', which is an argument"),
     # built-ins
     ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…) or load(tensor[…], into=…, first=…, each=…, where=…), got 2 arguments"),
@@ -122,7 +123,7 @@ BODIES = [
     ("y[t] = grid(f)", "grid(f)", "only in the header of a for loop, got it in an expression"),
     ("lse[t] = f32(shape('Q'))", "'Q'", "expected the name of a dim of a tensor that is always given"),
     ("y[t] = endless(x[t])", "endless(x)", "expected inline functions at most 32 deep"),
-    ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected the arguments of 'twice', got a call with others"),
+    ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected a call twice(x): too many positional arguments"),
     # statements
     ("while b:\n    pass", "while", "got 'while'; a loop is 'for … in range(…)', whose bounds may be values"),
     ("return", "return", "got 'return'; put what it would skip under an 'if'"),
@@ -178,6 +179,8 @@ def error_of(folder: Path, text: str, before: str = "") -> mlafix.CompileError:
 @pytest.mark.parametrize(("body", "place", "message"), BODIES, ids=[body.replace("\n", " ") for body, _, _ in BODIES])
 def test_body(tmp_path: Path, body: str, place: str, message: str) -> None:
     text = f"""
+ROWS = In[f32, "n D"]
+
 def helper(x):
     return x
 

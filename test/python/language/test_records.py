@@ -106,7 +106,7 @@ def test_records_hold_lists_and_defaults(tmp_path: Path, device: Device) -> None
     ("out[t] = x[t] * CURVE.twice", "CURVE.twice", "got .twice"),
     ("out[t] = x[t] * Pair(t).third", "Pair(t).third", "expected a field of a record of type Pair (first, second), got .third"),
     ("out[t] = x[t] * CURVE", "CURVE", "expected a scalar, a row or a state, got a record of type Curve"),
-    ("out[t] = Pair().first", "Pair()", "expected the fields of 'Pair' (first, second), got a call with others"),
+    ("out[t] = Pair().first", "Pair()", "expected a call Pair(first, second=1.0): missing a required argument: 'first'"),
     ("out[t] = Loose(x[t]).first", "Loose", "a conversion (f32, i32, i64, index, bool_), an inline function or a frozen dataclass to call, got 'Loose'"),
     ("out[t] = Checked(x[t]).first", "Checked(x[t])", "expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got 'Checked'"),
     ("out[t] = Made().first", "Made()", "no __post_init__ and no default_factory, got 'Made'"),

@@ -114,5 +114,5 @@ def test_arrays_of_another_library(folder: Path, monkeypatch: pytest.MonkeyPatch
             return self.array.__dlpack_device__()
 
     monkeypatch.setenv("MLAFIX_PRINT_REPRO", "1")
-    with pytest.raises(mlafix.ArgumentError, match='argument "x": expected a numpy array, a torch tensor or a number, got .*Other; pass numpy.asarray'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "x": expected a numpy array, a torch tensor or a number, got .*Other; pass torch.from_dlpack'):
         load(folder, TEXT).double(np.ones((3, 4), np.float32), Other(np.ones((3, 4), np.float32)))

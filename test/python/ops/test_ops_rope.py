@@ -245,7 +245,7 @@ def test_vllm_45103_what_deepseek_v4_does_behind_its_attention(device: Device, r
 @pytest.mark.parametrize(("how", "message"), [
     (dict(table=np.zeros((8, 64), np.float32)), r'argument "Rope.table": expected 2 to 48 .*, got 64'),
     (dict(table=np.zeros((8, 7), np.float32)), r'argument "Rope.table": expected shape \[m, 2, R / 2\] or \[m, R\], got \[8, 7\]'),
-    (dict(table=np.zeros((8, 12), np.float32)), r'argument "Rope.table": expected a power of two of values in a row unless interleaved=True, got 12'),
+    (dict(table=np.zeros((8, 12), np.float32)), r'argument "Rope.table": expected a number of values in a row that is a power of two, unless interleaved=True, got 12'),
     (dict(table=np.zeros((8, 8), np.int32)), r'argument "Rope.table": expected dtype .*, got int32'),
     (dict(table=np.zeros((8, 32), np.float32)), r'argument "Rope.start": expected a multiple of 32 in rows of a multiple of it, got 16 in rows of 48'),
     (dict(start=41), r'argument "Rope.start": expected an element from 0 to 40, got 41'),

@@ -357,7 +357,7 @@ def k(y: Out[f32, "n (G K)"], z: Out[f32, "n (G L)"], x: In[f32, "n G"]):
         z[t] = s + splat(1.0, "(G L)")
 """
     made = load(tmp_path, text)
-    with pytest.raises(mlafix.CompileError, match="expected groups of one size for this row, got ") as caught:
+    with pytest.raises(mlafix.CompileError, match="expected groups of one size for this row, got 4 and 8") as caught:
         made.k(*(np.empty((2, size), np.float32) for size in (12, 24, 3)))
     assert underlined(str(caught.value)) == "x[t]"
 

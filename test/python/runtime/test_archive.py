@@ -149,10 +149,13 @@ def test_an_archive_that_is_damaged_is_not_used(folder: Path, tmp_path: Path, ca
     data = bytearray((folder / f"library{_archive.SUFFIX}").read_bytes())
     (tmp_path / f"a{_archive.SUFFIX}").write_bytes(data[:20])
     (tmp_path / f"b{_archive.SUFFIX}").write_bytes(b"x" + data[1:])
+    (tmp_path / f"d{_archive.SUFFIX}").write_bytes(data[:8] + b"\x63" + data[9:])
     data[-1] ^= 1
     (tmp_path / f"c{_archive.SUFFIX}").write_bytes(data)
     assert _archive.archives([tmp_path]) == []
-    assert [record.message.count("not used") for record in caplog.records] == [1, 1, 1]
+    assert [record.message.count("not used") for record in caplog.records] == [1, 1, 1, 1]
+    got = [record.message.partition(", got ")[2].partition(";")[0] for record in caplog.records]
+    assert (got[1], got[3]) == ("no mlafix archive", "version 99")
 
 
 @pytest.mark.parametrize("part", ("blocks", "records"))

@@ -112,7 +112,7 @@ def test_the_outer_folder_is_not_one_in_which_anyone_may_rename(compiler: Counti
     merge().load(BINDINGS, TARGET)
     cache.clear_memory()
     folder().parent.chmod(mode)
-    expected = f'expected it in a folder .* that nobody else may write, got "{folder().parent}", one of user {os.geteuid()}'
+    expected = f'expected the cache to lie in a folder .* that nobody else may write, got "{folder().parent}", one of user {os.geteuid()}'
     with contextlib.nullcontext() if used else pytest.warns(mlafix.CacheWarning, match=expected):
         assert merge().load(BINDINGS, TARGET).kernels
     assert compiler.count == 2 - used

@@ -95,6 +95,15 @@ def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeyp
     assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the one without names is prebuilt
 
 
+def test_a_library_that_lacks_a_function_of_its_version_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture[str]) -> None:
+    text = "int nvJitLinkVersion(unsigned *major, unsigned *minor) { *major = 12; *minor = 4; return 0; } void __nvJitLinkCreate_12_4(void) {}"
+    library = tmp_path / "libnvJitLink.so.12"
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)], input=text, text=True, check=True)
+    monkeypatch.setenv("MLAFIX_NVJITLINK", str(library))
+    assert main(["compile", "merge_attn_states", "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "cubin", "-o", str(tmp_path / "out")]) == 1
+    assert f"'{library}', nvJitLink 12.4, does not export __nvJitLinkDestroy_12_4; install a matching libnvJitLink" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kernel", ["merge_attn_states", str(KERNELS / "merge_attn_states.mlir"), f"{LIBRARY}:merge_state_in_place"])
 def test_ptx_of_every_kind_of_kernel(kernel: str, capsysbinary: CaptureFixture[bytes]) -> None:
     assert main(["compile", kernel, "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "ptx"]) == 0
@@ -161,8 +170,8 @@ def test_info_names_the_compiler_the_assembler_and_the_places(capsys: CaptureFix
 
 
 @pytest.mark.parametrize("name, place, message", [
-    ("MLAFIX_CACHE_DIR", "a file/cache", "expected 1 compiled kernels to stay on disk, got 0; is the folder writable and large enough?"),
-    ("MLAFIX_CACHE", "0", "MLAFIX_CACHE: expected 1 compiled kernels to stay on disk, got 0"),
+    ("MLAFIX_CACHE_DIR", "a file/cache", "expected 1 compiled kernel to stay on disk, got 0; is the folder writable and large enough?"),
+    ("MLAFIX_CACHE", "0", "cache: expected 1 compiled kernel to stay on disk, got 0; unset MLAFIX_CACHE=0"),
 ])  # fmt: skip
 def test_warmup_that_keeps_nothing_fails(name: str, place: str, message: str, file: Path, capsys: CaptureFixture[str], tmp_path: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:

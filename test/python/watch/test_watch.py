@@ -270,9 +270,9 @@ def test_a_script_for_a_layer_of_vllm(first: bool, tmp_path: Path, monkeypatch: 
 def test_a_report_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "reports.jsonl"
     assert command_line.main(["watch", str(file)]) == 2
-    file.write_text('{"schema": "other"}\n')
+    file.write_text('\n{"schema": "other"}\n')
     assert command_line.main(["watch", str(file)]) == 2
-    assert "expected a report of schema mlafix-watch/1" in capsys.readouterr().err
+    assert f"expected a report of schema mlafix-watch/1 in {file}, got schema other; line 2 of the file" in capsys.readouterr().err
 
 
 # -- Functions ------------------------------------------------------------------------------------------------------------
