@@ -202,6 +202,7 @@ def check_attention(
     tolerance: f32,
     lse_tolerance: f32,
     every: index,
+    step_size: index,
     halvings: index,
     seam: i32,
     live_rows: index.or_tensor,
@@ -210,10 +211,10 @@ def check_attention(
 ):
     """Computes the attention of some rows again, one key after the other, and looks for rows that hold another state.
 
-    Row t is computed if (t + step) % every is 0 and it sees at most `most_keys` keys. `scale` includes the scale of the keys.
+    Row t is computed if (t + step // step_size) % every is 0 and it sees at most `most_keys` keys. `scale` includes the scale of the keys.
     """
     for t, h in grid("n", "H"):
-        is_turn = t < live_rows and (t + index(step)) % every == 0
+        is_turn = t < live_rows and (t + index(step) // step_size) % every == 0
         known, s, keys = sequence_of(t, lens, starts, causal, halvings, is_turn)
         sampled = known and keys <= most_keys
         begin = i64(0)

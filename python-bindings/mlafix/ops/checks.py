@@ -271,7 +271,7 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
 def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array, *, lens: Array, cu_seqlens: Array, record: Array, flags: Array, values: Array | None = None,
                     block_table: Array | None = None, first: Array | None = None, scale: float, v_scale: float = 1.0, causal: bool = True,
-                    every: int = 1, most_keys: int = 4096, tolerance: float = 2.0**-6, lse_tolerance: float = 2.0**-7,
+                    every: int = 1, step_size: int = 1, most_keys: int = 4096, tolerance: float = 2.0**-6, lse_tolerance: float = 2.0**-7,
                     live_rows: int | Array | None = None, lse_layout: LseLayout = "hn", base: Base = "e", seam: int = 0,
                     step: int | Array = 0, stream: Stream = None) -> None:
     """Computes the attention of some rows again and looks for rows that hold another state.
@@ -297,7 +297,8 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         scale: what the product of query and key is multiplied by, the scales of both included.
         v_scale: what values are multiplied by.
         causal: the last token of a sequence sees all of its keys, each one before it one less.
-        every: row t is looked at where (t + step) % every is 0.
+        every: row t is looked at where (t + step // step_size) % every is 0.
+        step_size: one of so many steps is looked at: all rows then have their turn within `every` of these.
         most_keys: rows that see more are not looked at.
         tolerance: the error allowed, as a part of the largest magnitude of the values.
         lse_tolerance: the error of an lse x is at most `lse_tolerance * (1 + |x| / 8)`.
@@ -332,15 +333,16 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
     for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
         check_integers(given, name)
     _check_sequences(lens, cu_seqlens)
-    check_integer("every", every)
     check_integer("most_keys", most_keys)
-    if not is_symbol(every) and every < 1:
-        raise wrong("every", "1 or more", every)
+    for name, number in (("every", every), ("step_size", step_size)):
+        check_integer(name, number)
+        if not is_symbol(number) and number < 1:
+            raise wrong(name, "1 or more", number)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
     launch(_in_base("check_attention", base), (record, flags, out, lse_hn, q, k, v, lens, cu_seqlens, block_table, first, scale, v_scale, int(bool(causal)),
                     most_keys, _checked(tolerance, "tolerance"), _checked(lse_tolerance, "lse_tolerance"), every,
-                    _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
+                    step_size, _halvings(cu_seqlens), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))

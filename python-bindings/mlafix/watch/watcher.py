@@ -65,7 +65,7 @@ class Watch:
         choice: which seams, every how many steps, and whether to poison and to repair.
         say: takes the one line about an offence; by default it is written to stderr.
         json: a file that each report is appended to, one line of JSON each.
-        sample: `attention` computes token t again at a checked step s if (t + s) % sample is 0.
+        sample: `attention` computes token t again at the checked step number s if (t + s) % sample is 0.
         most_keys: `attention` computes no token again that sees more keys.
     """
 
@@ -207,7 +207,7 @@ class Watch:
                               lse_layout=None if lse is None else lse_layout)  # fmt: skip
         try:
             ops.check_attention(out, lse, q, k, v, lens=lens, cu_seqlens=cu_seqlens, block_table=block_table, first=first, scale=scale, v_scale=v_scale,
-                                causal=causal, every=self.sample, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
+                                causal=causal, every=self.sample, step_size=self.choice.every, most_keys=self.most_keys, lse_layout=lse_layout, base=base, **common)  # fmt: skip
         except UnitError as error:  # its code is in no wheel; all other checks go on
             self._recomputes = False
             self._say(f"mlafix watch: attention is not computed again: {error}")

@@ -262,6 +262,8 @@ def test_attention_is_right_until_a_row_is_changed(dtype: np.dtype, causal: bool
     batch.lse[1, 3], want[3, 1] = np.inf, CLASS["not empty"]
     batch.check(device, causal, seam=3, step=2).check(want, 3, 2)
     batch.check(device, causal, every=2, step=1).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 1)
+    # Where one of four steps is looked at, step 4 is the second one.
+    batch.check(device, causal, every=2, step=4, step_size=4).check(np.where(np.arange(9)[:, None] % 2 == 1, want, 0), 0, 4)
     batch.check(device, causal, most_keys=0).check(np.where(np.arange(9)[:, None] == 3, want, 0), 0, 0)
 
 

@@ -143,10 +143,13 @@ def test_only_every_nth_step_is_looked_at(replays: bool, monkeypatch: pytest.Mon
     calls = []
     own = ops.check_states
     monkeypatch.setattr(ops, "check_states", lambda *args, **kwargs: (calls.append(engine.step_number), own(*args, **kwargs)))
+    sizes = set()
+    again = ops.check_attention
+    monkeypatch.setattr(ops, "check_attention", lambda *args, **kwargs: (sizes.add(kwargs["step_size"]), again(*args, **kwargs)))
     for _ in range(9):
         engine.step()
     engine.watch.finish()
-    assert [report.record["step"] for report in engine.watch.reports] == [5]
+    assert [report.record["step"] for report in engine.watch.reports] == [5] and sizes == {5}
     if not replays:
         assert set(calls) == {5}
 
