@@ -220,7 +220,7 @@ def test_tokenspeed_merges_in_either_base_and_in_place(inplace: bool, scale: flo
     want, want_lse = contract.merge(states.v, states.s, base=base, out_dtype=BF16)
     want.check(device.get(out), "out")
     want_lse.check(device.get(lse), "lse")
-    with pytest.raises(mlafix.ArgumentError, match='argument "lse_scale_log2": expected 1.0 \(base 2\) or .* got 2.0'):
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "lse_scale_log2": expected 1.0 \(base 2\) or .* got 2.0'):
         function(v_a, s_a, v_b, s_b, lse_scale_log2=2.0)
     name = "v_a" if function is tokenspeed.merge_state else "out_a"
     with pytest.raises(mlafix.ArgumentError, match=f'argument "({name}|{name[:-1]}b)": expected size'):
