@@ -203,14 +203,14 @@ def engines_of(bench: types.SimpleNamespace) -> dict[str, dict[str, Callable[...
         return out, lse
 
     combine = {"flash_attn_combine": flash_attn_combine}
-    triton_ops = "sglang.srt.layers.attention.triton_ops"
+    sglang_ops = "sglang.kernels.ops.attention"
     return {"vllm._custom_ops": {"merge_attn_states": vllm},
             "vllm.v1.attention.ops.triton_merge_attn_states": {"merge_attn_states": vllm, "mask_empty_context": mask_empty_context,
                                                                "mask_empty_context_lse": mask_empty_context_lse},
             "vllm.v1.attention.ops.merge_attn_states": {"merge_attn_states": vllm},
-            "sgl_kernel": {"merge_state_v2": merge_state_v2}, f"{triton_ops}.merge_state": {"merge_state_triton": merge_state_v2},
-            f"{triton_ops}.decode_attention": {"_decode_softmax_reducev_fwd": reducev, "_MIN_BLOCK_KV": 32},
-            "sglang.kernels.ops.attention.fixup_zero_kv": {"fixup_zero_kv_rows": fixup_zero_kv_rows},
+            "sgl_kernel": {"merge_state_v2": merge_state_v2}, f"{sglang_ops}.merge_state": {"merge_state_triton": merge_state_v2},
+            f"{sglang_ops}.decode_attention": {"_decode_softmax_reducev_fwd": reducev, "_MIN_BLOCK_KV": 32},
+            f"{sglang_ops}.fixup_zero_kv": {"fixup_zero_kv_rows": fixup_zero_kv_rows},
             "flashinfer": {"merge_state": merge_state, "merge_states": merge_states, "merge_state_in_place": merge_state_in_place},
             "flashinfer.triton.cascade": {"variable_length_merge_states": variable_length_merge_states},
             "flashinfer_cuda": dict.fromkeys(("variable_length_merge_states", "variable_length_merge_states_pdl"), variable_length_merge_states),
