@@ -60,7 +60,7 @@ def find_kernel(text: str) -> Kernel:
     if not name and len(kernels) == 1:
         return next(iter(kernels.values()))
     if name not in kernels:
-        raise ArgumentError(f'expected one of the kernels of {path} ({", ".join(kernels) or "none"}), got "{name}"')
+        raise ArgumentError(f'expected {path}:KERNEL with one of its kernels ({", ".join(kernels) or "none"}), got "{text}"')
     return kernels[name]
 
 

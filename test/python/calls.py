@@ -148,7 +148,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("check_states", lambda r: {"lens": r.ints(1, 2)}, 'argument "lens": expected size 5 .*got 2'),
     ("visible_keys", lambda r: {"cu_seqlens": r.ints(0, 2, 4, 5)}, 'argument "cu_seqlens": expected at most 3 entries .*got 4'),
     ("check_merge", lambda r: {"side_lses": [r.rows(H, N)]}, 'argument "side_lses": expected as many arrays as sides, 2, got 1'),
-    ("check_attention", lambda r: {"k": r.rows(3, 2, 3, D)}, 'argument "k": expected a divisor of the 4 heads in dim 2, got 3'),
+    ("check_attention", lambda r: {"k": r.rows(3, 2, 3, D)}, 'argument "k": expected a size of dim 2 that divides the 4 heads of out, got 3'),
     ("check_attention", lambda r: {"step_size": 0}, 'argument "step_size": expected 1 or more, got 0'),
     ("check_blocks", lambda r: {"cache": r.rows(3, D)}, 'argument "cache": expected 3 dims'),
     ("check_metadata", lambda r: {"page_size": 0}, 'argument "page_size": expected 1 or more, got 0'),

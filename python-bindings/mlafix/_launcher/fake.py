@@ -103,7 +103,7 @@ class Check:
         spelling = str(value.dtype).removeprefix("torch.")
         got = _DTYPES.get(spelling)
         if got is None:
-            self._fail(argument, f"expected a tensor of dtype {argument['dtype']}, got dtype {spelling}")
+            self._fail(argument, f"expected a tensor of dtype {argument.get('dtype_name') or argument['dtype']}, got dtype {spelling}")
         variable = argument.get("dtype_name")
         if variable:
             expected, other = self.dtypes.setdefault(variable, (got, argument["name"]))

@@ -129,17 +129,20 @@ class Claim:
         """
         try:
             data = json.loads(text)
+            if not isinstance(data, dict):
+                raise ArgumentError(f"claim: expected a JSON object, got {type(data).__name__}")
             if unknown := sorted(set(data) - {one.name for one in fields(Claim)}):
                 raise ArgumentError(f"claim: expected one of the keys clauses, exceptions, contract, backend, got the key {unknown[0]!r}")
             if data.get("contract", CONTRACT) != CONTRACT:
                 raise ArgumentError(f"claim: expected version {CONTRACT} of the contract, got {data['contract']!r}")
             if unknown := [clause for clause in data.get("clauses", ()) if clause not in CLAUSES]:
                 raise ArgumentError(f"claim: expected clauses of docs/Contract.md, got {unknown[0]!r}")
-            exceptions = tuple(Waiver(**one) for one in data.get("exceptions", ()))
+            exceptions = tuple(Waiver(**{"reason": "", **one}) for one in data.get("exceptions", ()))
         except ArgumentError:  # a ValueError
             raise
         except (ValueError, TypeError, AttributeError) as error:
-            raise ArgumentError(f"claim: expected clauses and exceptions with a reason, in JSON, got {error}") from error
+            members = 'an object with "clauses" and "exceptions", each exception with "reason" and some of "check", "clause", "kind" and "case"'
+            raise ArgumentError(f"claim: expected the JSON of {members}, got {type(error).__name__}: {error}") from error
         for one in exceptions:
             if not one.reason or not (one.check or one.clause or one.kind):
                 given = json.dumps({name: value for name, value in asdict(one).items() if value})

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         raise ArgumentError("expected one of MODULE:FUNCTION, --ready and --from, got " + ("several" if options.backend or options.ready else "none"))
     checks = [name for name in options.check.split(",") if name] or None
     if options.source:
-        reports = [Report.from_json(file.read_text(encoding="utf-8")) for file in sorted(Path(options.source).glob("*.json"))]
+        reports = [read_report(file) for file in sorted(Path(options.source).glob("*.json"))]
     else:
         reports = audit_ready(options, checks) if options.ready else audit_one(options, checks)
     for report in reports:
@@ -161,7 +161,8 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
     print(*(f"not run: {name}: {why}" for name, why in missing.items()), *(f"not run: {name}: no time left" for name in late), sep="\n")
     if not reports:
         why = '; see the lines "not run"' if missing or late else ""
-        raise ArgumentError(f"expected an adapter that can run here, got none{why}")
+        which = f' with "{options.only}" in its name' if options.only else ""
+        raise ArgumentError(f"expected an adapter{which} that can run here, got none{why}")
     return reports
 
 
@@ -180,8 +181,16 @@ def write_scripts(report: Report, folder: str) -> None:
             (Path(folder) / f"{file_name(report)}-{number}-{finding.check}.py").write_text(finding.script, encoding="utf-8")
 
 
+def read_report(file: Path) -> Report:
+    """The report in a file. Raises ArgumentError, which names the file, if it has none."""
+    try:
+        return Report.from_json(file.read_text(encoding="utf-8"))
+    except ArgumentError as error:
+        raise ArgumentError(f"{file}: {error}") from error
+
+
 def compared(file: str, report: Report) -> int:
-    old = Report.from_json(Path(file).read_text(encoding="utf-8"))
+    old = read_report(Path(file))
     print(*compare(old, report) or ["nothing has changed"], sep="\n")
     return int(is_worse(old, report))
 

@@ -42,6 +42,8 @@ class _Workspace:
     def _check(self, array: Any, name: str, shape: tuple[int, ...]) -> None:
         if not hasattr(type(array), "__torch_function__"):
             raise wrong(name, "a torch.Tensor", type(array).__qualname__)
+        if array.ndim != len(shape):
+            raise wrong(name, f"{len(shape)} dims [{', '.join(map(str, ('T', *shape[1:])))}]", array.ndim)
         if tuple(array.shape) != shape:
             raise wrong(name, f"shape {list(shape)}", list(array.shape))
         if array.dtype != self.dtype:

@@ -33,6 +33,13 @@ def as_f32(lse: Any) -> Any:
     return lse.to(torch.float32) if lse.dtype in (torch.bfloat16, torch.float16, torch.float64) else lse
 
 
+def check_shape(array: Any, name: str, shape: tuple[int, ...]) -> None:
+    """Raises ArgumentError unless the array has the shape."""
+    got = getattr(array, "shape", None)
+    if got is None or tuple(got) != shape:
+        raise wrong(name, f"shape {list(shape)}", type(array).__qualname__ if got is None else list(got))
+
+
 def rows_of_rank(out: Any) -> Any:
     """A rank's rows `[B, H, D]`, of which a dim of 1 may follow B; a view. Raises ArgumentError for a dtype that no payload has."""
     check_dtype(out, "out")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from .._launcher.arguments import renames, wrong
+from .._launcher.arguments import renames
 from .._launcher.arrays import check_dtype, empty, rows_of, viewed
 from ..ops import Array
+from ._views import check_shape
 
 
 @renames(prefix="out", prefix_lse="lse", suffix="other_out", suffix_lse="other_lse")
@@ -34,8 +35,7 @@ def merge_attention(out: Array, lse: Array, other_out: Array, other_lse: Array) 
     check_dtype(out, "out")
     arrays: list[Any] = [out, lse, other_out, other_lse]
     for array, name, wanted in zip(arrays, ("out", "lse", "other_out", "other_lse"), (shape, shape[:3], shape, shape[:3])):
-        if tuple(getattr(array, "shape", ())) != wanted:
-            raise wrong(name, f"shape {list(wanted)}", list(getattr(array, "shape", ())))
+        check_shape(array, name, wanted)
     batch, heads, tokens, dim = shape
     made: list[Any] = [empty(out, shape), empty(out, shape[:3], "f32")]
     # Rows are merged independently, so batches and heads can be one dim.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
-from .._launcher.arguments import renames, wrong
+from .._launcher.arguments import renames
 from .._launcher.arrays import empty, rows_of, viewed
 from ..ops import Array
+from ._views import check_shape
 
 
 @renames(prefix="prev_out", prefix_lse="prev_lse", suffix="suff_out", suffix_lse="suff_lse", out="suff_out", out_lse="suff_out")
@@ -33,8 +34,7 @@ def fused_merge_attn_states(prev_out: Array, prev_lse: Array, suff_out: Array, s
     arrays: list[Any] = [prev_out, prev_lse, suff_out, suff_lse]
     batch, tokens, heads, dim = rows_of(suff_out, "suff_out", ("B", "N", "H", "D"))
     for array, name, last in zip(arrays, ("prev_out", "prev_lse", "suff_out", "suff_lse"), (dim, 1, dim, 1)):
-        if tuple(getattr(array, "shape", ())) != (batch, tokens, heads, last):
-            raise wrong(name, f"shape {[batch, tokens, heads, last]}", list(getattr(array, "shape", ())))
+        check_shape(array, name, (batch, tokens, heads, last))
     out, lse = empty(suff_out, (batch, tokens, heads, dim)), empty(suff_out, (batch, tokens, heads, 1), "f32")
     flat = [viewed(array, (batch * tokens, *array.shape[2:])) for array in (*arrays, out, lse)]
     calls = [flat] if all(array is not None for array in flat) else [[array[b] for array in (*arrays, out, lse)] for b in range(batch)]

@@ -36,7 +36,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
     lses: Any = block_lse
     dims = len(getattr(block, "shape", ()))
     if dims not in (3, 4):
-        raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", dims)
+        raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", dims if hasattr(block, "shape") else type(block).__qualname__)
     check_dtype(block, "block_out")
     rows_of(lses, "block_lse", ("B", "H", "S")[4 - dims :])
     if out is None:

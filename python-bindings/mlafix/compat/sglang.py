@@ -133,7 +133,7 @@ def attn_res_fused_tma(prefix_sum: Array, bank: Array, cw: Array, ow: Array, out
     check_integer("nvb", nvb)
     room = rows_of(rows, "bank", ("T", "NB", "D"))[1] - (1 if write_prefix else 0)
     if not 0 <= nvb <= room:
-        raise wrong("nvb", f"0 to {room} rows", nvb)
+        raise wrong("nvb", f"0 to {room}, the rows of bank{' without the one for the prefix' if write_prefix else ''}", nvb)
     ops.mix_depth(prefix_sum, rows[:, :nvb], cw, out_weight=ow, epsilon=eps, snapshot=rows[:, nvb] if write_prefix else None, out=out)
 
 

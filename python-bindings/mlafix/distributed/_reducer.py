@@ -338,7 +338,7 @@ def _workspace_problem(max_tokens: int, error: Exception) -> Exception:
 def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     if timeout is None or isinstance(timeout, (int, float)) and 0 < timeout <= _MOST_SECONDS:
         return None
-    return wrong("timeout", "a positive number of seconds", repr(timeout))
+    return wrong("timeout", f"a number of seconds above 0 and at most {_MOST_SECONDS:.0e}, or None", repr(timeout))
 
 
 def _check_base(base: str) -> None:

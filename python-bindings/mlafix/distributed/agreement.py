@@ -35,7 +35,7 @@ def _encoded(facts: dict[str, Any]) -> bytes:
         text = json.dumps(cut, ensure_ascii=False).encode(errors="replace")
         if len(text) <= _BYTES:
             return text.ljust(_BYTES)
-    raise AssertionError(f"expected facts of at most {_BYTES} bytes, got {len(text)}")
+    raise AssertionError(f"expected at most {_BYTES} bytes of arguments, as JSON, to compare between ranks, got {len(text)}")
 
 
 def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Exception | None) -> None:

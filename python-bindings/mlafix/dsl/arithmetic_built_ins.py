@@ -157,7 +157,9 @@ class ArithmeticBuiltIns:
         value = self.expressions.eval(node)
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if not is_number and not (isinstance(value, str) and value):
-            self.ctx.fail(node, f'expected the second factor of a product to {what} along, a name ("K") or a number, got {describe(value)}')
+            self.ctx.fail(
+                node, f'expected the factor to {what} along, the second of a dim such as "(G K)", as a name ("K") or a number, got {describe(value)}'
+            )
         return str(value)
 
     def rounded(self, node: ast.Call) -> Any:

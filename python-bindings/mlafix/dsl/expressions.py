@@ -264,7 +264,8 @@ class Expressions:
     def constant_index(self, node: ast.expr, size: int, of_shape: bool = False) -> int:
         number = self.eval(node)
         if not isinstance(number, int) or isinstance(number, bool) or not -size <= number < size:
-            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}{hints.of_index(number, of_shape)}")
+            known = f"a constant index from {-size} to {size - 1}" if size else f"no index into an empty {'shape' if of_shape else 'list'}"
+            self.ctx.fail(node, f"expected {known}, got {describe(number)}{hints.of_index(number, of_shape)}")
         return number % size
 
     def element(self, node: ast.expr) -> Element:
@@ -307,7 +308,7 @@ class Expressions:
         if end is None:
             self.slice_end(ast.Constant(-1), dim, node, hints.of_open_slice(tensor, node))
         elif not 0 <= begin < end <= (dim.size or end):
-            room = f" of the row's {dim.size}" if dim.size else ""
+            room = f", with ends from 0 to the row's {dim.size}" if dim.size else ""
             self.ctx.fail(node, f"expected a slice of one element or more{room}, got {ast.unparse(node)}")
         return begin, end
 
@@ -322,7 +323,7 @@ class Expressions:
             return number
         if dim.size is None:
             of = f"a row along {dim.spelled}, whose size is not in the tensor's type"
-            self.ctx.fail(node, f"expected both ends of a slice from the beginning of {of}, got {ast.unparse(node)}{hint}")
+            self.ctx.fail(node, f"expected both ends of a slice, as 0:4, and neither negative, of {of}, got {ast.unparse(node)}{hint}")
         return number + dim.size
 
     def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:
@@ -349,7 +350,7 @@ class Expressions:
         if isinstance(value, float):
             self.ctx.fail(node, f"expected an integer as an index, got {value!r}")
         if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
-            size = f" and below {dim.size}" if dim.size else ""
+            size = f" and below {dim.size or '2^63'}" if dim.size or value > 0 else ""
             last = f"; the last is {dim.size - 1 if dim.size else f'shape({chr(34)}{dim.name}{chr(34)}) - 1'}" if value == -1 and (dim.size or dim.name) else ""
             self.ctx.fail(node, f"expected an index of at least 0{size}, got {describe(value)}{last}")
         return self.ctx.index(value, node)
@@ -390,7 +391,8 @@ class Expressions:
         """``lse is None``, for an optional tensor."""
         value = self.eval(node.left)
         if len(node.ops) != 1 or self.eval(node.comparators[0]) is not None or not isinstance(value, (Tensor, type(None))):
-            self.ctx.fail(node, f"expected 'tensor is None' or 'tensor is not None', got '{ast.unparse(node)}'")
+            usage = "'x is None' or 'x is not None' of a tensor x that is an argument"
+            self.ctx.fail(node, f"expected {usage}, got '{ast.unparse(node)}'; == and != compare numbers")
         absent = isinstance(node.ops[0], ast.Is)
         if value is None or not value.annotation.optional:
             return (value is None) == absent

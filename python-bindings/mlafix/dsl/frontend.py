@@ -306,6 +306,6 @@ def build(function: types.FunctionType, options: Options = Options()) -> str:
     except CompileError:
         raise
     except (UnicodeError, OverflowError) as error:
-        message = f"expected names and numbers that a kernel can hold, got {error}"
+        message = f"expected integers of at most 64 bits, and names and texts that UTF-8 can encode, got one that does not fit: {error}"
         node = frontend.source.node
         raise diagnostics.compile_error([("error", message, *frontend.source.place(node))]) from error

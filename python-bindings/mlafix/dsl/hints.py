@@ -275,7 +275,7 @@ def of_changed_element(value: Any, target: ast.expr) -> str:
 def of_moved_row(value: Any) -> str:
     """For `load(row, into="D", first=1)`, of a computed row."""
     is_row = isinstance(value, Dyn) and value.type.kind == "row"
-    return "; the elements of a computed row stay where they are: load each row that it is computed of so, and compute again" if is_row else ""
+    return "; elements of a computed row cannot be moved: load the rows that it is computed from with into=…, and compute again" if is_row else ""
 
 
 def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:

@@ -29,7 +29,7 @@ class MemoryBuiltIns:
         if "into" in found and not isinstance(found["element"], ast.Subscript):
             of = self.expressions.eval(found["element"])
             if isinstance(of, Dyn):
-                self.ctx.fail(found["element"], f"expected a row of a tensor, as x[t], to read into another one, got {describe(of)}{hints.of_moved_row(of)}")
+                self.ctx.fail(found["element"], f"expected a row of a tensor, as x[t], to load into another dim, got {describe(of)}{hints.of_moved_row(of)}")
         element = self.expressions.element(found["element"])
         where = self.arguments.where(found)
         if "into" in found:

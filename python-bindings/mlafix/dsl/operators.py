@@ -159,7 +159,8 @@ class Operators:
             if value.type.dtype != "bool":
                 self.ctx.fail(node, f"expected a bool after not, got {describe(value)}{hints.of_negation(None)}")
             return self.ctx.wrap(self.ctx.builder.unary("not", value.value, self.ctx.at(node)))
-        self.ctx.fail(node, f"expected - or not before a value, got '{ast.unparse(node)}'{hints.of_negation(value)}")
+        hint = "; leave out the +" if isinstance(op, ast.UAdd) else hints.of_negation(value)
+        self.ctx.fail(node, f"expected - or not before a value, got '{ast.unparse(node)}'{hint}")
 
     def compare(self, node: ast.AST, op: ast.cmpop, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> Any:
         name, python = COMPARE[type(op)]

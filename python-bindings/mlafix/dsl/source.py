@@ -27,7 +27,10 @@ from .values import field_names, is_record
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
 
-TOO_DEEP = "expected expressions and statements that are nested less deeply, got more levels than Python can follow; assign a part of the expression to a name"
+TOO_DEEP = (
+    "expected expressions and statements that are nested less deeply, got more levels than Python can follow; assign a part of the expression to a name, "
+    "or move statements to a function with @mlafix.inline"
+)
 
 python = types.SimpleNamespace(**vars(builtins))
 """Python's own functions as they are when mlafix is imported: torch.export puts others in the place of min and max while it traces."""

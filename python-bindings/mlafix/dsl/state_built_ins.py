@@ -33,9 +33,10 @@ class StateBuiltIns:
         """The place of a state in memory: the payload is a whole row, the lse an element along a dim that is no
         product."""
         element = self.expressions.element(node)
-        if element.is_part or element.end:
-            self.ctx.fail(node, f"expected {what} of a state, got a part of a row of '{element.tensor.name}'")
         is_row = what == "the payload"
+        if element.is_part or element.end:
+            expected = "a whole row" if is_row else "an element along a dim that is no product"
+            self.ctx.fail(node, f"expected {expected} for {what} of a state, got a part of a row of '{element.tensor.name}'")
         if is_row != (element.dim is not None):
             expected, got = ("a row", "an element") if is_row else ("an element", "a row")
             order = "before its lse" if is_row else "after its payload"

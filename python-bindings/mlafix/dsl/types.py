@@ -345,7 +345,7 @@ class _List:
 
     @without_frames
     def __getitem__(self, key: Any) -> TensorType:
-        usage = 'List: expected tensors that are only read, and how many there are at most, as List[In[f32, "n D"], 8]'
+        usage = 'List: expected tensors of one dim or more that are only read and never None, and how many there are at most, as List[In[f32, "n D"], 8]'
         if not isinstance(key, tuple) or len(key) not in (2, 3):
             raise ArgumentError(f"{usage}, got {key!r}")
         tensor, most, name = (*key, "_")[:3]

@@ -75,5 +75,6 @@ def run(options: argparse.Namespace) -> int:
     for name, version, read in found:
         print("\n".join(table(name, version, read)))
     if not found:
-        print(f"expected {' or '.join(seams.SEAMS)}, got neither")
+        where = "as a wheel or a folder of an unpacked one" if options.wheel else "installed, or as WHEEL"
+        print(f"expected {' or '.join(seams.SEAMS)}, {where}, got neither")
     return int(not found)

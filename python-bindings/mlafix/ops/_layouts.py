@@ -67,7 +67,9 @@ def of_blocks(scales: Any, owner: str, rows: Rows, size: int, dtype: str) -> Any
     kind, shape = kind_of(scales, owner), tuple(scales.shape)
     if kind not in (dtype, "uint8"):
         raise wrong(f"{owner}.scales", f"dtype {dtype} or uint8", kind)
-    if rest or not groups or _groups(shape, rows) != groups:
+    if rest or not groups:
+        raise wrong(f"{owner}.scales", f"rows of a positive multiple of {size} elements, a scale for each {size}", f"rows of {dim}")
+    if _groups(shape, rows) != groups:
         raise wrong(f"{owner}.scales", _expected(rows, f"G = D / {size} of D = {dim}"), shape)
     return _bytes_as(scales, dtype).reshape((*lead, heads, 1, groups))
 
@@ -83,12 +85,14 @@ def in_tiles(scales: Any, owner: str, rows: Rows, size: int, dtype: str, height:
     kind = kind_of(scales, owner)
     if kind not in (dtype, "uint8", "int32"):
         raise wrong(f"{owner}.scales", f"dtype {dtype}, uint8 or int32 in tiles", kind)
-    columns, rest = heads * dim // size, heads * dim % size
+    columns = heads * dim // size
     shape = tuple(scales.shape)
     if kind == "int32" and len(shape) == 2:
         shape = (shape[0], shape[1] * _BYTES_A_WORD)
     tokens, pitch = math.prod(lead), -(-columns // TILE_COLUMNS) * TILE_COLUMNS
-    if rest or dim % size or len(shape) != 2 or shape[1] != pitch or shape[0] % height:
+    if dim % size:
+        raise wrong(f"{owner}.scales", f"heads of a multiple of {size} elements, a scale for each {size}", f"heads of {dim}")
+    if len(shape) != 2 or shape[1] != pitch or shape[0] % height:
         raise wrong(f"{owner}.scales", f"shape [m, {pitch}], m a multiple of {height}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
     if not 0 <= first_row <= shape[0] - tokens:
         raise wrong(f"{owner}.first_row", f"a row from 0 to {shape[0] - tokens}, for {tokens} tokens in {shape[0]} rows", first_row)

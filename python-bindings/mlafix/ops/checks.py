@@ -329,7 +329,7 @@ def check_attention(out: Array, lse: Array | None, q: Array, k: Array, v: Array,
         check_dtype(given, name, _STATED)
     groups = rows_of(k, "k", ("m", "p", "G", "E"))[2]
     if not is_symbol(heads) and not is_symbol(groups) and (groups == 0 or heads % groups):
-        raise wrong("k", f"a divisor of the {heads} heads in dim 2", groups)
+        raise wrong("k", f"a size of dim 2 that divides the {heads} heads of out", groups)
     for name, given in (("lens", lens), ("cu_seqlens", cu_seqlens)):
         check_integers(given, name)
     _check_sequences(lens, cu_seqlens)

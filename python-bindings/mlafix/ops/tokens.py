@@ -143,7 +143,7 @@ def store_rows(cache: Array, rows: Array, slots: Array, *, out_format: OutFormat
         check_format(out_format)
         how = out_format.place((pages, size, heads, dim), rows, None).how
         if not how.is_static and not how.by_head:
-            raise wrong("out_format", "scales [pages, page_size, H, G], neither in words nor in tiles", repr(type(out_format).__name__))
+            raise wrong("out_format", "a format with scales of shape [pages, page_size, H, G], not int32 and without tiles", f"{type(out_format).__name__} with other scales")
     launch_in(out_format, "rows.store_in_pages", (pages, size, heads, dim), places, (rows if has_heads else rows[:, None], slots), rows, "rows",  # type: ignore[index]
               LseBases("e", "e", "e"), stream)  # fmt: skip
 

@@ -184,6 +184,12 @@ def test_command_writes_what_it_is_asked_for(tmp_path: Path, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out) == SCHEMA
 
 
+def test_command_names_the_file_that_has_no_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "old.json").write_text('{"version": 99}')
+    assert main(["audit", "--from", str(tmp_path)]) == 1
+    assert f"{tmp_path / 'old.json'}: expected a report of version" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("given, message", [
     (["audit"], "expected one of MODULE:FUNCTION, --ready and --from, got none"),
     (["audit", "audit_backends:ragged", "--ready"], "got several"),

@@ -263,11 +263,12 @@ def test_claim_of_bits_makes_them_errors() -> None:
 
 
 @pytest.mark.parametrize("text, message", [
-    ("[]", "claim: expected"),
+    ('["C1"]', "^claim: expected a JSON object, got list"),
     ('{"clauses": ["C99"]}', "^claim: expected clauses of docs/Contract.md, got 'C99'"),
     ('{"contract": "0.9"}', "^claim: expected version 1.0 of the contract, got '0.9'"),
-    ('{"waivers": []}', "^claim: expected clauses, exceptions, contract, backend, got 'waivers'"),
-    ('{"exceptions": [{"check": "A1"}]}', "got Waiver.*'reason'"),
+    ('{"waivers": []}', "^claim: expected one of the keys clauses, exceptions, contract, backend, got the key 'waivers'"),
+    ('{"exceptions": [{"check": "A1"}]}', 'in each exception, got {"check": "A1"}'),
+    ('{"exceptions": ["A1"]}', '^claim: expected the JSON of an object with "clauses" and "exceptions", each exception with "reason" and .*, got TypeError'),
     ('{"exceptions": [{"check": "A1", "reason": ""}]}', 'in each exception, got {"check": "A1"}'),
     ('{"exceptions": [{"reason": "so"}]}', 'expected a "reason" and a "check", "clause" or "kind" in each exception, got {"reason": "so"}'),
 ])  # fmt: skip

@@ -75,6 +75,7 @@ def test_vllm_workspaces_gather_queries_and_kv(pool: RankPool, tokens: int, padd
 
 @pytest.mark.parametrize("made, called, text", [
     ({"queries": True}, {"shape": (2, 1, 8)}, 'argument "local_query": expected shape [2, 3, 8], got [2, 1, 8]'),
+    ({"queries": True}, {"shape": (2, 24)}, 'argument "local_query": expected 3 dims [T, 3, 8], got 2'),
     ({"queries": True, "max_num_tokens": "4"}, {}, 'argument "max_num_tokens": expected an integer, got \'4\''),
     ({"queries": True, "padded_num_heads": "16"}, {}, 'argument "padded_num_heads": expected an integer, got \'16\''),
     ({"dtype": "nope"}, {}, 'argument "dtype": expected a torch.dtype or a name like "bf16", got \'nope\''),

@@ -40,10 +40,11 @@ BODIES = [
     ("y[t] = exp(identity('D'))", "identity('D')", "expected f32 or a row of f32 for exp(…), got a state along D in base B; payload(s) is"),
     ("y[t, 0] = sum(identity('D'))", "identity('D')", "expected a row to reduce, got a state along D in base B; payload(s) is"),
     # lists and arrays of outside
-    ("q[t] = LIST[t]", "t", "expected a constant index below 2, got index; a value indexes tensors alone: pass the list as a tensor"),
-    ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index below 2, got i32; a value indexes tensors alone: pass the list as a tensor"),
+    ("q[t] = LIST[t]", "t", "expected a constant index from -2 to 1, got index; a value indexes tensors alone: pass the list as a tensor"),
+    ("s = [1, 2]\nq[t] = s[q[t]]", "q[t]", "expected a constant index from -2 to 1, got i32; a value indexes tensors alone: pass the list as a tensor"),
     ("y[t] = x[t] * ARRAY", "ARRAY", "got an array of type numpy.ndarray; a kernel reads arrays that are its arguments: pass it as one, declared with In"),
     # functions and operators
+    ("q[t] = +q[t]", "+q[t]", "expected - or not before a value, got '+q[t]'; leave out the +"),
     ("y[t] = scale(x[t])", "scale", "got the kernel 'scale'; kernels share functions that are marked @mlafix.inline"),
     ("y[t, 0] = 1.0 if any(x[t]) else 0.0", "x[t]", "expected a row of bool to reduce, got a row of f32 along D; compare it, as in any(row > 0)"),
     ("q[t] = max(x[t] > 0.0)", "x[t] > 0.0", "got a row of bool along D; write any(…)"),

@@ -54,7 +54,7 @@ def test_sglang_reads_the_rows_that_count_and_keeps_the_prefix(device: Device, r
     value = want(prefix, bank[:, :3], weights[0], weights[1], EPSILON)
     assert (np.abs(widen(device.get(out)) - value) <= 2e-5 + np.abs(value) * 2.0**-8).all()
     assert same_bits(np.ascontiguousarray(device.get(given)[:, 3]), prefix)
-    with pytest.raises(mlafix.ArgumentError, match='argument "nvb": expected 0 to 4 rows, got 5'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "nvb": expected 0 to 4, the rows of bank without the one for the prefix, got 5'):
         sglang.attn_res_fused_tma(device.put(prefix), given, *(device.put(x) for x in weights), out, 5, EPSILON, write_prefix=True)
 
 

@@ -220,6 +220,10 @@ WRONG = [
     (dict(out_format=ops.Fp8Groups(np.ones((5, 4, 3), F32))), 'argument "Fp8Groups.scales": expected .*G a divisor of 64'),
     (dict(out_format=ops.Fp8Groups(np.ones((6, 4, 1), F32))), r'argument "Fp8Groups.scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
     (dict(out_format=ops.Fp8Groups(np.ones((5, 4, 1)))), 'argument "Fp8Groups.scales": expected dtype float32, float8_e8m0fnu or int32, got float64'),
+    (dict(x=np.ones((5, 4, 72), F32), out=None, out_format=ops.NvFp4(np.ones((5, 4, 4), np.uint8), 1.0)),
+     'argument "NvFp4.scales": expected rows of a positive multiple of 16 elements, a scale for each 16, got rows of 72'),
+    (dict(x=np.ones((5, 4, 72), F32), out=None, out_format=ops.NvFp4(np.ones((128, 20), np.uint8), 1.0, tiles="128x4")),
+     'argument "NvFp4.scales": expected heads of a multiple of 16 elements, a scale for each 16, got heads of 72'),
     (dict(out_format=ops.NvFp4(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], got shape \[5, 4, 64\]'),
 ]
 

@@ -334,8 +334,8 @@ ARGUMENTS = """y: InOut[f32, "n D"], x: In[f32, "n D"], l: InOut[f32, "n"], g: I
         ("v = b[t]; l[t] = f32(v[0])", "v[0]", "expected a row of f32, i32, i64 or bool to take an element of, got a row of u8 along D; i32(…) converts it"),
         ("l[t] = k[0]", "k[0]", "expected a tensor, a row or a list before [ ], got i32"),
         ("v = x[t, 1:]", "1:", 'got 1:; load(x[t], into="E", first=-1) is a row along another dim, "E", that begins with element 1'),
-        ('v = cumsum(x[t]); w = load(v, into="D", first=1)', "v", "expected a row of a tensor, as x[t], to read into another one, got a row of f32 along D; the elements of a "
-         "computed row stay where they are"),
+        ('v = cumsum(x[t]); w = load(v, into="D", first=1)', "v", "expected a row of a tensor, as x[t], to load into another dim, got a row of f32 along D; elements of a "
+         "computed row cannot be moved: load the rows that it is computed from with into=…"),
     ],
 )  # fmt: skip
 def test_what_is_refused(tmp_path: Path, body: str, wrong: str, message: str) -> None:

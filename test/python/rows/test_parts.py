@@ -301,7 +301,7 @@ ARGUMENTS = 'y: InOut[f32, "n (G K)"], s: Out[f32, "n G"], x: In[f32, "n (G 4)"]
          "and compute on it"),
         ("s[t] = y[t, 0, 0, 0]", "y[t, 0, 0, 0]", "expected 1 index for a row of 'y', 2 for a group of it or 3 for an element, got 4"),
         ("s[t] = d[t, :, 0]", ":", "expected an index, got the slice :"),
-        ("s[t] = payload(load_state(y[t, 0], lse[t]))", "y[t, 0]", "expected the payload of a state, got a part of a row of 'y'"),
+        ("s[t] = payload(load_state(y[t, 0], lse[t]))", "y[t, 0]", "expected a whole row for the payload of a state, got a part of a row of 'y'"),
         ("x[t, 0] = 0.0", "x[t, 0]", "expected a tensor declared with Out or InOut to store to, got 'x', which is In"),
     ],
 )  # fmt: skip

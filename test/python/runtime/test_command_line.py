@@ -145,8 +145,9 @@ def test_wrong_kernel_is_shown_with_its_place(file: Path, capsys: CaptureFixture
 
 
 def test_unknown_kernel_of_a_file_names_those_it_has(file: Path, capsys: CaptureFixture[str]) -> None:
-    assert main(["compile", f"{file}:thrice", "--target", "cpu", "-o", "-"]) == 1
-    assert "(twice, wrong)" in capsys.readouterr().err
+    for given in (f"{file}:thrice", str(file)):
+        assert main(["compile", given, "--target", "cpu", "-o", "-"]) == 1
+        assert f'expected {file}:KERNEL with one of its kernels (twice, wrong), got "{given}"' in capsys.readouterr().err
 
 
 def test_info_says_what_there_is(capsys: CaptureFixture[str]) -> None:

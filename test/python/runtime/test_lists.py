@@ -121,7 +121,7 @@ def test_calls_with_other_lists_are_refused(module) -> None:
 # Annotations of a list, and its uses in a body.
 WRONG = [
     ('List[In[f32, "n"]]', "c[t] = 1.0", "how many there are at most"),
-    ('List[Out[f32, "n"], 8]', "c[t] = 1.0", "expected tensors that are only read"),
+    ('List[Out[f32, "n"], 8]', "c[t] = 1.0", "expected tensors of one dim or more that are only read and never None"),
     ('List[In[f32, "n"], 0]', "c[t] = 1.0", "List: expected a bound from 1 to 72, got 0"),
     ('List[In[f32, "n"], 73]', "c[t] = 1.0", "List: expected a bound from 1 to 72, got 73"),
     ('List[In[f32, "n"], 8, "n"]', "c[t] = 1.0", "List: expected the third item to name a dim that the tensors do not have, got 'n'"),
