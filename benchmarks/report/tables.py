@@ -115,6 +115,8 @@ def engines_table(results: Results) -> str:
     rows = []
     for at, n in enumerate(sizes):
         name = f"merge/bf16_h128_d128/n{n}"
+        if not any(found[at] for found in ratios.values()):
+            continue
         plain = results.gpu.time(name, "mlafix") if results.gpu else None
         rows.append([str(n), time_text(run.case(name)), NOT_MEASURED if plain is None else f"{micros(plain)} us", *(found[at] for found in ratios.values())])
     return table(["tokens", "mlafix", "ordinary launch", *map(engine_name, ratios)], rows)

@@ -89,7 +89,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["b"]
 mlafix.kernel @k(%x: memref<?xf4E2M1FN, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "update"}) attributes {most = {b = 8}} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected rows of 'x', of which two elements share a byte, along a dim that is known when the kernel is compiled, got "b<=8"}}
+    // expected-error @below {{expected rows of 'x', which is f4e2m1 (two elements a byte), along a dim that is known when the kernel is compiled, got "b<=8"}}
     %v = mlafix.load %x[] : memref<?xf4E2M1FN, strided<[1], offset: ?>> -> tensor<8xf32, #mlafix.dim<"b" most 8>>
   }
 }

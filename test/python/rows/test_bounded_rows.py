@@ -435,7 +435,7 @@ def test_proofs(kernels: ModuleType) -> None:
 WRONG = {
     "states": ('y: Out[f32, "n v<=8"], lse: In[f32, "n"]', "store_state(merge(load_state(y[t], lse[t]), identity('v')), y[t])", "a state along a dim that is known"),
     "swaps": ('y: InOut[f32, "n v<=8"], lse: In[f32, "n"]', "y[t] = swap(y[t], 1)", "a row whose size is known when the kernel is compiled"),
-    "halves": ('y: InOut[f4e2m1, "n v<=8"], lse: In[f32, "n"]', "y[t] = 1.0", "expected rows of 'y', of which two elements share a byte"),
+    "halves": ('y: InOut[f4e2m1, "n v<=8"], lse: In[f32, "n"]', "y[t] = 1.0", "expected rows of 'y', which is f4e2m1"),
     "optional": ('y: InOut[f32, "n v<=8"] | None, lse: In[f32, "n"]', "y[t] = 1.0", "lower-case dims of tensors that are always given, got 'v'"),
     "two bounds": ('y: InOut[f32, "n v<=8"], lse: In[f32, "n v<=9"]', "y[t] = lse[t]", "expected one bound of dim 'v' in all arguments, got 8 and 9"),
 }
