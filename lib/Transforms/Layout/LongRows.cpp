@@ -87,9 +87,10 @@ bool mlafix::walksRows(KernelOp kernel) {
   if (layout.isGrouped()) // lanes have few packs of a row
     return false;
   int64_t packs = 0, instructions = 0;
-  // Of each op, the reductions in the longest chain that ends before it.
+  // Of each op, the reductions in the longest chain that ends before it. What
+  // reads memory behind a store follows what is stored.
   llvm::DenseMap<Operation *, int64_t> stages;
-  int64_t longest = 0;
+  int64_t longest = 0, stored = 0;
   bool isStructured = true; // rows carried by scf.while stay unrolled
   bool isTooLong = false;
   kernel.walk([&](Operation *op) {
@@ -97,6 +98,10 @@ bool mlafix::walksRows(KernelOp kernel) {
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp())
         stage = std::max(stage, stages.lookup(def) + isa<ReduceOp>(def));
+    if (std::optional<MemoryAccess> access = getSingleAccess(op)) {
+      int64_t &later = access->isWrite ? stored : stage;
+      later = std::max(stage, stored);
+    }
     stages[op] = stage;
     longest = std::max(longest, stage + isa<ReduceOp>(op));
     if (!isTileOp(op))
