@@ -342,8 +342,8 @@ SharedWork mlafix::getSharedWork(const MachineModel &machine,
       pack * machine.sharedPacks >= machine.sharedDivisions)
     return SharedWork::Divisions;
   int64_t bits = 0;
-  for (auto [argument, size] : shape.elementBits)
-    bits += size;
+  for (auto [width, moved] : shape.movedByBits)
+    bits += moved;
   return shape.converts() && pack * bits < 8 * machine.convertedBytes
              ? SharedWork::Conversions
              : SharedWork::None;
