@@ -91,7 +91,7 @@ def of_constants(y: Out[{dtype}, "c={len(pairs)} n"]):
 ERRORS = [
     ("1 << 100000", "1 << 100000", "expected an integer of at most 64 bits, got an integer of 100001 bits"),
     ("i32(1 << 40000)", "1 << 40000", "expected an integer of at most 64 bits, got an integer of 40001 bits"),
-    ("i32(x[1 << 40000])", "1 << 40000", "expected an index of at least 0, got an integer of 40001 bits"),
+    ("i32(x[1 << 40000])", "1 << 40000", "expected an index of at least 0 and below 2^63, got an integer of 40001 bits"),
     ("i32(f32(LONG))", "LONG", "expected a number that an f32 holds, got an integer of 20001 bits"),
     ("i32(bf16(LONG))", "LONG", "expected a number that an f32 holds, got an integer of 20001 bits"),
     ("i32(round(LONG))", "LONG", "expected a number that a float holds, got an integer of 20001 bits"),
