@@ -87,8 +87,8 @@ bool mlafix::walksRows(KernelOp kernel) {
   if (layout.isGrouped()) // lanes have few packs of a row
     return false;
   int64_t packs = 0, instructions = 0;
-  // Of each op, the reductions in the longest chain that ends before it. What
-  // reads memory behind a store follows what is stored.
+  // An op's stage is the length of the longest chain of reductions that it
+  // depends on, through memory, too: a load depends on all stores before it.
   llvm::DenseMap<Operation *, int64_t> stages;
   int64_t longest = 0, stored = 0;
   bool isStructured = true; // rows carried by scf.while stay unrolled
@@ -98,10 +98,11 @@ bool mlafix::walksRows(KernelOp kernel) {
     for (Value operand : op->getOperands())
       if (Operation *def = operand.getDefiningOp())
         stage = std::max(stage, stages.lookup(def) + isa<ReduceOp>(def));
-    if (std::optional<MemoryAccess> access = getSingleAccess(op)) {
-      int64_t &later = access->isWrite ? stored : stage;
-      later = std::max(stage, stored);
-    }
+    std::optional<MemoryAccess> access = getSingleAccess(op);
+    if (access && access->isWrite)
+      stored = std::max(stored, stage);
+    else if (access)
+      stage = std::max(stage, stored);
     stages[op] = stage;
     longest = std::max(longest, stage + isa<ReduceOp>(op));
     if (!isTileOp(op))

@@ -28,13 +28,13 @@ from mlafix.dsl import (
 )
 
 T = DType("T")
-# Of integers: a variable whose elements are only moved stands for every dtype.
+# Declared as integers. They are only copied or cleared, so they may have any dtype but f4e2m1.
 E = DType("E", default="i32")
-# Of ids and positions.
+# The dtype of ids and positions.
 I = DType("I", default="i64")
-# Of counts.
+# The dtype of counts.
 L = DType("L", default="i32")
-# Of a table of cosines and sines.
+# The dtype of a table of cosines and sines.
 C = DType("C", default=f32)
 
 
