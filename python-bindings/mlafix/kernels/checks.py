@@ -152,28 +152,32 @@ def check_merge(
     lse_tolerance: f32,
     seam: i32,
     live_rows: index.or_tensor,
+    read_rows: index.or_tensor,
     step: i32.or_tensor,
     values: InOut[f32, "n H four=4"] | None,
 ):
     """Looks for rows that are not the merge of their sides (docs/Contract.md, M1 to M5): the lse must be that of the whole, and the row the
-    weighted mean."""
+    weighted mean.
+
+    Rows before `read_rows` are read, and those before `live_rows` are checked. `read_rows` may be known before `live_rows` has arrived.
+    """
     for t, h in grid("n", "H"):
-        live = t < live_rows
-        number = load(lse[h, t], where=live) if present(lse) else 0.0
-        row = f32(load(out[t, h], where=live))
+        live, read = t < live_rows, t < read_rows
+        number = load(lse[h, t], where=read) if present(lse) else 0.0
+        row = f32(load(out[t, h], where=read))
         whole = identity("D", base=B)
         for i in range(len(sides)):
-            whole = merge(whole, load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B))
+            whole = merge(whole, load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B))
         is_live_row = not lse_of(whole) == -math.inf
         largest, magnitude = max(abs(row)), max(abs(payload(whole)))
         distance, expected = max(abs(row - payload(whole))), magnitude
         what = class_of(largest, number, present(lse), True, is_live_row, math.inf)
-        if what == 0 and is_live_row and not distance <= tolerance * magnitude:
+        if live and what == 0 and is_live_row and not distance <= tolerance * magnitude:
             # Where sides cancel, the result is smaller than they are, and rounding errs by their size. Take the weighted mean of their
             # magnitudes: a side without weight adds nothing to it, whatever its payload holds.
             spread = identity("D", base=B)
             for i in range(len(sides)):
-                side = load_state(sides[i][t, h], side_lses[i][h, t], where=live, base=B)
+                side = load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B)
                 spread = merge(spread, make_state(abs(payload(side)), lse_of(side), base=B))
             magnitude = max(payload(spread))
         if what == 0 and is_live_row:

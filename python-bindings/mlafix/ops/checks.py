@@ -17,6 +17,7 @@ The examples begin with:
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, Sequence
 
 import numpy
@@ -100,6 +101,13 @@ def _common(record: Any, flags: Any, seam: Any, step: Any, live_rows: Any, rows:
     live, live_at = (rows, None) if live_rows is None else count_or_tensor(live_rows)
     count, count_at = count_or_tensor(step)
     return seam, live, count, live_at, count_at
+
+
+def _rows_to_read(shape: tuple[Any, Any, Any], live: Any, live_at: Any) -> tuple[Any, Any]:
+    """The rows that a check of results of `shape` loads, as a number and a tensor: all of few, so that no load waits for the count."""
+    if live_at is None or any(map(is_symbol, shape)) or math.prod(shape) > _READ_AT_ONCE:
+        return live, live_at
+    return shape[0], None
 
 
 def _in_base(name: str, base: Any) -> Any:
@@ -200,9 +208,7 @@ def check_states(out: Array, lse: Array | None = None, *, record: Array, flags: 
         check_integers(lens, "lens")
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
     lse_hn = None if lse is None else lse_as(lse, layout_of(lse_layout), "hn")
-    read, read_at = live, live_at
-    if live_at is not None and not any(map(is_symbol, (n, heads, dim))) and n * heads * dim <= _READ_AT_ONCE:
-        read, read_at = n, None
+    read, read_at = _rows_to_read((n, heads, dim), live, live_at)
     launch(library.kernel("check_states"), (record, flags, out, lse_hn, lens, limit, seam, live, read, count, values, live_at, read_at, count_at), stream)
 
 
@@ -241,7 +247,8 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         stream: the CUDA stream; None is torch's current one.
 
     Cost:
-        Reads the result and its sides once; the sides of a row that is farther from their mean than the tolerance allows, twice.
+        Reads the result and its sides once; the sides of a row that is farther from their mean than the tolerance allows, twice. If the
+        count of live tokens is on the device and `out` has at most 2^20 elements, it reads all tokens.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -253,7 +260,7 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         >>> ops.checks.FAULTS[7], int(flags[7])
         ('another lse', 1)
     """
-    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    n, heads, dim = rows_of(out, "out", ("n", "H", "D"))
     check_dtype(out, "out")
     for name, given in (("sides", sides), ("side_lses", side_lses)):
         if not isinstance(given, (list, tuple)) or not 1 <= len(given) <= _MOST_SIDES:
@@ -263,9 +270,10 @@ def check_merge(out: Array, lse: Array | None, sides: Sequence[Array], side_lses
         raise wrong("side_lses", f"as many arrays as sides, {len(sides)}", len(side_lses))
     layout = layout_of(lse_layout)
     seam, live, count, live_at, count_at = _common(record, flags, seam, step, live_rows, n)
+    read, read_at = _rows_to_read((n, heads, dim), live, live_at)
     launch(_in_base("check_merge", base), (record, flags, out, None if lse is None else lse_as(lse, layout, "hn"), list(sides),
                     [lse_as(each, layout, "hn") for each in side_lses], _checked(tolerance, "tolerance"),
-                    _checked(lse_tolerance, "lse_tolerance"), seam, live, count, values, live_at, count_at), stream)  # fmt: skip
+                    _checked(lse_tolerance, "lse_tolerance"), seam, live, read, count, values, live_at, read_at, count_at), stream)  # fmt: skip
 
 
 @operation({**_NAMES, "table": "block_table"}, writes=("record", "flags"))
