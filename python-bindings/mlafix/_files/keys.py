@@ -22,7 +22,7 @@ def _digest(*parts: str | bytes) -> str:
     """16 hexadecimal digits of SHA-256 over the parts and their lengths."""
     hasher = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         hasher.update(len(data).to_bytes(8, "little"))
         hasher.update(data)
     return hasher.hexdigest()[:16]

@@ -19,6 +19,16 @@ _MODULE = "mlafix._compiler"
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
+def utf8(value: Any) -> Any:
+    """The strings of `value`, a string, list or dict, with each lone surrogate as ``\\udcNN``. Python has surrogates in the names of files
+    that are not UTF-8; the compiler takes UTF-8 alone."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {utf8(name): utf8(member) for name, member in value.items()}
+    return [utf8(member) for member in value] if isinstance(value, (list, tuple)) else value
+
+
 class _Compiler:
     """The extension module. A fork waits while another thread is in a function of it that lets other threads run."""
 
@@ -30,15 +40,15 @@ class _Compiler:
 
     def compile(self, *args: Any, **options: Any) -> Any:
         with forks_wait:
-            return self._module.compile(*args, **options)
+            return self._module.compile(*utf8(args), **utf8(options))
 
     def remarks(self, *args: Any, **options: Any) -> Any:
         with forks_wait:
-            return self._module.remarks(*args, **options)
+            return self._module.remarks(*utf8(args), **utf8(options))
 
     def signature(self, *args: Any, **options: Any) -> Any:
         with forks_wait:
-            return self._module.signature(*args, **options)
+            return self._module.signature(*utf8(args), **utf8(options))
 
 
 _wrapped = functools.lru_cache(maxsize=1)(_Compiler)

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import os
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,7 @@ def digest_of_library(function: types.FunctionType, options: Options, made_with:
 @functools.lru_cache(maxsize=None)
 def _files_digest(folder: Path) -> str:
     """16 hexadecimal digits for the Python files of a folder."""
-    return hashlib.sha256(b"\0".join(path.name.encode() + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:_HALF]
+    return hashlib.sha256(b"\0".join(os.fsencode(path.name) + b"\0" + path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()[:_HALF]
 
 
 def is_same_text(one: str, other: str) -> bool:
@@ -70,7 +71,7 @@ def chosen_names(function: types.FunctionType) -> list[str]:
 
 
 def _half(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_HALF]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HALF]
 
 
 # -- The text ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from .._files.toolchain import utf8
 from . import hints
 from .arguments import Arguments
 from .built_ins import BuiltIn
@@ -43,7 +44,7 @@ class PromiseBuiltIns:
             self.ctx.fail(node.keywords[0].value, f"expected print(value, …), got an argument '{node.keywords[0].arg}'")
         values: list[Dyn] = []
         text = " ".join(self._piece(argument, values) for argument in node.args)
-        self.ctx.builder.print(text, [value.value for value in values], self.ctx.at(node))
+        self.ctx.builder.print(utf8(text), [value.value for value in values], self.ctx.at(node))
 
     def _piece(self, node: ast.expr, values: list[Dyn]) -> str:
         """The text of one argument, with {} for each value, which is appended to the list."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from .. import _runtime
-from .._files.toolchain import compiler
+from .._files.toolchain import compiler, utf8
 from .._forks import cached_property
 from .._reports import diagnostics
 from ..errors import CompileError
@@ -213,7 +213,7 @@ class Source:
 
     def location(self, node: ast.AST) -> Any:
         """The location of a node in the builder's form."""
-        return compiler().Location(*self.place(node))
+        return compiler().Location(*utf8(self.place(node)))
 
     def place(self, node: ast.AST) -> tuple[str, int, int, int, int]:
         """File, line, column (1-based), end line and end column (one past the last character)."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +143,25 @@ def test_variants_do_not_depend_on_where_the_kernel_stands(tmp_path: Path) -> No
     one, two = load(tmp_path, text).k, load(tmp_path, "\n\n" + text).k
     assert one.source != two.source
     assert one.variants.source == two.variants.source
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux")
+def test_a_kernel_in_a_folder_whose_name_is_not_utf8_compiles(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path / "caf") + b"\xe9"))
+    folder.mkdir()
+    k = load(folder, '@kernel\ndef k(y: Out[f32, "n"]):\n    for t in grid("n"):\n        print("caf\\ud800", t)\n        y[t] = 1.0\n').k
+    k(y := np.zeros(3, np.float32))
+    assert y.tolist() == [1, 1, 1]
+    assert r"caf\\udce9" in k.source and r"caf\\ud800" in k.source
+    k.save(folder / "k.mlafix", ["cpu"])
+    assert list(mlafix.Unit.load(folder / "k.mlafix")) == ["k"]
+
+
+def test_names_with_lone_surrogates_are_refused_like_other_wrong_ones() -> None:
+    with pytest.raises(mlafix.CompileError, match=r"expected a target out of .*, got '\\ud800'"):
+        scaled.ptx("\ud800", D=8, T="f32")
+    with pytest.raises(mlafix.CompileError, match=r"expected a positive integer for dim 'D', got '\\ud800'"):
+        scaled.ptx("sm_90", D="\ud800", T="f32")
 
 
 # -- Calling it --------------------------------------------------------------------------------------------------------
