@@ -49,19 +49,20 @@ template <typename OpTy> static std::optional<RowSlice> sliceOf(OpTy op) {
 static LogicalResult verifySlice(Operation *op, StringRef name, DimAttr last,
                                  RowSlice slice, Type element) {
   if (!last || last.isProduct())
-    return op->emitOpError() << "expected the last dim of '" << name
-                             << "' to be no product to take a slice of it, got "
-                             << (last ? last.str() : "a dim without a name");
+    return op->emitOpError()
+           << "expected the last dim of '" << name
+           << "' to have one name or size, since a slice is taken of it, got "
+           << (last ? last.str() : "a dim without a name");
   int64_t most = last.getSize(); // dynamic if unbounded
   bool hasMost = !ShapedType::isDynamic(most);
   if (slice.begin < 0 || slice.end <= slice.begin ||
       (hasMost && slice.end > most)) {
     InFlightDiagnostic error = op->emitOpError()
-                               << "expected a slice of one element or more";
+                               << "expected a slice of one element or more of '"
+                               << name << "', with ends from 0";
     if (hasMost)
-      error << " of a row of " << (last.isBounded() ? "at most " : "") << most;
-    return error << " of '" << name << "', got " << slice.begin << " to "
-                 << slice.end;
+      error << " to the row's " << (last.isBounded() ? "bound, " : "") << most;
+    return error << ", got " << slice.begin << " to " << slice.end;
   }
   if (sharesByte(element) && slice.begin % 2 != 0)
     return op->emitOpError()
@@ -110,18 +111,21 @@ static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
                              : "a group")
            << ", got " << (last ? last.str() : "a dim without a name");
   if (bool(dim) == (part.group && part.member))
-    return op->emitOpError() << "expected a row for a group or a member of '"
-                             << name << "', and an element for both, got "
-                             << (dim ? "a row" : "an element");
+    return op->emitOpError()
+           << "expected "
+           << (dim ? "an element, since the access names a group and a member"
+                   : "a row, since the access names only a group or a member")
+           << " of '" << name << "', got " << (dim ? "a row" : "an element");
   auto kernel = op->getParentOfType<KernelOp>();
   for (BlockArgument argument : kernel.getBody().getArguments())
     for (Operation *user : argument.getUsers())
       if (auto access = dyn_cast<MemoryAccessOpInterface>(user);
           access && takesElements(access, last))
         return user->emitOpError()
-               << "expected an element along " << last.str()
-               << " to be named by its group and member, as others are in this "
-                  "kernel, got one index";
+               << "expected a group and a member to name an element along "
+               << last.str()
+               << ", since this kernel also names groups or members of such "
+                  "rows, got one index";
   return success();
 }
 
@@ -163,10 +167,10 @@ static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
   bool isPart = part.isAny() || part.slice;
   if (!isSwizzled(memref) || (isOfElements && !isPart))
     return success();
-  InFlightDiagnostic error =
-      op->emitOpError() << "expected an element of '" << name
-                        << "' or a row of one element a group, since it has '"
-                        << kSwizzleAttr << "', got ";
+  InFlightDiagnostic error = op->emitOpError()
+                             << "expected an element of '" << name
+                             << "' or a row of one element a group, since the "
+                                "tensor lies in tiles (swizzle), got ";
   if (isPart)
     return error << (part.slice ? "a slice of a row" : "a part of a row");
   return error << "a row along " << dim.str();
@@ -363,10 +367,14 @@ LogicalResult LoadIntoOp::verify() {
   auto type = cast<MemRefType>(getSource().getType());
   DimAttr dim = type.getRank() ? getArgumentDim(getSource(), type.getRank() - 1)
                                : DimAttr();
-  if (!dim || sharesByte(type.getElementType()))
-    return emitOpError() << "expected a row of an argument of the kernel whose "
-                            "elements are not f4e2m1, got "
+  if (!dim)
+    return emitOpError() << "expected an argument of the kernel whose last dim "
+                            "has a name or a size, got "
                          << type;
+  if (sharesByte(type.getElementType()))
+    return emitOpError() << "expected a row with elements of whole bytes to "
+                            "read into another one, got "
+                         << getDTypeName(type.getElementType());
   DimAttr whole = getTileDim(getType());
   if (whole.isPerGroup() ||
       (!ShapedType::isDynamic(whole.getSize()) && whole.getSize() < first))

@@ -34,8 +34,11 @@ static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
     if (isBefore == isSent || (!access.isWrite && !kernel.isArgPeers(index)))
       continue;
     return access.op->emitOpError()
-           << "expected all stores to peers' tensors, and no other stores, "
-              "before the exchange, and all loads from them after it, got a "
+           << "expected every "
+           << (!access.isWrite ? "load of a tensor of all ranks"
+               : isSent        ? "store to a tensor of all ranks"
+                               : "store to a tensor of this rank alone")
+           << (isBefore ? " after" : " before") << " the exchange, got a "
            << (access.isWrite ? "store to '" : "load of '")
            << kernel.getArgName(index) << (isBefore ? "' before" : "' after")
            << " it";

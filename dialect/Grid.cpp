@@ -111,7 +111,7 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
            << "expected extents of tensors that are always given, got a dim of "
               "'"
            << kernel.getArgName(argument.getArgNumber())
-           << "', which is optional";
+           << "', which is optional; pass the extent as an integer argument";
   }
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "

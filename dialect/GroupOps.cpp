@@ -17,9 +17,10 @@ using namespace mlafix;
 static LogicalResult verifyEachGroup(Operation *op, Type groups, Type row) {
   DimAttr product = getTileDim(groups), each = getTileDim(row);
   if (!product.isProduct())
-    return op->emitOpError() << "expected a row along a product of dims beside "
-                                "a row of its groups, got one along "
-                             << product.str();
+    return op->emitOpError()
+           << "expected a row along a product of dims, since the other row has "
+              "one element for each of its groups, got one along "
+           << product.str();
   if (each != product.getGroups() && each != product.getEachGroup())
     return op->emitOpError()
            << "expected a row along " << product.getGroups().str()
@@ -102,8 +103,8 @@ LogicalResult TopKOp::verify() {
   bool isOfGroups = isRowTile(getValues().front().getType());
   for (Type type : getResultTypes())
     if (isRowTile(type) != isOfGroups)
-      return emitOpError() << "expected elements of one row, or of each group, "
-                              "got both";
+      return emitOpError() << "expected all values and indices to be of the "
+                              "whole row, or all to be of each group, got both";
   DimAttr dim = getTileDim(row);
   if (isOfGroups)
     dim = dim.getGroup();
@@ -134,10 +135,12 @@ LogicalResult SwapOp::verify() {
   DimAttr dim = getTileDim(getType());
   if (block < 1 || !llvm::isPowerOf2_64(block))
     return emitOpError()
-           << "expected blocks of a power of two of elements, got " << block;
+           << "expected a power of two as the number of elements in a block, "
+              "got "
+           << block;
   if (dim.isPerGroup())
     return emitOpError()
-           << "expected a row that is not combined with a row along a "
+           << "expected a row that is not of one element per group of a "
               "product, got one along "
            << dim.str();
   if (dim.isBounded())
@@ -152,8 +155,9 @@ LogicalResult SwapOp::verify() {
   int64_t size = (isWhole ? dim : dim.getGroup()).getSize();
   if (size % (2 * block) == 0)
     return success();
-  return emitOpError() << "expected a " << (isWhole ? "row" : "group")
-                       << " of a multiple of two blocks of " << block
+  return emitOpError() << "expected the size of a "
+                       << (isWhole ? "row" : "group") << " to be a multiple of "
+                       << 2 * block << ", two blocks of " << block
                        << " elements, got " << size;
 }
 

@@ -278,8 +278,8 @@ LogicalResult KernelOp::verifyRegions() {
                   (getMost() ? getMost()->size() : 0);
   if (checks > limits::checks)
     return emitOpError() << "expected at most " << limits::checks
-                         << " assumptions before the grid and bounds of dims, "
-                            "got "
+                         << " assumptions before the grid and bounds of dims "
+                            "in all, got "
                          << checks;
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "

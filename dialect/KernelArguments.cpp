@@ -212,18 +212,20 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
   }
   return fail(index) << "expected "
                      << (isFloat ? "a number of type f32"
-                                 : "an integer that the dtype has")
+                                 : "an integer in the range of the dtype")
                      << " or \"identity\""
                      << " as '" << kFillAttr << "', got " << fill;
 }
 
 LogicalResult TensorVerifier::verifyRanks(unsigned index, MemRefType type) {
   auto dim = cast<StringAttr>(kernel.getArgDims(index)[0]);
-  if (dim.getValue().empty() || (ranks && ranks != dim))
-    return fail(index) << "expected a name of the dim of ranks, the same in "
-                          "all arguments, got "
-                       << dim << (ranks ? " and " : "")
-                       << (ranks ? ranks.getValue() : "");
+  if (dim.getValue().empty() || (ranks && ranks != dim)) {
+    InFlightDiagnostic error =
+        fail(index) << "expected the first dim, which counts the ranks, to "
+                       "have one name in all arguments, got "
+                    << dim;
+    return ranks ? error << " and " << ranks : error;
+  }
   ranks = dim;
   if (int64_t size = type.getDimSize(0); size > MLAFIX_MAX_RANKS)
     return fail(index) << "expected at most " << int(MLAFIX_MAX_RANKS)
@@ -260,9 +262,10 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
                        << " and not optional, got access \"" << access << "\""
                        << (kernel.isArgOptional(index) ? ", optional" : "");
   if (type.getRank() < 2)
-    return fail(index) << "expected the " << (isList ? "tensors" : "ranks")
-                       << " and one dim or more of '" << name << "', got "
-                       << type.getRank() << " dims";
+    return fail(index) << "expected at least 2 dims of an argument with '"
+                       << name << "', the first of which counts the "
+                       << (isList ? "tensors" : "ranks") << ", got "
+                       << type.getRank();
   if (failed(isList ? verifyList(index, type) : verifyRanks(index, type)))
     return failure();
   int64_t offset;
@@ -322,11 +325,13 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
   Attribute bound = kernel.getArgAttr(index, kAtMostAttr);
   if (!bound)
     return success();
-  auto dim = dyn_cast<StringAttr>(bound);
-  if (!dim || !givenDims.contains(dim.getValue()) || !type.isIntOrIndex())
+  if (!type.isIntOrIndex())
     return fail() << "expected '" << kAtMostAttr
-                  << "' to name a dim of a tensor that is always given and "
-                     "bound an integer, got "
+                  << "' of an integer, got one of " << type;
+  auto dim = dyn_cast<StringAttr>(bound);
+  if (!dim || !givenDims.contains(dim.getValue()))
+    return fail() << "expected '" << kAtMostAttr
+                  << "' to name a dim of a tensor that is always given, got "
                   << bound;
   return success();
 }
@@ -627,15 +632,15 @@ LogicalResult mlafix::verifyNames(KernelOp kernel) {
       if (bound && bound.contains(name))
         continue;
       return kernel.emitOpError()
-             << "expected 'defaults' to hold names of the kernel, got '" << name
-             << "'";
+             << "expected 'defaults' to name dims, dtypes and bases of the "
+                "kernel, got '"
+             << name << "'";
     }
     auto text = dyn_cast<StringAttr>(entry.getValue());
     auto number = dyn_cast<IntegerAttr>(entry.getValue());
     auto fail = [&](StringRef expected) {
-      return kernel.emitOpError()
-             << "expected " << expected << " as the default of '" << name
-             << "', got " << entry.getValue();
+      return kernel.emitOpError() << "default of '" << name << "': expected "
+                                  << expected << ", got " << entry.getValue();
     };
     switch (kind->second) {
     case BindableName::Dim:
@@ -648,12 +653,12 @@ LogicalResult mlafix::verifyNames(KernelOp kernel) {
       break;
     case BindableName::Base:
       if (!isSoundBase(kernel, name))
-        return fail("\"e\", \"2\" or another base");
+        return fail("\"e\", \"2\" or another base, without a cycle");
       break;
     case BindableName::DynamicDim:
-      return fail("no default, the dim being dynamic,");
+      return fail("none, since the dim is dynamic");
     case BindableName::Presence:
-      return fail("no default, the argument being optional,");
+      return fail("none, since this is an optional argument");
     }
   }
   return success();

@@ -278,11 +278,11 @@ LogicalResult GridGeometryAttr::verify(EmitError emitError,
     return failure();
   if ((cluster > 1 || parts) && rowsPerBlock != 1)
     return emitError()
-           << "expected one row for the blocks of a cluster, or for "
-              "those with its parts, got "
+           << "expected 'rows_per_block' to be 1 where several blocks share a "
+              "row (a cluster or parts), got "
            << rowsPerBlock;
   if (cluster > 1 && parts)
-    return emitError() << "expected parts of a row without clusters, got both";
+    return emitError() << "expected a cluster or parts of a row, got both";
   return success();
 }
 

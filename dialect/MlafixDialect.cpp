@@ -177,7 +177,8 @@ static FailureOr<BaseAttr> parseBase(AsmParser &parser) {
     }
     text = "e";
   } else if (text == "e" || text == "2") {
-    emitError() << "expected base " << text << " without quotes";
+    emitError() << "expected base " << text << " without quotes, got \"" << text
+                << "\"";
     return failure();
   }
   auto value = parser.getBuilder().getStringAttr(text);

@@ -26,7 +26,8 @@ LogicalResult AssumeOp::verify() {
     return emitOpError()
            << "expected a condition of integer arguments and sizes, in at most "
            << limits::checkSteps
-           << " steps, before the grid, got one that a launch cannot compute";
+           << " steps, since it is before the grid, got one that a launch "
+              "cannot compute";
   return success();
 }
 

@@ -77,7 +77,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected all stores to peers' tensors, and no other stores, before the exchange, and all loads from them after it, got a load of 'x' before it}}
+    // expected-error @below {{expected every load of a tensor of all ranks after the exchange, got a load of 'x' before it}}
     %v = mlafix.load %x[%c0, %t] : !staged -> f32
     mlafix.exchange
   }
@@ -94,7 +94,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
   mlafix.forall (%t) in (%c1) {
     mlafix.exchange
     scf.for %r = %c0 to %c1 step %c1 {
-      // expected-error @below {{expected all stores to peers' tensors, and no other stores, before the exchange, and all loads from them after it, got a store to 'x' after it}}
+      // expected-error @below {{expected every store to a tensor of all ranks before the exchange, got a store to 'x' after it}}
       mlafix.store %one, %x[%r, %t] : f32, !staged
     }
   }
@@ -110,7 +110,7 @@ mlafix.kernel @k(%x: !staged {mlafix.dims = ["ranks", "n"], mlafix.access = "upd
   %c1 = arith.constant 1 : index
   %one = arith.constant 1.0 : f32
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected all stores to peers' tensors, and no other stores, before the exchange, and all loads from them after it, got a store to 'y' before it}}
+    // expected-error @below {{expected every store to a tensor of this rank alone after the exchange, got a store to 'y' before it}}
     mlafix.store %one, %y[%t] : f32, !rows
     mlafix.exchange
   }

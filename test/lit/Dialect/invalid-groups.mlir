@@ -154,7 +154,7 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
   %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
-    // expected-error @below {{expected a row along a product of dims beside a row of its groups, got one along "D"}}
+    // expected-error @below {{expected a row along a product of dims, since the other row has one element for each of its groups, got one along "D"}}
     %m = mlafix.reduce max %v : tensor<?xf32, #mlafix.dim<"D">> -> tensor<?xf32, #mlafix.dim<"G">>
   }
 }

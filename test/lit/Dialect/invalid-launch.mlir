@@ -121,17 +121,17 @@
 
 // -----
 
-// expected-error @below {{expected one row for the blocks of a cluster, or for those with its parts, got 2}}
+// expected-error @below {{expected 'rows_per_block' to be 1 where several blocks share a row (a cluster or parts), got 2}}
 #a = #mlafix.grid<[], rows_per_block = 2, threads = 128, least_threads = 128, cluster = 2>
 
 // -----
 
-// expected-error @below {{expected one row for the blocks of a cluster, or for those with its parts, got 2}}
+// expected-error @below {{expected 'rows_per_block' to be 1 where several blocks share a row (a cluster or parts), got 2}}
 #a = #mlafix.grid<[] parts <value = 4>, rows_per_block = 2, threads = 128, least_threads = 128>
 
 // -----
 
-// expected-error @below {{expected parts of a row without clusters, got both}}
+// expected-error @below {{expected a cluster or parts of a row, got both}}
 #a = #mlafix.grid<[] parts <value = 4>, rows_per_block = 1, threads = 128, least_threads = 128, cluster = 2>
 
 // -----

@@ -45,7 +45,7 @@ mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read
 
 // -----
 
-// expected-error @below {{argument 'x': expected the tensors and one dim or more of 'mlafix.list', got 1 dims}}
+// expected-error @below {{argument 'x': expected at least 2 dims of an argument with 'mlafix.list', the first of which counts the tensors, got 1}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = [""], mlafix.access = "read", mlafix.list = 8}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

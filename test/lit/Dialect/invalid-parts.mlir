@@ -46,7 +46,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{'mlafix.load' op expected a row for a group or a member of 'x', and an element for both, got an element}}
+    // expected-error @below {{'mlafix.load' op expected a row, since the access names only a group or a member of 'x', got an element}}
     %v = mlafix.load %x[%t] member %c0 : !rows -> f32
   }
 }
@@ -59,7 +59,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
   %zero = arith.constant 0.0 : f32
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{'mlafix.load' op expected a row for a group or a member of 'x', and an element for both, got a row}}
+    // expected-error @below {{'mlafix.load' op expected an element, since the access names a group and a member of 'x', got a row}}
     %v = mlafix.load %x[%t] group %c0 member %c0 : !rows -> tensor<?xf32, #mlafix.dim<"K">>
   }
 }
@@ -86,7 +86,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(G K)"], mlafix.access = "updat
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] group %c0 : !rows -> tensor<?xf32, #mlafix.dim<"K">>
-    // expected-error @below {{'mlafix.load' op expected an element along "(G K)" to be named by its group and member, as others are in this kernel, got one index}}
+    // expected-error @below {{'mlafix.load' op expected a group and a member to name an element along "(G K)", since this kernel also names groups or members of such rows, got one index}}
     %e = mlafix.load %x[%t, %c0] : !rows -> f32
   }
 }

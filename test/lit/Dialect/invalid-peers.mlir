@@ -32,7 +32,7 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 // -----
 
-// expected-error @below {{argument 'x': expected the ranks and one dim or more of 'mlafix.peers', got 1 dims}}
+// expected-error @below {{argument 'x': expected at least 2 dims of an argument with 'mlafix.peers', the first of which counts the ranks, got 1}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["ranks"], mlafix.access = "read", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -41,7 +41,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["ran
 
 // -----
 
-// expected-error @below {{argument 'x': expected a name of the dim of ranks, the same in all arguments, got ""}}
+// expected-error @below {{argument 'x': expected the first dim, which counts the ranks, to have one name in all arguments, got ""}}
 mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -52,7 +52,7 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'y': expected a name of the dim of ranks, the same in all arguments, got "others" and ranks}}
+// expected-error @below {{argument 'y': expected the first dim, which counts the ranks, to have one name in all arguments, got "others" and "ranks"}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers},
                  %y: !parts {mlafix.dims = ["others", "n"], mlafix.access = "read", mlafix.peers}) {
   %c1 = arith.constant 1 : index

@@ -7,7 +7,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %v = mlafix.load %x[%t] : !rows -> !tile
-    // expected-error @below {{expected blocks of a power of two of elements, got 3}}
+    // expected-error @below {{expected a power of two as the number of elements in a block, got 3}}
     %w = mlafix.swap %v by 3 : !tile
   }
 }
@@ -20,7 +20,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %v = mlafix.load %x[%t] : !rows -> !tile
-    // expected-error @below {{expected a row of a multiple of two blocks of 8 elements, got 24}}
+    // expected-error @below {{expected the size of a row to be a multiple of 16, two blocks of 8 elements, got 24}}
     %w = mlafix.swap %v by 8 : !tile
   }
 }
@@ -34,7 +34,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(4 6)"], mlafix.access = "updat
   mlafix.forall (%t) in (%c1) {
     %v = mlafix.load %x[%t] : !rows -> !tile
     %u = mlafix.swap %v by 1 : !tile
-    // expected-error @below {{expected a group of a multiple of two blocks of 4 elements, got 6}}
+    // expected-error @below {{expected the size of a group to be a multiple of 8, two blocks of 4 elements, got 6}}
     %w = mlafix.swap %v by 4 : !tile
   }
 }
@@ -83,7 +83,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a row of an argument of the kernel whose elements are not f4e2m1, got}}
+    // expected-error @below {{expected a row with elements of whole bytes to read into another one, got f4e2m1}}
     %v = mlafix.load_into %x[%t] from 0 : !rows -> !tile
   }
 }

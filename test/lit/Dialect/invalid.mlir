@@ -110,8 +110,17 @@ mlafix.kernel @k(%x: f64 ) {
 
 // -----
 
-// expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor that is always given and bound an integer, got "n"}}
+// expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor that is always given, got "n"}}
 mlafix.kernel @k(%x: index {mlafix.at_most = "n"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.at_most' of an integer, got one of 'f32'}}
+mlafix.kernel @k(%x: f32 {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }
@@ -785,7 +794,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{argument 'm': expected 'mlafix.at_most' to name a dim of a tensor that is always given and bound an integer, got "n"}}
+// expected-error @below {{argument 'm': expected 'mlafix.at_most' to name a dim of a tensor that is always given, got "n"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}, %m: index {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -816,7 +825,7 @@ mlafix.kernel @k(%on: i1) {
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
-  // expected-error @below {{expected extents of tensors that are always given, got a dim of 'x', which is optional}}
+  // expected-error @below {{expected extents of tensors that are always given, got a dim of 'x', which is optional; pass the extent as an integer argument}}
   mlafix.forall (%t) in (%n) {
   }
 }
@@ -890,7 +899,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
-    // expected-error @below {{expected base e without quotes}}
+    // expected-error @below {{expected base e without quotes, got "e"}}
     %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "e">
   }
 }
@@ -926,7 +935,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected 'defaults' to hold names of the kernel, got 'Q'}}
+// expected-error @below {{expected 'defaults' to name dims, dtypes and bases of the kernel, got 'Q'}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {Q = 1}} {
@@ -939,7 +948,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected a size of at least 1 as the default of 'D', got "x"}}
+// expected-error @below {{default of 'D': expected a size of at least 1, got "x"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {D = "x"}} {
@@ -952,7 +961,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected the name of a dtype as the default of 'T', got "float"}}
+// expected-error @below {{default of 'T': expected the name of a dtype, got "float"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {T = "float"}} {
@@ -965,7 +974,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected "e", "2" or another base as the default of 'B', got "10"}}
+// expected-error @below {{default of 'B': expected "e", "2" or another base, without a cycle, got "10"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "10"}} {
@@ -979,7 +988,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 // -----
 
 // The base of none that takes its own from it.
-// expected-error @below {{expected "e", "2" or another base as the default of 'B', got "P"}}
+// expected-error @below {{default of 'B': expected "e", "2" or another base, without a cycle, got "P"}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "P", P = "B"}} {
@@ -992,7 +1001,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected no default, the dim being dynamic, as the default of 'n', got 4}}
+// expected-error @below {{default of 'n': expected none, since the dim is dynamic, got 4}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {n = 4}} {
@@ -1058,7 +1067,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{expected no default, the argument being optional, as the default of 'x', got "absent"}}
+// expected-error @below {{default of 'x': expected none, since this is an optional argument, got "absent"}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) attributes {defaults = {x = "absent"}} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1350,7 +1359,7 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
 
 // -----
 
-// expected-error @below {{argument 'x': expected an integer that the dtype has or "identity" as 'mlafix.fill', got 200 : i64}}
+// expected-error @below {{argument 'x': expected an integer in the range of the dtype or "identity" as 'mlafix.fill', got 200 : i64}}
 mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 200}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1363,7 +1372,7 @@ mlafix.kernel @k(%x: f32) {
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   %p = arith.cmpf ogt, %x, %zero : f32
-  // expected-error @below {{expected a condition of integer arguments and sizes, in at most 256 steps, before the grid, got one that a launch cannot compute}}
+  // expected-error @below {{expected a condition of integer arguments and sizes, in at most 256 steps, since it is before the grid, got one that a launch cannot compute}}
   mlafix.assume %p, "x > 0"
   mlafix.forall (%t) in (%c1) {
   }
@@ -1693,7 +1702,7 @@ mlafix.kernel @k(%x: memref<?x4xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x4xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected an element of 'x' or a row of one element a group, since it has 'mlafix.swizzle', got a row along 4}}
+    // expected-error @below {{expected an element of 'x' or a row of one element a group, since the tensor lies in tiles (swizzle), got a row along 4}}
     %v = mlafix.load %x[%t] : memref<?x4xf32, strided<[?, 1], offset: ?>> -> tensor<4xf32, #mlafix.dim<4>>
   }
 }

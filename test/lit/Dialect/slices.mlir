@@ -26,7 +26,7 @@ mlafix.kernel @slices(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a slice of one element or more of a row of 24 of 'x', got 20 to 25}}
+    // expected-error @below {{expected a slice of one element or more of 'x', with ends from 0 to the row's 24, got 20 to 25}}
     %v = mlafix.load %x[%t] slice 20 to 25 : !rows -> tensor<5xf32, #mlafix.dim<5>>
   }
 }
@@ -37,7 +37,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a slice of one element or more of a row of 24 of 'x', got 4 to 4}}
+    // expected-error @below {{expected a slice of one element or more of 'x', with ends from 0 to the row's 24, got 4 to 4}}
     %v = mlafix.load_into %x[%t] slice 4 to 4 from 0 : !rows -> tensor<5xf32, #mlafix.dim<5>>
   }
 }
@@ -71,7 +71,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "(4 6)"], mlafix.access = "update"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected the last dim of 'x' to be no product to take a slice of it, got (4 6)}}
+    // expected-error @below {{expected the last dim of 'x' to have one name or size, since a slice is taken of it, got (4 6)}}
     %v = mlafix.load %x[%t] slice 0 to 4 : !rows -> tensor<4xf32, #mlafix.dim<4>>
   }
 }
@@ -104,7 +104,7 @@ mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "24"], mlafix.access = "update"}
 mlafix.kernel @k(%x: !rows {mlafix.dims = ["n", "b"], mlafix.access = "update"}) attributes {most = {b = 24}} {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
-    // expected-error @below {{expected a slice of one element or more of a row of at most 24 of 'x', got 20 to 25}}
+    // expected-error @below {{expected a slice of one element or more of 'x', with ends from 0 to the row's bound, 24, got 20 to 25}}
     %v = mlafix.load %x[%t] slice 20 to 25 : !rows -> tensor<5xf32, #mlafix.dim<5>>
   }
 }

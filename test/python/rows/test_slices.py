@@ -240,7 +240,7 @@ ARGUMENTS = 'y: InOut[f32, "n C=96"], x: In[f32, "n D"], p: In[f32, "n (3 K)"], 
 @pytest.mark.parametrize(("body", "wrong", "message"), [
     ("v = y[t, 0:8:2]", "2", "expected a slice of adjacent elements, which has a step of 1, got 0:8:2; halves are y[t, 0] and y[t, 1] of a dim"),
     ("v = y[t, 90:97]", "90:97", "expected a slice of one element or more, with ends from 0 to the row's 96, got 90:97"),
-    ("v = s[t, 20:25]", "s[t, 20:25]", "expected a slice of one element or more of a row of at most 24 of 's', got 20 to 25"),
+    ("v = s[t, 20:25]", "s[t, 20:25]", "expected a slice of one element or more of 's', with ends from 0 to the row's bound, 24, got 20 to 25"),
     ("v = y[t, 8:8]", "8:8", "expected a slice of one element or more, with ends from 0 to the row's 96, got 8:8"),
     ("v = y[t, -97:]", "-97:", "expected a slice of one element or more, with ends from 0 to the row's 96, got -97:"),
     ("v = x[t, 8:]", "8:", "expected both ends of a slice, as 0:4, and neither negative, of a row along D, whose size is not in the tensor's type, got 8:"),
@@ -263,7 +263,7 @@ def test_what_is_refused(tmp_path: Path, body: str, wrong: str, message: str) ->
 
 
 @pytest.mark.parametrize(("body", "size", "message"), [
-    ("v = x[t, 8:72]; y[t, :64] = v", 64, "expected a slice of one element or more of a row of 64 of 'x', got 8 to 72"),
+    ("v = x[t, 8:72]; y[t, :64] = v", 64, "expected a slice of one element or more of 'x', with ends from 0 to the row's 64, got 8 to 72"),
     ("y[t, :32] = x[t]", 48, "expected a row of 32 elements for the slice 0 to 32 of 'y', got one of 48"),
 ])  # fmt: skip
 def test_names_are_looked_at_when_they_are_bound(tmp_path: Path, body: str, size: int, message: str) -> None:

@@ -194,14 +194,14 @@ def k(y: Out[f32, "n D"], x: In[f4e2m1, "n Z"]):
     for t in grid("n"):
         y[t] = load(x[t], into="D")
 """)
-    with pytest.raises(mlafix.CompileError, match="expected a row of an argument of the kernel whose elements are not f4e2m1"):
+    with pytest.raises(mlafix.CompileError, match="expected a row with elements of whole bytes to read into another one, got f4e2m1"):
         module.k.compile("x86-64", D=16, Z=8)
 
 
 @pytest.mark.parametrize(("body", "message"), [
-    ("y[t] = swap(x[t], 3)", "expected blocks of a power of two of elements, got 3"),
+    ("y[t] = swap(x[t], 3)", "expected a power of two as the number of elements in a block, got 3"),
     ("y[t] = swap(x[t], 0)", "expected a constant integer of 1 or more, got 0"),
-    ("y[t] = swap(x[t], 16)", "expected a row of a multiple of two blocks of 16 elements, got 48"),
+    ("y[t] = swap(x[t], 16)", "expected the size of a row to be a multiple of 32, two blocks of 16 elements, got 48"),
     ("y[t] = swap(x[t] > 0.0, 1)", "expected a row of f32 or i32, got a row of bool"),
     ('y[t] = load(x[t], into="D", first=-2147483648)', "expected a constant integer of -2147483647 or more, got -2147483648"),
     ('y[t] = load(x[t], into="Q")', "expected the name of a dim that rows lie along"),
