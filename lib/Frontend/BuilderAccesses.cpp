@@ -107,8 +107,8 @@ static bool checkPart(Impl &impl, const KernelBuilder::Access &place,
   DimAttr dim = impl.rowDim(place.tensor, location);
   if (dim && !dim.isProduct())
     impl.fail(location)
-        << "expected a tensor whose last dim is a product to take parts of its "
-           "rows, got rows along "
+        << "expected a tensor whose last dim is a product, as \"(G K)\", to "
+           "take a group or a member of a row, got rows along "
         << dim.getText();
   return dim && dim.isProduct();
 }
@@ -155,9 +155,11 @@ static Type getLoadedType(Impl &impl, const KernelBuilder::Access &place,
   if (dtype.empty() || getDTypeName(type) == llvm::StringRef(dtype) ||
       dtype == "u8")
     return type;
-  impl.fail(location) << "expected integers to widen, got "
-                      << impl.spell(place.tensor) << " and "
-                      << llvm::StringRef(dtype);
+  impl.fail(location) << "expected " << getDTypeName(type)
+                      << " as the dtype of a load from "
+                      << impl.spell(place.tensor) << ", got '"
+                      << llvm::StringRef(dtype)
+                      << "'; only integers widen, to i32 or i64";
   return {};
 }
 
@@ -189,7 +191,7 @@ KernelBuilder::Value KernelBuilder::load(const Access &place,
   if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
     impl->fail(location) << "expected "
                          << getDTypeName(getElementTypeOrSelf(type))
-                         << " for otherwise, got " << impl->spell(other);
+                         << " for 'otherwise', got " << impl->spell(other);
     return {};
   }
   auto load = impl->make<LoadOp>(

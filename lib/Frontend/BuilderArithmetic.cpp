@@ -9,11 +9,30 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
 using Impl = KernelBuilder::Impl;
 using Kind = ValueType::Kind;
+
+ValueType Impl::typeOf(Type type) {
+  ValueType result;
+  if (auto state = dyn_cast<StateType>(type)) {
+    result.kind = Kind::State;
+    result.dim = state.getDim().getText();
+    result.base = state.getBase().getValue().str();
+    result.sink = state.getSink();
+    return result;
+  }
+  result.kind = isRowTile(type) ? Kind::Row : Kind::Scalar;
+  result.dtype = getDTypeName(getElementTypeOrSelf(type)).str();
+  if (isRowTile(type)) {
+    DimAttr dim = getTileDim(type);
+    result.dim = dim.isBounded() ? dim.getName().str() : dim.getText();
+  }
+  return result;
+}
 
 /// A constant of a scalar or row type.
 mlir::Value Impl::constantLike(Type type, int64_t value,
@@ -43,6 +62,33 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   if (element.isIndex() || element.isInteger(32) || element.isInteger(64))
     return Domain::Integer;
   return Domain::Other;
+}
+
+/// The element types that unary() or binary() takes for `op`, as in "f32, i32
+/// or i64".
+static std::string listTypes(std::string_view op) {
+  SmallVector<llvm::StringRef> types;
+  auto add = [&](std::string_view name, Domain domain) {
+    if (name != op)
+      return;
+    if (domain == Domain::Float)
+      types.push_back("f32");
+    else if (domain == Domain::Bool)
+      types.push_back("bool");
+    else
+      types.append({"index", "i32", "i64"});
+  };
+#define MLAFIX_UNARY(NAME, DOMAIN, OP) add(NAME, Domain::DOMAIN);
+#define MLAFIX_BINARY(NAME, DOMAIN, OP) add(NAME, Domain::DOMAIN);
+#define MLAFIX_FUNCTION(NAME, OP, SUMMARY) MLAFIX_UNARY(NAME, Float, OP)
+#include "mlafix/Functions.def"
+  add("neg", Domain::Integer);
+  add("not", Domain::Bool);
+  add("mod", Domain::Integer);
+  if (types.empty())
+    return "a known operation";
+  std::string last = types.pop_back_val().str();
+  return types.empty() ? last : llvm::join(types, ", ") + " or " + last;
 }
 
 /// The cast that a Python kernel needs to unify two number types, as the end of
@@ -200,7 +246,7 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
   if (op == "not" && domain == Domain::Bool)
     return impl->wrap(impl->make<arith::XOrIOp>(
         location, x, impl->constantLike(x.getType(), 1, location)));
-  return impl->failType(op, operand, location);
+  return impl->failType(op, listTypes(op), operand, location);
 }
 
 //===----------------------------------------------------------------------===//
@@ -237,7 +283,7 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
 #include "mlafix/Functions.def"
   if (op == "mod" && domain == Domain::Integer)
     return impl->wrap(floorRemainder(*impl, a, b, location));
-  return impl->failType(op, lhs, location);
+  return impl->failType(op, listTypes(op), lhs, location);
 }
 
 KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
@@ -252,7 +298,7 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
-    return impl->failType("fma", a, location);
+    return impl->failType("fma", "f32", a, location);
   return impl->wrap(impl->make<math::FmaOp>(location, x, y, z));
 }
 
@@ -323,7 +369,8 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
   }
   if (on.kind == Kind::Row &&
       getTileDim(a.getType()) != getTileDim(which.getType())) {
-    impl->fail(location) << "expected rows along one dim to choose from, got "
+    impl->fail(location) << "expected a condition and values along one dim to "
+                            "choose from, got "
                          << on.str() << " and "
                          << impl->type(impl->wrap(a)).str();
     return {};
@@ -456,8 +503,8 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
     return Cast(*impl, operand, location).round(inMemory);
   if (!element || !Impl::isArithmetic(from)) {
     impl->fail(location)
-        << "expected a scalar or a row to convert to f32, i32, i64, index or "
-           "bool, or one of f32 to round to another float, got "
+        << "expected a conversion of a scalar or a row to f32, i32, i64, index "
+           "or bool, or from f32 to another float of whole bytes, got one of "
         << from.str() << " to '" << llvm::StringRef(dtype) << "'";
     return {};
   }
@@ -465,7 +512,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
     return operand;
   // An index has no size in memory, so rows cannot hold it.
   if (element.isIndex() && from.kind == Kind::Row)
-    return impl->failType("index", operand, location);
+    return impl->failType("index", "a scalar", operand, location);
   Cast cast(*impl, operand, location);
   if (element.isInteger(1))
     return cast.toBool();
@@ -480,7 +527,8 @@ KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
   ValueType type = impl->type(scalar);
   if (type.kind != Kind::Scalar || type.dtype == "index" ||
       type.dtype == "u8" || dim.empty())
-    return impl->failType("splat", scalar, location);
+    return impl->failType("splat", "a dim and a scalar, not of index or u8,",
+                          scalar, location);
   mlir::Value value = impl->get(scalar);
   return impl->wrap(impl->make<SplatOp>(
       location, getRowTileType(impl->dimOf(dim), value.getType()), value));
@@ -506,13 +554,14 @@ static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
   DimAttr dim = getTileDim(row.getType());
   if (dim.isProduct() && dim.getGroup().getText() == name)
     return dim.getGroups();
-  impl.fail(location)
-      << "expected "
-      << (dim.isProduct()
-              ? dim.getGroup().str() + ", the second factor of " + dim.str()
-              : "a row along a product, as \"(G K)\", or none")
-      << ", to " << what << " along, got \"" << llvm::StringRef(name) << "\""
-      << (dim.isProduct() ? "" : " of a row along " + dim.str());
+  InFlightDiagnostic error = impl.fail(location);
+  if (dim.isProduct())
+    error << "expected " << dim.getGroup().str() << ", the second factor of "
+          << dim.str() << ", to " << what << " along, got ";
+  else
+    error << "expected no dim to " << what << " a row along " << dim.str()
+          << " by, since that is no product such as \"(G K)\", got ";
+  error << "\"" << llvm::StringRef(name) << "\"";
   return {};
 }
 
@@ -532,7 +581,7 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   }
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
-    return impl->failType(op, row, location);
+    return impl->failType(op, "a row", row, location);
   Type type = isIndex ? impl->builder.getI32Type()
                       : getElementTypeOrSelf(value.getType());
   if (!along.empty()) {
@@ -582,7 +631,7 @@ KernelBuilder::Value KernelBuilder::swap(Value row, std::int64_t block,
     return {};
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
-    return impl->failType("swap", row, location);
+    return impl->failType("swap", "a row", row, location);
   return impl->wrap(impl->make<SwapOp>(location, value, block));
 }
 
@@ -599,7 +648,7 @@ KernelBuilder::Value KernelBuilder::scan(std::string_view op, Value row,
   }
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
-    return impl->failType("scan", row, location);
+    return impl->failType("scan", "a row", row, location);
   if (!along.empty() && !getGroupsAlong(*impl, value, along, "scan", location))
     return {};
   return impl->wrap(

@@ -53,6 +53,8 @@ struct KernelBuilder::Impl {
   Values wrapAll(mlir::ValueRange range);
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;
+  /// The type of a state, a row or a scalar.
+  static ValueType typeOf(mlir::Type type);
   std::string spell(Value value) const { return type(value).str(); }
   /// True for scalars and rows.
   static bool isArithmetic(const ValueType &type) {
@@ -70,10 +72,11 @@ struct KernelBuilder::Impl {
   }
   /// True if the kernel is not finished; otherwise reports an error.
   bool checkUnfinished(const SourceLocation &location);
-  /// Reports that `op` does not accept the type of `value`; returns no value.
-  Value failType(std::string_view op, Value value,
+  /// Reports that `op` takes `expected` and not the type of `value`; returns no
+  /// value.
+  Value failType(std::string_view op, llvm::StringRef expected, Value value,
                  const SourceLocation &location) {
-    fail(location) << "expected another type for '" << llvm::StringRef(op)
+    fail(location) << "expected " << expected << " for '" << llvm::StringRef(op)
                    << "', got " << spell(value);
     return {};
   }

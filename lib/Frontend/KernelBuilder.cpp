@@ -80,34 +80,20 @@ SmallVector<mlir::Value> Impl::getAll(const Values &list) const {
   return llvm::map_to_vector(list, [&](Value value) { return get(value); });
 }
 
-static std::string spellScalar(Type type) { return getDTypeName(type).str(); }
-
 ValueType Impl::type(Value handle) const {
   ValueType result;
   mlir::Value value = get(handle);
   if (!value)
     return result;
-  Type type = value.getType();
-  if (auto state = dyn_cast<StateType>(type)) {
-    result.kind = ValueType::Kind::State;
-    result.dim = state.getDim().getText();
-    result.base = state.getBase().getValue().str();
-    result.sink = state.getSink();
-  } else if (auto memref = dyn_cast<MemRefType>(type)) {
+  if (auto memref = dyn_cast<MemRefType>(value.getType())) {
     result.kind = ValueType::Kind::Tensor;
     result.dtype = getDTypeName(memref.getElementType()).str();
     unsigned number = cast<BlockArgument>(value).getArgNumber();
     ArrayAttr names = KernelOp(kernel).getArgDims(number);
     for (StringAttr name : names.getAsRange<StringAttr>())
       result.dims.push_back(name.str());
-  } else if (isRowTile(type)) {
-    result.kind = ValueType::Kind::Row;
-    result.dtype = spellScalar(getElementTypeOrSelf(type));
-    DimAttr dim = getTileDim(type);
-    result.dim = dim.isBounded() ? dim.getName().str() : dim.getText();
   } else {
-    result.kind = ValueType::Kind::Scalar;
-    result.dtype = spellScalar(type);
+    result = typeOf(value.getType());
   }
   if (isUnsigned(handle))
     result.dtype = "u8";
@@ -542,8 +528,9 @@ static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
   }
   for (auto [value, type] : llvm::zip(values, expected))
     if (Impl::joinTypes(impl.get(value).getType(), type) != type) {
-      impl.fail(location) << "expected the same type for the " << what
-                          << " as before, got " << impl.spell(value);
+      impl.fail(location) << "expected " << Impl::typeOf(type).str()
+                          << " for the " << what << ", as before, got "
+                          << impl.spell(value);
       return false;
     }
   return true;

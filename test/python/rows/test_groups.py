@@ -322,7 +322,7 @@ ARGUMENTS = 'y: Out[f32, "n (G K)"], s: Out[f32, "n G"], z: Out[f32, "n (G 4)"],
     [
         ('s[t] = max(x[t], along="G")', 'max(x[t], along="G")', 'expected "K", the second factor of "(G K)", to reduce along, got "G"'),
         ('s[t] = sum(x[t], along=4)', 'sum(x[t], along=4)', 'expected "K", the second factor of "(G K)", to reduce along, got "4"'),
-        ('s[t] = max(d[t], along="D")', 'max(d[t], along="D")', 'expected a row along a product, as "(G K)", or none, to reduce along, got "D" of a row along "D"'),
+        ('s[t] = max(d[t], along="D")', 'max(d[t], along="D")', 'expected no dim to reduce a row along "D" by, since that is no product such as "(G K)", got "D"'),
         ("s[t] = max(x[t], along=t)", "t", "expected the factor to reduce along, the second of a dim such as \"(G K)\", as a name"),
         ('s[t] = max(x[t], axis="K")', 'max(x[t], axis="K")', """expected max(row), max(row, along="K") or max(a, b, …), got an argument 'axis'"""),
         ("s[t] = x[t]", "x[t]", "expected a row along G to store to 's', got a row of f32 along (G K)"),

@@ -45,7 +45,7 @@ struct BuilderErrors : testing::Test {
 
 TEST_F(BuilderErrors, an_operation_that_the_type_has_not) {
   EXPECT_FALSE(b.unary("exp", count(), at(4)));
-  expectError("expected another type for 'exp', got i32");
+  expectError("expected f32 for 'exp', got i32");
 }
 
 TEST_F(BuilderErrors, an_unknown_operation) {
@@ -81,8 +81,8 @@ TEST_F(BuilderErrors, too_few_indices) {
 
 TEST_F(BuilderErrors, a_part_of_a_row_that_has_none) {
   EXPECT_FALSE(b.load({x, {t}, {}, {t, {}}}, at(4)));
-  expectError("expected a tensor whose last dim is a product to take parts of "
-              "its rows, got rows along D");
+  expectError("expected a tensor whose last dim is a product, as \"(G K)\", to "
+              "take a group or a member of a row, got rows along D");
 }
 
 TEST_F(BuilderErrors, states_of_two_bases) {
@@ -110,8 +110,8 @@ TEST_F(BuilderErrors, a_loop_that_changes_a_type) {
   ASSERT_EQ(inside.size(), 2u);
   Values results;
   EXPECT_FALSE(b.endFor({zero}, results, at(4)));
-  expectError("expected the same type for the values of a loop as before, got "
-              "i32");
+  expectError("expected a row of f32 along D for the values of a loop, as "
+              "before, got i32");
 }
 
 TEST_F(BuilderErrors, regions_that_cross) {
