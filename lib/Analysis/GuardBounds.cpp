@@ -91,8 +91,8 @@ static FailureOr<Check> getPartCheck(OpBuilder &b, const MemoryAccess &access,
           factor = isGroup ? product.getGroups() : product.getGroup();
   if (!factor.isBound())
     return access.op->emitError()
-           << "expected dim " << factor.str()
-           << " to be bound to a size to check an index below it, got a name";
+           << "expected a size for dim " << factor.str()
+           << ", since an index is checked against it, got no binding of it";
   Value size =
       arith::ConstantIndexOp::create(b, access.op->getLoc(), factor.getSize());
   return Check(isGroup ? access.group : access.member, size);

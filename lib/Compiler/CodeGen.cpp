@@ -209,8 +209,8 @@ Generator::noteResources(const StringMap<KernelResources> &resources) {
   for (auto [index, entry] : enumerate(entries)) {
     auto found = resources.find(entry);
     if (found == resources.end())
-      return module.emitError("the assembler's cubin does not describe '" +
-                              entry + "'");
+      return module.emitError("expected a cubin that describes '" + entry +
+                              "', got one without it from the assembler");
     const KernelResources &kernel = found->second;
     result.resources.push_back({entry, target.name.str(), kernel.registers,
                                 kernel.localBytes, kernel.sharedBytes});

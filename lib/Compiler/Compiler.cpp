@@ -118,7 +118,7 @@ static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
 static LogicalResult checkOperation(mlir::Operation *op) {
   if (isa<mlir::arith::RemFOp>(op))
     return op->emitError("expected an operation that every target has, got "
-                         "'arith.remf', which CPUs have not");
+                         "'arith.remf', which CPUs lack");
   StringRef dialect = op->getName().getDialectNamespace();
   if (is_contained(dialects, dialect) || isa<mlir::memref::DimOp>(op))
     return success();
@@ -475,8 +475,8 @@ LogicalResult Compilation::compileSource() {
 
   if (target::isLowered(*module) && !needsNoTarget(options.emit)) {
     if (targets.size() != 1 || !options.specializations.empty())
-      return fail("expected one target and no bindings for a source that the "
-                  "passes have lowered, got " +
+      return fail("expected one target and no bindings for a source that is "
+                  "lowered already, got " +
                   Twine(targets.size()) + " targets and " +
                   Twine(options.specializations.size()) + " bindings");
     if (failed(generate(*module, {}, *targets.front(), unitKernels)))

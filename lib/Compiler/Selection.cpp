@@ -87,8 +87,9 @@ LogicalResult Compilation::checkSingle() {
   if (isOfUnit(options.emit)) {
     if (options.variant.empty())
       return success();
-    return fail("--variant: expected all code versions in a unit, got '" +
-                options.variant + "' alone");
+    return fail("--variant: expected no name, since --emit=" +
+                StringRef(spelling(options.emit)) +
+                " takes all code versions, got '" + options.variant + "'");
   }
   using Kind = Diagnostic::Kind;
   auto check = [&](size_t count, StringRef what, StringRef how,

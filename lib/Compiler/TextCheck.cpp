@@ -330,7 +330,7 @@ std::optional<TextError> Check::findExcess(const Token &token) const {
         " deep, with aliases replaced by what they stand for, got more");
   if (defined && defined->tokens > text_limits::aliasTokens)
     return fail("expected aliases that stand for at most " +
-                Twine(text_limits::aliasTokens) + " tokens, got one for more");
+                Twine(text_limits::aliasTokens) + " tokens, got more");
   if (tokens > text_limits::tokens)
     return fail("expected at most " + Twine(text_limits::tokens) +
                 " tokens, with aliases replaced by what they stand for, got "

@@ -4,7 +4,7 @@
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=llvm | FileCheck %s
 // RUN: %mlafix-opt %s --target=x86-64-v3 --emit=unit -o %t.mlafix
 
-// TWO: error: expected one target and no bindings for a source that the passes have lowered, got 2 targets
+// TWO: error: expected one target and no bindings for a source that is lowered already, got 2 targets
 // CHECK-NOT: memset
 
 module attributes {mlafix.signature = {name = "clear", bindings = {}, aliases = [], args = []}} {

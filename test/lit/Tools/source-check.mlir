@@ -8,7 +8,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"]
   mlafix.forall (%t) in (%n) {
     // CHECK: source-check.mlir:[[@LINE+1]]:10: error: expected operations of mlafix, arith, math, scf or memref.dim in a kernel, got 'memref.load'
     %v = memref.load %x[%t] : memref<?xf32, strided<[?], offset: ?>>
-    // CHECK: source-check.mlir:[[@LINE+1]]:10: error: expected an operation that every target has, got 'arith.remf', which CPUs have not
+    // CHECK: source-check.mlir:[[@LINE+1]]:10: error: expected an operation that every target has, got 'arith.remf', which CPUs lack
     %r = arith.remf %v, %v : f32
     mlafix.store %r, %x[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
   }

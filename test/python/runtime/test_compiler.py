@@ -101,7 +101,7 @@ def test_source_that_is_no_text_is_refused() -> None:
 def test_one_variant_is_made_alone(source: str) -> None:
     ptx = _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], emit="ptx", variant="dense")
     assert ptx.count(".visible .entry") == 1 and "_dense(" in ptx
-    with pytest.raises(mlafix.CompileError, match="--variant: expected all code versions in a unit"):
+    with pytest.raises(mlafix.CompileError, match="--variant: expected no name, since --emit=unit takes all code versions"):
         _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], variant="dense")
 
 
