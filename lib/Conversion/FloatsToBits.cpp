@@ -149,10 +149,9 @@ LogicalResult BitReplacement::run() {
     auto types =
         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes());
     Type type = *llvm::find_if(types, [&](Type t) { return isReplaced(t); });
-    op->emitError() << "expected values of "
-                    << getDTypeName(getElementTypeOrSelf(type))
-                    << " to be moved and converted alone, got '"
-                    << op->getName() << "' of them";
+    op->emitError() << "expected only moves and conversions of values of "
+                    << getDTypeName(getElementTypeOrSelf(type)) << ", got '"
+                    << op->getName() << "'; compute in f32";
     return WalkResult::interrupt();
   });
   if (walk.wasInterrupted())

@@ -455,10 +455,10 @@ LogicalResult BodyLowering::planSharedMemory() {
   });
   if (own + most > kSharedBytes)
     return largest->emitError()
-           << "expected a kernel whose reductions, swaps and merge loops take "
-              "at most "
+           << "expected the reductions, swaps and merge loops of a kernel to "
+              "take at most "
            << kSharedBytes << " bytes of a block's shared memory, got "
-           << own + most << "; the most of them are for this";
+           << own + most << "; this one takes the most";
   int64_t threads = scratch ? kernel.getLayoutAttr().getThreads() : 0;
   if (scratch > kSharedBytes / getMachine(kernel).threadsPerBlock * threads ||
       own + scratch > kSharedBytes)

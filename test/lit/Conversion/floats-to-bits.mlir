@@ -41,7 +41,7 @@ llvm.func @fp8(%x: !llvm.ptr, %bits: i8) {
 
 llvm.func @arithmetic(%x: !llvm.ptr) {
   %v = llvm.load %x : !llvm.ptr -> bf16
-  // expected-error @below {{expected values of bf16 to be moved and converted alone, got 'arith.addf' of them}}
+  // expected-error @below {{expected only moves and conversions of values of bf16, got 'arith.addf'; compute in f32}}
   %w = arith.addf %v, %v : bf16
   llvm.return
 }

@@ -57,7 +57,7 @@ module attributes {mlafix.target = "sm_90", mlafix.signature = {name = "much"}} 
   mlafix.kernel @much(%x: !col {mlafix.dims = ["n"], mlafix.access = "update"}) attributes {
       geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 1, threads = 64, least_threads = 64>, guards = [],
       plan = #mlafix.plan<layout = <lanes = 64, packs = 1, pack = 1, rows = 1>>} {
-    // expected-error @below {{expected a kernel whose reductions, swaps and merge loops take at most 49152 bytes of a block's shared memory, got 49168; the most of them are for this}}
+    // expected-error @below {{expected the reductions, swaps and merge loops of a kernel to take at most 49152 bytes of a block's shared memory, got 49168; this one takes the most}}
     %a = memref.alloca() : !most
     %b = memref.alloca() : !few
   }
