@@ -60,7 +60,7 @@ static Error replaceNumber(MachineModel &model, StringRef text) {
   const Number *number =
       find_if(knownNumbers, [&](const Number &n) { return n.name == name; });
   if (number == std::end(knownNumbers))
-    return createStringError("expected a number of a machine out of " +
+    return createStringError("expected NAME=NUMBER with a name out of " +
                              listNames(ArrayRef(knownNumbers)) + ", got '" +
                              name + "'");
   int64_t parsed;

@@ -54,9 +54,9 @@ static bool readsUnboundRow(Operation *op) {
   DimAttr dim = load.getAccesses().front().getRowDim();
   if (!ShapedType::isDynamic(dim.getSize()))
     return false;
-  op->emitError() << "expected the row that is read into another one to have a "
-                     "dim that is bound to a size, got "
-                  << dim.str();
+  op->emitError() << "expected a row of known size to read into another one, "
+                     "got one along "
+                  << dim.str() << ", which is not bound to a size";
   return true;
 }
 
@@ -209,8 +209,8 @@ static LogicalResult checkSize(Operation *op, DimAttr dim) {
     // The name without its quotes.
     bool isLower = name.size() > 1 && llvm::isLower(name[1]);
     return op->emitError()
-           << "expected dim " << name
-           << " to be bound to a size before layouts are planned, got a name"
+           << "expected a size for dim " << name
+           << ", which is the length of a row, got no binding of it"
            << (isLower ? " (calls bind names that begin with an upper-case "
                          "letter; others need a bound, as \"n<=1024\" in "
                          "Python)"

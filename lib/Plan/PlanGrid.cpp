@@ -229,14 +229,17 @@ LogicalResult GridPlanner::checkBlock() {
        threads % least != 0 || least % limits::warpThreads != 0 ||
        least % layout.getLanes() != 0))
     return version.emitError()
-           << "expected 'least_threads' to be " << threads
-           << " / 2^k, a multiple of " << limits::warpThreads << " and of "
-           << layout.getLanes() << ", got " << least;
+           << "expected 'least_threads' to be the " << threads
+           << " threads of a block over a power of two, and a multiple of "
+           << limits::warpThreads << " and of the " << layout.getLanes()
+           << " lanes of a row, got " << least;
   if (resident * threads > machine.threadsPerMultiprocessor)
     return version.emitError()
-           << "expected 'resident' blocks of " << threads
-           << " threads to fit into the " << machine.threadsPerMultiprocessor
-           << " of a multiprocessor, got " << resident;
+           << "expected 'resident' to be at most "
+           << machine.threadsPerMultiprocessor / threads
+           << ", since a multiprocessor holds "
+           << machine.threadsPerMultiprocessor << " threads and a block has "
+           << threads << ", got " << resident;
   return success();
 }
 
@@ -263,6 +266,7 @@ LogicalResult GridPlanner::check() {
       collected = get(PlanField::CollectedChunks);
       collected > 0 && added % collected != 0)
     return version.emitError() << "expected 'added_chunks' to be a multiple of "
+                                  "'collected_chunks', "
                                << collected << ", got " << added;
   if (int64_t rows = get(PlanField::ScalarBundleRows);
       rows > 0 && isa<RaggedForallOp>(version.getGrid()) &&

@@ -629,7 +629,9 @@ FailureOr<GivenPlan> PlanKernelPass::readGiven(KernelOp kernel) {
   std::vector<std::string> texts(fields.begin(), fields.end());
   if (!texts.empty() && !isGPU(target))
     return kernel.emitError()
-           << "expected a GPU to give fields of a plan for, got " << target;
+           << "expected no fields of a plan for a target that is not a GPU, "
+              "got some for "
+           << target;
   if (auto own =
           dyn_cast_if_present<ArrayAttr>(kernel->removeAttr(kGivenPlanAttr)))
     for (auto text : own.getAsRange<StringAttr>())

@@ -10,9 +10,9 @@
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=lanes=64 2>&1 | FileCheck %s --check-prefix=LAYOUT
 // LAYOUT: error: expected one row in a block whose rows cross warps, got rows = 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=least_threads=96 2>&1 | FileCheck %s --check-prefix=HALVED
-// HALVED: error: expected 'least_threads' to be 256 / 2^k, a multiple of 32 and of 16, got 96
+// HALVED: error: expected 'least_threads' to be the 256 threads of a block over a power of two, and a multiple of 32 and of the 16 lanes of a row, got 96
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=resident=16 2>&1 | FileCheck %s --check-prefix=RESIDENT
-// RESIDENT: error: expected 'resident' blocks of 256 threads to fit into the 2048 of a multiprocessor, got 16
+// RESIDENT: error: expected 'resident' to be at most 8, since a multiprocessor holds 2048 threads and a block has 256, got 16
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=rows_ahead=132 2>&1 | FileCheck %s --check-prefix=AHEAD
 // AHEAD: error: expected 'rows_ahead' to be 0 unless each block reduces one row over several warps, in order, got 132
 // RUN: not %mlafix-opt %s --target=sm_90 --emit=layout --mlafix-plan=row_bundle=3 2>&1 | FileCheck %s --check-prefix=POWER
@@ -20,7 +20,7 @@
 // RUN: not %mlafix-opt %s --target=sm_80 --emit=layout --mlafix-plan=dependent_launch=yes 2>&1 | FileCheck %s --check-prefix=LAUNCH
 // LAUNCH: error: expected 'dependent_launch' to be no for a target that has no such launches, got yes
 // RUN: not %mlafix-opt %s --target=x86-64 --emit=layout --mlafix-plan=resident=2 2>&1 | FileCheck %s --check-prefix=CPU
-// CPU: error: expected a GPU to give fields of a plan for, got x86-64
+// CPU: error: expected no fields of a plan for a target that is not a GPU, got some for x86-64
 !rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 mlafix.kernel @copy(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},

@@ -7,7 +7,7 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
-    // CHECK: [[@LINE+1]]:10: error: expected dim "D" to be bound to a size before layouts are planned, got a name
+    // CHECK: [[@LINE+1]]:10: error: expected a size for dim "D", which is the length of a row, got no binding of it
     %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     mlafix.store %v, %x[%t] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?xf32, strided<[?, 1], offset: ?>>
   }

@@ -18,7 +18,7 @@
 // BYTES: module attributes {mlafix.machine = ["blockBytes=4096"]
 // BYTES: layout = <lanes = 16, packs = 1, pack = 8, rows = 8>
 // THREADS: layout = <lanes = 16, packs = 1, pack = 8, rows = 4>
-// NAME: error: expected a number of a machine out of threadsPerMultiprocessor, {{.*}}, rangeRows, got 'blockByte'
+// NAME: error: expected NAME=NUMBER with a name out of threadsPerMultiprocessor, {{.*}}, rangeRows, got 'blockByte'
 // VALUE: error: expected blockBytes to be an integer that is not negative, got '-1'
 // TARGET: error: expected a target out of sm_75, {{.*}}, x86-64, aarch64, got 'sm_91'
 // WAIT: griddepcontrol
