@@ -111,10 +111,11 @@ mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
   if (chosen)
     return MLAFIX_OK;
   const char *name = cpuTargetName();
-  return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s%s), got %s",
+  return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s%s), got %s%s",
               name ? name : "which is neither x86-64 nor AArch64",
               level > 0 ? " or a lower level" : "",
-              held.empty() ? "none" : held.c_str());
+              held.empty() ? "none" : held.c_str(),
+              name ? "; compile the unit for this CPU" : "");
 }
 
 mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,

@@ -337,7 +337,8 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
   for (const TargetCode &code : kernel.code)
     held += (held.empty() ? "" : ", ") + code.target;
   return fail(MLAFIX_NO_IMAGE,
-              "expected code that cuda:%d (sm_%d) runs, got code for %s",
+              "expected code that cuda:%d (sm_%d) runs, got code for %s; "
+              "compile the unit for this GPU",
               ordinal, facts.computeCapability,
               held.empty() ? "no target" : held.c_str());
 }

@@ -173,8 +173,9 @@ template <typename Info> mlafix_status give(const Info &from, Info *to) {
 
 mlafix_status noSuch(const char *what, uint32_t index, size_t count) {
   return fail(MLAFIX_INVALID_ARGUMENT,
-              "argument \"index\": expected one of %zu %s, got %u", count, what,
-              index);
+              "argument \"index\": expected less than %zu, the number of %s, "
+              "got %u",
+              count, what, index);
 }
 
 } // namespace

@@ -322,7 +322,7 @@ static mlafix_status replaceScalar(Call &call, uint32_t index,
       value->kind != desc.args[index].kind)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "kernel \"%s\": argument \"%s\": expected a scalar of dtype "
-                "%s, got something else",
+                "%s, got null, another kind or a struct_size that is too small",
                 desc.name.c_str(), desc.args[index].name.c_str(),
                 desc.args[index].dtypeName.c_str());
   return named(desc, readScalar(desc.args[index], *value, call.args[index]));
@@ -437,8 +437,8 @@ mlafix_bound_variant_info(const mlafix_bound *bound, uint32_t index,
                   info ? "none set" : "null");
     if (index >= variants.size())
       return fail(MLAFIX_INVALID_ARGUMENT,
-                  "argument \"index\": expected one of %zu code versions, got "
-                  "%u",
+                  "argument \"index\": expected less than %zu, the number of "
+                  "code versions, got %u",
                   variants.size(), index);
     thread_local std::string refused;
     MLAFIX_TRY(explainVersion(bound->call, variants[index], refused));

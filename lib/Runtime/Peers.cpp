@@ -39,17 +39,20 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   const mlafix_group *group = peers.group;
   if (!isGroup(group) || !group->workspaces)
     return WRONG(desc, "expected a mlafix_group with workspaces, got %s",
-                 group ? "one without" : "null");
+                 !group           ? "null"
+                 : isGroup(group) ? "one without workspaces"
+                                  : "one of an unknown version");
   if (group->ranks != peers.ranks || group->rank >= group->ranks)
     return WRONG(desc,
-                 "expected a group of %u ranks and a rank below, got %u and %u",
+                 "expected a group of %u ranks, one per tensor, and a rank "
+                 "below that, got %u ranks and rank %u",
                  peers.ranks, group->ranks, group->rank);
   for (uint32_t r = 0; r < group->ranks; ++r) {
     auto bits = reinterpret_cast<uintptr_t>(group->workspaces[r]);
     if (!bits || bits % workspaceAlignment)
       return WRONG(desc,
-                   "expected a workspace of rank %u at a multiple of %zu "
-                   "bytes, got %p",
+                   "expected the workspace of rank %u at an address that is a "
+                   "multiple of %zu, got %p",
                    r, size_t(workspaceAlignment), group->workspaces[r]);
   }
   GroupSlots &slots = call.group;
@@ -122,10 +125,31 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
          !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
       return WRONG(to,
                    "expected memory apart from that of argument \"%s\" of %s "
-                   "%u, got an overlap",
-                   from.name.c_str(), ofWhat(from), r);
+                   "%u, got %s",
+                   from.name.c_str(), ofWhat(from), r,
+                   relation == Relation::Overlap
+                       ? "an overlap"
+                       : "interleaved tensors that cannot be told apart by "
+                         "their sizes and strides (pass "
+                         "MLAFIX_LAUNCH_ASSUME_DISJOINT if they are disjoint)");
   }
   return MLAFIX_OK;
+}
+
+/// What `peers` lacks of a tensor for each rank or place of a list; null if it
+/// lacks nothing.
+const char *missingOf(const mlafix_peers *peers) {
+  if (!peers)
+    return "null";
+  if (peers->struct_size < sizeof(mlafix_peers))
+    return "one whose struct_size is too small";
+  if (!peers->data)
+    return "one without 'data'";
+  if (!peers->each)
+    return "one without 'each'";
+  if (peers->each->struct_size < sizeof(mlafix_tensor))
+    return "one whose 'each' has a struct_size that is too small";
+  return nullptr;
 }
 
 } // namespace
@@ -134,19 +158,20 @@ mlafix_status mlafix::runtime::readMany(const ArgDesc &desc,
                                         const mlafix_peers *peers,
                                         mlafix_device device, Call &call,
                                         CallArg &out) {
-  if (!peers || peers->struct_size < sizeof(mlafix_peers) || !peers->data ||
-      !peers->each || peers->each->struct_size < sizeof(mlafix_tensor))
-    return WRONG(desc, "expected a tensor of each %s, got %s",
-                 desc.isPeers() ? "rank" : "place of a list",
-                 peers ? "none" : "null");
+  if (const char *missing = missingOf(peers))
+    return WRONG(desc,
+                 "expected a mlafix_peers with a tensor of each %s, got %s",
+                 desc.isPeers() ? "rank" : "place of a list", missing);
   uint32_t most = desc.isPeers() ? uint32_t(MLAFIX_MAX_RANKS) : desc.most;
   if (peers->ranks < 1 || peers->ranks > most)
     return WRONG(desc, "expected 1 to %u %ss, got %u", most, ofWhat(desc),
                  peers->ranks);
   mlafix_tensor all = *peers->each;
-  if (all.ndim + 1 != desc.ndim() || !all.sizes)
+  if (all.ndim + 1 != desc.ndim())
     return WRONG(desc, "expected %u dims of each %s, got %u", desc.ndim() - 1,
                  desc.isPeers() ? "rank's tensor" : "tensor", all.ndim);
+  if (!all.sizes)
+    return WRONG(desc, "expected %u sizes, got null", all.ndim);
   int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
   sizes[0] = peers->ranks;
   strides[0] = 0;

@@ -409,7 +409,7 @@ mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
   if (call.desc().exchanges && static_cast<uint64_t>(blocks) > call.blockSlots)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "expected a grid of at most %llu blocks, for which the group "
-                "has slots, got %lld",
+                "has slots, got %lld; make the group with more slots",
                 static_cast<unsigned long long>(call.blockSlots),
                 static_cast<long long>(blocks));
   if (blocks > INT32_MAX)

@@ -251,8 +251,8 @@ def refused(text, parts, of):
         raise AssertionError("expected an ArgumentError: " + text)
 
 refused("expected PeerTensors with a group for tensors on a GPU, got none", parts, None)
-refused("expected a group of 2 ranks and a rank below, got 3 and 0", parts, group(0, 3)[0])
-refused("expected a workspace of rank 1 at a multiple of 128 bytes", parts, PeerGroup(0, [0x10000, 0x10040], 1.0))
+refused("expected a group of 2 ranks, one per tensor, and a rank below that, got 3 ranks and rank 0", parts, group(0, 3)[0])
+refused("expected the workspace of rank 1 at an address that is a multiple of 128", parts, PeerGroup(0, [0x10000, 0x10040], 1.0))
 
 # Ranks that store to each other need a slot for each block. No argument may overlap the memory that other ranks store to.
 from copied import swapped

@@ -308,10 +308,12 @@ TEST_F(Peers, groups_that_do_not_fit_are_refused) {
   refused({"\"in\"", "a mlafix_group with workspaces, got null"});
   peers.group = &group;
   group.rank = 3;
-  refused({"\"in\"", "a group of 3 ranks and a rank below, got 3 and 3"});
+  refused({"\"in\"", "a group of 3 ranks, one per tensor, and a rank below "
+                     "that, got 3 ranks and rank 3"});
   group.rank = 0;
   workspaces[2] = reinterpret_cast<void *>(0x3040);
-  refused({"\"in\"", "a workspace of rank 2 at a multiple of 128 bytes"});
+  refused({"\"in\"",
+           "the workspace of rank 2 at an address that is a multiple of 128"});
   EXPECT_TRUE(fake.launches.empty());
 }
 
