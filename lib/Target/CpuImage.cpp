@@ -70,9 +70,9 @@ public:
     for (auto &[group, segment] : layout.segments()) {
       if (segment.Alignment.value() > imageAlignment)
         return onAllocated(createStringError(
-            "the CPU code wants an alignment of " +
-            Twine(segment.Alignment.value()) + " bytes, at most " +
-            Twine(imageAlignment) + " can be kept"));
+            "expected CPU code with an alignment of at most " +
+            Twine(imageAlignment) + " bytes, got " +
+            Twine(segment.Alignment.value())));
       size = alignTo(size, segment.Alignment);
       segment.Addr = orc::ExecutorAddr(linkAddress + size);
       size += segment.ContentSize;
@@ -128,8 +128,8 @@ public:
     for (const std::string &entry : state.entries) {
       auto found = addresses.find(entry);
       if (found == addresses.end())
-        return createStringError("the CPU code has no function '" + entry +
-                                 "'");
+        return createStringError("expected a function '" + entry +
+                                 "' in the CPU code, got none");
       state.image.offsets.push_back(found->second - linkAddress);
     }
     return Error::success();

@@ -70,7 +70,7 @@ mlafix::target::readResources(StringRef cubin) {
     if (section.sh_type == ELF::SHT_SYMTAB)
       symbols = &section;
   if (!symbols)
-    return createStringError("the cubin has no symbol table");
+    return createStringError("expected a cubin with a symbol table, got none");
   auto strings = file->getStringTableForSymtab(*symbols);
   if (!strings)
     return strings.takeError();

@@ -46,12 +46,14 @@ Expected<json::Value> mlafix::target::toJson(mlir::Attribute attribute) {
           [](mlir::BoolAttr value) -> Result { return value.getValue(); })
       .Case<mlir::IntegerAttr>([](mlir::IntegerAttr value) -> Result {
         if (value.getValue().getSignificantBits() > 64)
-          return createStringError("an integer of the manifest is too large");
+          return createStringError("expected integers of 64 bits in the "
+                                   "manifest, got a larger one");
         return value.getValue().getSExtValue();
       })
       .Case<mlir::StringAttr>([](mlir::StringAttr value) -> Result {
         if (!json::isUTF8(value.getValue()))
-          return createStringError("expected text in UTF-8 for the manifest");
+          return createStringError("expected text in UTF-8 for the manifest, "
+                                   "got other bytes");
         return value.str();
       })
       .Case<mlir::UnitAttr>([](mlir::UnitAttr) -> Result { return true; })

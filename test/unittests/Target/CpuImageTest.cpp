@@ -125,7 +125,7 @@ TEST(CpuImage, names_an_entry_that_is_missing) {
       linkCpuImage(compileObject("x86-64"), {"third"});
   ASSERT_FALSE(bool(image));
   EXPECT_EQ(llvm::toString(image.takeError()),
-            "the CPU code has no function 'third'");
+            "expected a function 'third' in the CPU code, got none");
 }
 
 static std::string compileIR(const std::string &ir,
