@@ -132,9 +132,9 @@ LogicalResult Output::verify() {
       return fail(store.op) << "a store of a part of a row";
     if (!isRowOf(store, grid) || store.isRow != stores.front().isRow ||
         !llvm::equal(store.indices, stores.front().indices))
-      return fail(store.op)
-             << (store.op == stores.front().op ? "this store at other indices"
-                                               : "stores at several indices");
+      return fail(store.op) << (store.op == stores.front().op
+                                    ? "a store at other indices than the grid's"
+                                    : "stores at several indices");
   }
   return success();
 }

@@ -193,8 +193,8 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
     return markAfter(cast<scf::WhileOp>(op->getParentOp()),
                      use.getOperandNumber() - 1, dim);
   if (isa<SwapOp>(op))
-    return op->emitError() << "swap: expected a row that is not combined with "
-                              "a row along a product, got one along "
+    return op->emitError() << "swap: expected a row that no operation combines "
+                              "with a row along a product, got one along "
                            << dim.getGroups().str()
                            << " combined with groups of "
                            << dim.getGroup().str();

@@ -46,11 +46,12 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
     return std::nullopt;
   };
   if (!merge->hasOneUse() || merge.getStates().size() != 2)
-    return refuse("it merges other than two states, or is used again");
+    return refuse("the merge has one state or more than two, or its result is "
+                  "used again");
   auto first = merge.getStates()[0].getDefiningOp<LoadStateOp>(),
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
-    return refuse("it does not merge two states that were loaded");
+    return refuse("it does not merge two different loaded states");
   // The row size must be known: it decides whether a call is small.
   if (!getTileDim(first.getType().getTileType()).isBound())
     return refuse("the size of a row is not bound");

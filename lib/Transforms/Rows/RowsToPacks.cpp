@@ -274,8 +274,9 @@ static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
   if (packs <= most)
     return success();
   return first->emitError()
-         << "expected rows of at most " << most
-         << " packs, all together, where scf.while carries some, got " << packs;
+         << "expected at most " << most
+         << " packs of rows per thread where a while loop carries rows, got "
+         << packs << "; shorten the rows";
 }
 
 static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {

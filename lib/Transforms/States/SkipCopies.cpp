@@ -72,7 +72,8 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     if (copy.copied)
       return refuse("two of the states that it merges have no predicate");
     if (!load || copy.only.back() != load)
-      return refuse("the state without a predicate is not loaded for it alone");
+      return refuse("the state without a predicate is not loaded for the merge "
+                    "alone");
     copy.copied = load;
   }
   if (!copy.copied)
@@ -81,12 +82,12 @@ static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
     return refuse("the store has a predicate");
   // A scaled store is not a copy.
   if (store.getScale())
-    return refuse("it is scaled when it is stored");
+    return refuse("the store scales the result");
   if (store.getOut() == copy.copied.getOut())
-    return refuse("it is in place at every call");
+    return refuse("the store is in place at every call");
   if (!isSameRow(store, copy.copied))
-    return refuse("it is not stored where the state without a predicate was "
-                  "loaded");
+    return refuse("the store is not to where the state without a predicate "
+                  "was loaded from");
   return copy;
 }
 

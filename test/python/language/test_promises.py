@@ -205,7 +205,7 @@ REFUSED = [
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        distinct(c)\n        y[t] = 0.0', "distinct(c)",
      "expected distinct(…) before the grid, got it inside: move it above 'for … in grid(…)'"),
     ('def k(y: Out[f32, "n"].fill(0.0), x: In[f32, "m"]):\n    for t in grid("m"):\n        y[t] = 0.0', "y[t]",
-     "fill of 'y': expected a grid with one row for each row that is stored, got this store at other indices"),
+     "fill of 'y': expected a grid with one row for each row that is stored, got a store at other indices than the grid's"),
     ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        if c[t] > 0:\n            y[t] = 0.0', "y[t]",
      "or say what 'y' holds elsewhere: .fill(0) gives it a value, InOut"),
 ]  # fmt: skip

@@ -104,7 +104,7 @@ mlafix.kernel @fewer_rows(%out: !vec {mlafix.dims = ["n"], mlafix.access = "writ
   %c0 = arith.constant 0 : index
   %m = memref.dim %y, %c0 : !vec
   mlafix.forall (%t) in (%m) {
-    // expected-error @below {{fill of 'out': expected a grid with one row for each row that is stored, got this store at other indices}}
+    // expected-error @below {{fill of 'out': expected a grid with one row for each row that is stored, got a store at other indices than the grid's}}
     mlafix.store %x, %out[%t] : f32, !vec
   }
 }
@@ -117,7 +117,7 @@ mlafix.kernel @more_rows(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write
   %n = memref.dim %out, %c0 : !vec
   %m = memref.dim %y, %c0 : !vec
   mlafix.forall (%t, %h) in (%n, %m) {
-    // expected-error @below {{got this store at other indices}}
+    // expected-error @below {{got a store at other indices than the grid's}}
     mlafix.store %x, %out[%t] : f32, !vec
   }
 }

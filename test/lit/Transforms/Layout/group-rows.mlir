@@ -83,7 +83,7 @@ mlafix.kernel @swapped(%s: !s {mlafix.dims = ["n", "G"], mlafix.access = "update
     %a = mlafix.load %s[%t] : !s -> !each
     %b = mlafix.broadcast %a : !each -> tensor<512xf32, #mlafix.dim<4 x 128>>
     %c = mlafix.reduce add %b : tensor<512xf32, #mlafix.dim<4 x 128>>
-    // expected-error @below {{swap: expected a row that is not combined with a row along a product, got one along 4 combined with groups of 128}}
+    // expected-error @below {{swap: expected a row that no operation combines with a row along a product, got one along 4 combined with groups of 128}}
     %d = mlafix.swap %a by 2 : !each
     mlafix.store %d, %s[%t] : !each, !s
     mlafix.store %c, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
