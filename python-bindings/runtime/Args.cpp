@@ -10,33 +10,16 @@
 #include "Errors.h"
 #include "mlafix/RoundToF32.h"
 
-#include <cstdio>
-
 namespace nb = nanobind;
 using namespace mlafix::python;
-
-namespace {
-
-/// "cpu", "cuda:1".
-struct DeviceText {
-  explicit DeviceText(mlafix_device device) {
-    if (device.type == MLAFIX_CPU)
-      std::snprintf(text, sizeof(text), "cpu");
-    else
-      std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
-  }
-  char text[24];
-};
-
-} // namespace
 
 /// Of bytes that two elements share, given as bytes or as torch's pairs.
 static void countHalves(const ArgContext &place, TensorView &view) {
   if (view.dtype == MLAFIX_U8)
     view.dtype = MLAFIX_F4E2M1;
   if (view.dtype != MLAFIX_F4E2M1)
-    place.fail("expected uint8 or float4_e2m1fn_x2, of which a byte holds two "
-               "elements, got %s",
+    place.fail("expected dtype uint8 or float4_e2m1fn_x2 (two elements a "
+               "byte), got %s",
                mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
   if (view.ndim > 0)
     view.sizes[view.ndim - 1] *= 2;

@@ -11,6 +11,7 @@
 #include "Peers.h"
 #include "Signature.h"
 #include "Tensor.h"
+#include <cstdio>
 
 namespace mlafix::python {
 
@@ -26,6 +27,17 @@ inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
   return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
           spec.dtypes.c_str()};
 }
+
+/// "cpu", "cuda:1".
+struct DeviceText {
+  explicit DeviceText(mlafix_device device) {
+    if (device.type == MLAFIX_CPU)
+      std::snprintf(text, sizeof(text), "cpu");
+    else
+      std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
+  }
+  char text[24];
+};
 
 /// The arguments of one call, read and checked as far as that goes without the
 /// specialised kernel. On the stack; nothing that is not used is initialised.

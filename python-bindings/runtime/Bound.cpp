@@ -100,8 +100,8 @@ uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
     place.fail("expected %s, as when it was bound, got %s",
                shapeText(was).c_str(), shapeText(view).c_str());
   if (view.device.type != device.type || view.device.ordinal != device.ordinal)
-    place.fail("expected a tensor on the device of the call that was bound, "
-               "got one on another");
+    place.fail("expected a tensor on %s, as when it was bound, got one on %s",
+               DeviceText(device).text, DeviceText(view.device).text);
   return reinterpret_cast<uintptr_t>(view.data);
 }
 

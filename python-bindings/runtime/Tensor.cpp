@@ -131,8 +131,8 @@ void ArgContext::failOfDType(const char *dtype) const {
 
 void ArgContext::failBecause(PyObject *object, const char *where) const {
   if (!PyErr_Occurred())
-    fail("expected %s, got %s, %s nothing", expected, typeName(object).c_str(),
-         where);
+    fail("expected %s, got %s, %s without an exception", expected,
+         typeName(object).c_str(), where);
   nb::python_error error;
   if (!error.matches(PyExc_Exception))
     throw error;
@@ -227,7 +227,7 @@ void mlafix::python::readTensor(PyObject *object, const ArgContext &place,
   case Kind::Exchange: {
     dlpack::Tensor tensor;
     if (entry.api->view(object, &tensor) != 0)
-      place.failBecause(object, "which says");
+      place.failBecause(object, "whose DLPack exchange failed");
     readDLPack(tensor, place, view);
     if (view.device.type == MLAFIX_CUDA && !conversion.streamApi)
       conversion.streamApi = entry.api;
