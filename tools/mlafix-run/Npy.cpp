@@ -59,7 +59,8 @@ std::string readBytes(std::istream &file, size_t count) {
   std::string bytes(count, '\0');
   file.read(&bytes[0], static_cast<std::streamsize>(count));
   if (static_cast<size_t>(file.gcount()) != count)
-    throw std::runtime_error("expected a header, got a file that ends in it");
+    throw std::runtime_error(
+        "expected a whole .npy header, got a file that ends within it");
   return bytes;
 }
 
