@@ -105,12 +105,12 @@ bool MergeTree::collect(StringRef &why) {
   for (Operation *op : ops)
     if (isWhole && op != last && op->getBlock() == last->getBlock() &&
         mayWriteBetween(op, last))
-      isWhole = refuse("rows are stored between the states that it merges");
+      isWhole = refuse("rows are stored between the states that are merged");
   // Earlier stores by lanes of a row are not visible to all of its lanes.
   for (auto loop = last->getParentOfType<scf::ForOp>(); isWhole && loop;
        loop = loop->getParentOfType<scf::ForOp>())
     if (!onlyReads(loop))
-      isWhole = refuse("a loop around it stores");
+      isWhole = refuse("a loop around the merge stores");
   why = reason;
   return isWhole;
 }
@@ -131,7 +131,7 @@ bool MergeTree::collect(OpOperand &operand) {
 
 bool MergeTree::collect(Operation *op) {
   if (!ops.insert(op))
-    return refuse("a state that was merged counts twice");
+    return refuse("a merged state is merged twice");
   if (isa<MergeOp>(op))
     return llvm::all_of(op->getOpOperands(),
                         [&](OpOperand &operand) { return collect(operand); });
@@ -144,7 +144,7 @@ bool MergeTree::collect(Operation *op) {
     return refuse("a loop does more with the state it carries than to merge "
                   "into it");
   llvm::erase(leaves, carried);
-  return onlyReads(loop) || refuse("its loop stores");
+  return onlyReads(loop) || refuse("the loop of the merge stores");
 }
 
 /// True if `value` is computed inside one of the tree's loops.

@@ -84,7 +84,7 @@ static bool isKnownWithoutRows(Value value, function_ref<bool(Value)> isInLoop,
       bool isRow = isRowTile(operand.getType()) ||
                    (isa<StateType>(operand.getType()) && !isState);
       if (isRow)
-        refuse("its lses are computed from rows");
+        refuse("an lse of the merge is computed from rows");
       bool isInside = op->isAncestor(operand.getParentRegion()->getParentOp());
       if (isRow ||
           (!isInside && !isKnownWithoutRows(operand, isInLoop, reason, known)))
