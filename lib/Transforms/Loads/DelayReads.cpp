@@ -51,7 +51,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
   auto first = merge.getStates()[0].getDefiningOp<LoadStateOp>(),
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
-    return refuse("it does not merge two different loaded states");
+    return refuse("the merge is not of two different loaded states");
   // The row size must be known: it decides whether a call is small.
   if (!getTileDim(first.getType().getTileType()).isBound())
     return refuse("the size of a row is not bound");

@@ -97,7 +97,7 @@ mlafix.kernel @all(
 // MISSED: remarks.mlir:[[#AT:]]:12: remark: branches on sm_90: a running merge takes one state after the other: a launch does not know how often it runs [missed: chunk-merges]
 // MISSED: remarks.mlir:[[#AT]]:12: remark: branches on sm_90: a loop that reads rows is unrolled in part, so that the rows of 4 iterations are loaded at once [passed: unroll-loops]
 // MISSED: remarks.mlir:[[#AT + 6]]:5: remark: branches on sm_90: every row is read and written: the state without a predicate is not loaded for the merge alone [missed: skip-copies]
-// MISSED: remarks.mlir:[[#AT + 6]]:5: remark: branches on sm_90: no row is read later than the others: it does not merge two different loaded states [missed: delay-reads]
+// MISSED: remarks.mlir:[[#AT + 6]]:5: remark: branches on sm_90: no row is read later than the others: the merge is not of two different loaded states [missed: delay-reads]
 mlafix.kernel @branches(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %lens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
