@@ -72,7 +72,8 @@ public:
       rewriter.setInsertionPoint(op);
       if (succeeded(applicator.matchAndRewrite(op, rewriter)))
         continue;
-      op->emitError() << "expected control flow that can become branches, got '"
+      op->emitError() << "expected an scf operation that converts to branches, "
+                         "as scf.for, scf.if and scf.while do, got '"
                       << op->getName() << "'";
       return signalPassFailure();
     }

@@ -89,7 +89,8 @@ Expected<std::unique_ptr<Module>> mlafix::target::translateToLLVMIR(
       module, context,
       info.signature.getAs<mlir::StringAttr>("name").getValue());
   if (!result)
-    return createStringError("the lowered module cannot be written as LLVM IR");
+    return createStringError(
+        "expected a lowered module that LLVM IR can express, got another one");
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   StringSet<> entries;

@@ -41,7 +41,8 @@ static void bindArithmetic(nb::module_ &module) {
       [](nb::bytes before) {
         std::fenv_t environment;
         if (before.size() != sizeof(environment))
-          throw nb::value_error("expected what default_arithmetic returned");
+          throw nb::value_error("expected the bytes that default_arithmetic "
+                                "returned, got another number of bytes");
         std::memcpy(&environment, before.data(), sizeof(environment));
         std::fesetenv(&environment);
       },
