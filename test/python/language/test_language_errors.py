@@ -371,7 +371,7 @@ def k(y: Out[f32, "n d"], x: In[f32, "n d"]):
     for t in grid("n"):
         y[t] = x[t]
 """
-    with pytest.raises(mlafix.CompileError, match="got a name .calls bind names that begin with an upper-case letter"):
+    with pytest.raises(mlafix.CompileError, match="got no binding of it .calls bind names that begin with an upper-case letter"):
         load(tmp_path, source).k.ptx("sm_90")
 
 
