@@ -134,10 +134,9 @@ def check_states(
 
 
 @inline
-def against(distance, lse, expected_lse, magnitude, tolerance, lse_tolerance, has_lse):
-    """Classifies a finite row by its distance from the expected row: OTHER_LSE, OTHER_VALUE, or 0 within tolerance."""
-    differs = has_lse and not abs(lse - expected_lse) <= lse_tolerance * (1.0 + 0.125 * abs(lse))
-    return i32(OTHER_LSE) if differs else i32(0) if distance <= tolerance * magnitude else i32(OTHER_VALUE)
+def is_other_lse(lse, expected, tolerance):
+    """True if the finite `lse` is not the expected one, within a tolerance that is relative to 1 + |lse| / 8."""
+    return not abs(lse - expected) <= tolerance * (1.0 + 0.125 * abs(lse))
 
 
 @kernel(allow={"races"})
@@ -169,19 +168,21 @@ def check_merge(
         for i in range(len(sides)):
             whole = merge(whole, load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B))
         is_live_row = not lse_of(whole) == -math.inf
-        largest, magnitude = max(abs(row)), max(abs(payload(whole)))
-        distance, expected = max(abs(row - payload(whole))), magnitude
-        what = class_of(largest, number, present(lse), True, is_live_row, math.inf)
-        if live and what == 0 and is_live_row and not distance <= tolerance * magnitude:
+        largest, distance = max(abs(row)), max(abs(row - payload(whole)))
+        what, expected = class_of(largest, number, present(lse), True, is_live_row, math.inf), 0.0
+        if what == 0 and is_live_row and present(lse) and is_other_lse(number, lse_of(whole), lse_tolerance):
+            what = i32(OTHER_LSE)
+        # The largest magnitude of the weighted mean is at least `largest - distance`.
+        is_near = not is_live_row or distance <= tolerance * (largest - distance)
+        if live and (what != 0 or not is_near):
+            expected = max(abs(payload(whole)))
             # Where sides cancel, the result is smaller than they are, and rounding errs by their size. Take the weighted mean of their
             # magnitudes: a side without weight adds nothing to it, whatever its payload holds.
             spread = identity("D", base=B)
             for i in range(len(sides)):
                 side = load_state(sides[i][t, h], side_lses[i][h, t], where=read, base=B)
                 spread = merge(spread, make_state(abs(payload(side)), lse_of(side), base=B))
-            magnitude = max(payload(spread))
-        if what == 0 and is_live_row:
-            what = against(distance, number, lse_of(whole), magnitude, tolerance, lse_tolerance, present(lse))
+            what = i32(OTHER_VALUE) if what == 0 and not distance <= tolerance * max(payload(spread)) else what
         numbers = (number, largest, lse_of(whole), expected)
         note(t, h, what if live else i32(0), record, flags, seam, step, values, numbers)
 
@@ -241,8 +242,10 @@ def check_attention(
         largest = max(abs(row))
         what = class_of(largest, number, present(lse), True, keys > 0, math.inf)
         if what == 0 and keys > 0:
-            distance = max(abs(row - payload(whole)))
-            what = against(distance, number, lse_of(whole), magnitude, tolerance, lse_tolerance, present(lse))
+            if present(lse) and is_other_lse(number, lse_of(whole), lse_tolerance):
+                what = i32(OTHER_LSE)
+            elif not max(abs(row - payload(whole))) <= tolerance * magnitude:
+                what = i32(OTHER_VALUE)
         numbers = (number, largest, lse_of(whole), max(abs(payload(whole))))
         note(t, h, what if sampled else i32(0), record, flags, seam, step, values, numbers)
 
