@@ -21,7 +21,7 @@ import engine_baselines  # noqa: E402
 import torch  # noqa: E402
 import torch_baselines  # noqa: E402
 from cases import all_cases  # noqa: E402
-from measure import Call, Settings, as_json, first_line, measure  # noqa: E402
+from measure import Call, Settings, as_json, first_line, forget_failed_launch, measure  # noqa: E402
 from ours import OURS, host_times  # noqa: E402
 from work import Case, Prepare, Tensors, Unavailable  # noqa: E402
 
@@ -87,6 +87,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
             if name == "mlafix":
                 raise
             entries[name] = {**entry, "against": "mlafix", "failed": f"{type(error).__name__}: {first_line(error)}"}
+            forget_failed_launch(settings.device)
             continue
         if name != "mlafix":
             entry["against"] = "mlafix"

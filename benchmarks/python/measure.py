@@ -6,6 +6,7 @@ The policy is that of mlafix-bench (docs/Benchmark.md): buffers rotated past the
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import time
 from dataclasses import dataclass
@@ -118,6 +119,13 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
+def forget_failed_launch(device: torch.device) -> None:
+    """Takes back the error that a refused launch of another library left. Else the next capture of a graph fails with it, and ends the
+    process: torch's graphs cannot be deleted then."""
+    with contextlib.suppress(RuntimeError):
+        torch.ones(1, device=device)
+
+
 def summarize(times: list[float]) -> dict[str, float]:
     """10th percentile, median, 90th percentile."""
     ordered = sorted(times)
@@ -139,6 +147,7 @@ def measure(settings: Settings, implementations: dict[str, list[Call]], must: st
             if name == must:
                 raise
             print(f"  {name:<16} skipped: {type(error).__name__}: {first_line(error)}")
+            forget_failed_launch(settings.device)
             continue
         micros = min(trial.time() for _ in range(3)) / len(calls)
         wanted = min(int(settings.replay_micros / micros) + 1, 512)
