@@ -169,7 +169,7 @@ def test_tensors_next_to_each_other_are_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body, message", [
     ("y[t, 0] = x[t, 0]", r"expected a whole row or group of 'y', which is f4e2m1 \(two elements a byte\), got a single element"),
-    ("y[t] = f4e2m1(x[t])", "got a row of f32 along D to 'f4e2m1'"),
+    ("y[t] = f4e2m1(x[t])", "got one of a row of f32 along D to 'f4e2m1'"),
 ])  # fmt: skip
 def test_bodies_that_take_half_a_byte_are_errors(tmp_path: Path, body: str, message: str) -> None:
     text = f'\n@mlafix.kernel\ndef k(y: Out[f4e2m1, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        {body}\n'
