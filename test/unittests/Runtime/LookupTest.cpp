@@ -154,7 +154,8 @@ TEST(Introspection, describes_arguments) {
   EXPECT_EQ(kernel.arg(4).kind, MLAFIX_ARG_I64);
   EXPECT_STREQ(kernel.arg(4).dtype_name, "index");
   EXPECT_STREQ(kernel.arg(4).at_most, "n");
-  expectError(MLAFIX_INVALID_ARGUMENT, {"5 arguments", "got 5"},
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"less than 5, the number of arguments", "got 5"},
               [&] { kernel.arg(5); });
 }
 

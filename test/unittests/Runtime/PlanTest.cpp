@@ -466,7 +466,8 @@ TEST_F(Plan, a_refused_variant_says_what_its_guard_expected_and_got) {
   EXPECT_EQ(
       refused({{"kind", "distinct"}, {"args", both}}),
       "expected different addresses for \"out\", \"in\", got one address");
-  expectError(MLAFIX_INVALID_ARGUMENT, {"one of 2 code versions", "got 2"},
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"less than 2, the number of code versions", "got 2"},
               [&] { bound->variant(2); });
 }
 
