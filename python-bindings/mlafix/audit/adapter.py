@@ -22,10 +22,12 @@ FORMS = ("ragged", "dense", "paged", "ragged_paged", "merge", "reduce")
 
 
 def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter:
-    """An adapter of a function, from the names of its parameters; of an adapter, itself. `changes` are fields of it.
+    """Returns an adapter of a function, with the form that its parameter names give. Returns an Adapter as it is.
+    `changes` replaces fields.
 
     Raises:
-        ArgumentError: something else, a field that there is not, or a value that none may have.
+        ArgumentError: `backend` is no function or Adapter, or a field of `changes` does not exist or has an invalid
+            value.
     """
     known = {field.name for field in fields(Adapter)}
     if unknown := sorted(set(changes) - known):
@@ -47,7 +49,7 @@ def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter
 
 
 def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a function; those of an object's plan and run together."""
+    """The parameters of a function. For an object with `plan` and `run`, the parameters of both."""
     if not is_planned(backend):
         return dict(inspect.signature(backend).parameters)
     functions = [getattr(backend, name) for name in ("plan", "run") if hasattr(backend, name)]
@@ -55,7 +57,8 @@ def parameters_of(backend: Any) -> dict[str, inspect.Parameter]:
 
 
 def optional(parameters: Any) -> tuple[str, ...]:
-    """Optional keywords of a form that a function has: its keyword-only parameters, and others with a default.
+    """The optional keywords of docs/Audit.md that a function takes: keyword-only parameters and parameters with a
+    default.
 
     The out and lse of a reduce have no default: they are its inputs.
     """
@@ -63,7 +66,7 @@ def optional(parameters: Any) -> tuple[str, ...]:
 
 
 def is_optional(parameter: inspect.Parameter) -> bool:
-    """True if the audit may pass the parameter by name and a form need not have it."""
+    """True if the audit may pass the parameter by name and no form requires it."""
     if parameter.kind == inspect.Parameter.POSITIONAL_OR_KEYWORD:
         return parameter.default is not inspect.Parameter.empty
     return parameter.kind == inspect.Parameter.KEYWORD_ONLY
@@ -90,7 +93,7 @@ def form_of(parameters: Any) -> str:
 
 
 def check_adapter(adapter: Adapter) -> None:
-    """Raises ArgumentError if a field of the adapter makes no sense."""
+    """Raises ArgumentError if a field of the adapter is invalid."""
     for name, allowed in (("form", FORMS), ("lse_layout", ("nh", "hn")), ("lse_base", ("e", "2")),
                           ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32")), ("causal", (True, False, "always")),
                           ("kv_scales", ("number", "heads"))):  # fmt: skip
@@ -130,7 +133,8 @@ class Place:
 
 
 def place_of(function: Any) -> Place | None:
-    """Where another process finds the function or the class, or None: a lambda, a closure, a method of an object, one of a notebook."""
+    """The place from which another process can import the function or class. None for lambdas, closures, bound methods and notebook
+    functions."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if not module or not name or "<" in name:
         return None

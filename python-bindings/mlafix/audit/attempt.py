@@ -1,4 +1,4 @@
-"""A check of a case, exceptions included. Plain functions: scripts that show a finding contain them."""
+"""Runs a check on one case and catches exceptions. Plain functions: scripts that show a finding contain them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def is_broken(text: str) -> bool:
 
 
 def attempt(faults: Callable[[Any, Adapter], list[Fault]], case: Any, adapter: Adapter) -> list[Fault]:
-    """Runs a check on a case. An exception of the backend is a fault, too: a warning, or an error if it has broken the device's context."""
+    """Runs a check on a case. An exception of the backend becomes a fault: an error if it has broken the device's context, else a
+    warning."""
     try:
         return faults(case, adapter)
     except Exception as error:

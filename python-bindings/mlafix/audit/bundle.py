@@ -1,7 +1,7 @@
-"""Scripts that show a finding with nothing but torch and the backend.
+"""Scripts that show a finding and need only torch and the backend.
 
-A script holds the text of the check and of what that uses. What is run by the audit and what is run by the script are thus
-one text; mlafix is not imported.
+A script contains the source text of the check and of all definitions that the check uses. The audit and the script thus
+run the same code, and the script does not import mlafix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Source:
 
     lines: list[str]
     defined: dict[str, ast.stmt]
-    imported: dict[str, tuple[str, str]]  # name: (module, name in it), "" where the name is the module
+    imported: dict[str, tuple[str, str]]  # name: (module, name in that module); the second is "" if the name is a module
 
     def text(self, node: ast.stmt) -> str:
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
@@ -54,15 +54,15 @@ def source_of(module: str) -> Source:
 
 
 class Bundle:
-    """Definitions in the order in which a script can have them."""
+    """Collects definitions in an order in which a script can execute them."""
 
     def __init__(self, replaced: dict[str, str]) -> None:
-        self.replaced = replaced  # names whose definition the script has in another form
+        self.replaced = replaced  # names that the script defines differently, with their definitions
         self.imports: set[str] = set()
         self.parts: dict[tuple[str, str], str] = {}
 
     def add(self, module: str, name: str) -> None:
-        """A definition of a module of this package, after all that it uses."""
+        """Adds a definition of a module of this package, after the definitions that it uses."""
         source = source_of(module)
         if name in source.imported and name not in source.defined:
             origin, inner = source.imported[name]
@@ -87,19 +87,19 @@ class Bundle:
 
 
 def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
-    """A dataclass as a call with the fields that are not the default."""
+    """A dataclass as the text of a constructor call with its non-default fields."""
     given = [f"{field.name}={written(getattr(instance, field.name))}" for field in fields(instance)
              if field.name not in skipped and getattr(instance, field.name) != field.default]  # fmt: skip
     return f"{type(instance).__name__}({', '.join(given)})"
 
 
 def written(value: Any) -> str:
-    """A value as Python text. Infinities are calls of `float`, since repr gives no expression for them."""
+    """A value as Python text. Infinities become calls of `float`, because their repr is not an expression."""
     return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
 
 
 def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0, earlier: Sequence[Any] = ()) -> str:
-    """A script that exits with status 1 while `faults(case, adapter)` finds some, after calls for `earlier` cases. "" if the backend cannot be imported."""
+    """A script that makes the `earlier` calls, then exits with status 1 if `faults(case, adapter)` finds any. "" if the backend cannot be imported."""
     place = place_of(adapter.call)
     if place is None:
         return ""

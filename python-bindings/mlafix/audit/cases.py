@@ -14,34 +14,34 @@ import torch
 class Adapter:
     """A backend and its declared properties."""
 
-    call: Callable[..., Any]  # or an object with `run`, and with `plan` and `store` if it has them
+    call: Callable[..., Any]  # a function, or an object with `run` and optionally `plan` and `store`
     form: str = "ragged"  # "dense", "paged", "ragged_paged", "merge" or "reduce"
     name: str = ""
-    takes: tuple[str, ...] = ()  # the optional keyword arguments of docs/Audit.md that it has
+    takes: tuple[str, ...] = ()  # the optional keyword arguments of docs/Audit.md that `call` takes
     returns_lse: bool = True
     lse_layout: str = "nh"  # "hn": heads before tokens
     lse_base: str = "e"  # or "2"
-    lse_has_sinks: bool = False  # the lse counts the sinks, too
-    causal: bool | str = True  # the keyword is there, and may be True; "always": it is not, and every mask is causal
-    alignment: str = "bottom-right"  # of the causal mask and of windows; "top-left"
+    lse_has_sinks: bool = False  # True if the lse includes the sinks
+    causal: bool | str = True  # True: `call` takes the keyword; "always": it does not, and every mask is causal
+    alignment: str = "bottom-right"  # of causal masks and windows; or "top-left"
     graph_safe: bool = True  # a call may be captured in a CUDA graph
     batch_invariant: bool = False  # claims that a row has the same bits in every batch
     dtype: str = "float32"
-    kv_dtype: str = ""  # of keys and values where it is not `dtype`: "float8_e4m3fn", "float8_e5m2"
-    kv_scales: str = "number"  # k_scale and v_scale are floats; "heads": tensors [Hk] f32
-    default_scale: bool = False  # a call may leave `scale` out: it is D ** -0.5 then
-    alignment_bytes: int = 0  # of pointers and of rows of heads; 0: that of the dtype
-    shares_workspace: bool = False  # says that calls of two streams must not overlap
+    kv_dtype: str = ""  # dtype of keys and values if it differs from `dtype`: "float8_e4m3fn", "float8_e5m2"
+    kv_scales: str = "number"  # k_scale and v_scale are floats; or "heads": tensors [Hk] f32
+    default_scale: bool = False  # a call may omit `scale`, which is then D ** -0.5
+    alignment_bytes: int = 0  # required alignment of pointers and of rows of heads; 0: the size of the dtype
+    shares_workspace: bool = False  # declares that calls on two streams must not overlap
     device: str = "cpu"
     heads: int = 4
     kv_heads: int = 2
     dim: int = 32
-    value_dim: int = 0  # 0: as dim
+    value_dim: int = 0  # 0: equal to dim
     values_in_keys: bool = False  # values are the first elements of keys (MLA)
     latent: bool = False  # one tensor kv_cache [pages, page_size, D] in place of k_cache and v_cache (MLA)
     page_size: int = 16
     head_counts: tuple[int, ...] = (24, 48, 96, 128)
-    ratios: tuple[int, ...] = (1, 3, 5, 7)  # numbers of query heads for each head of keys that are tried beside its own
+    ratios: tuple[int, ...] = (1, 3, 5, 7)  # further ratios of query heads to key heads that the checks try
     matmul: str = "ieee"  # "tf32": products of f32 are rounded to 11 bits
 
 
@@ -55,34 +55,34 @@ class Case:
     heads: int = 4
     kv_heads: int = 2
     dim: int = 32
-    value_dim: int = 0  # 0: as dim
+    value_dim: int = 0  # 0: equal to dim
     causal: bool = False
-    window: tuple[int, int] = (-1, -1)  # keys that a query sees left and right of its own, which it sees; -1: all
+    window: tuple[int, int] = (-1, -1)  # keys that a query sees left and right of its own key, which it always sees; -1: all
     sinks: bool = False
-    softcap: float = 0.0  # scores are softcap * tanh(score / softcap); 0: as they are
-    alibi: bool = False  # a slope for each head times the distance of a key from the query's own is subtracted
-    k_scale: float = 1.0  # keys are what the cache holds times this
+    softcap: float = 0.0  # scores are softcap * tanh(score / softcap); 0: no softcap
+    alibi: bool = False  # subtracts a slope per head times the distance of the key from the query's own
+    k_scale: float = 1.0  # the true keys are the cached ones times this
     v_scale: float = 1.0
     pad_rows: int = 0  # rows of q behind the last sequence
-    pad_requests: int = 0  # requests without rows behind the last
-    pad_length: int = 0  # what the lengths say of such requests
-    magnitude: float = 1.0  # of the scores
+    pad_requests: int = 0  # requests without query rows, after the last one
+    pad_length: int = 0  # the length of each padding request
+    magnitude: float = 1.0  # scales the scores
     shift: float = 0.0  # added to every score
-    scale: float = 1.0  # times dim ** -0.5; 0: the call gives none
-    peaks: bool = False  # the first and the last key of each sequence weigh as much as all others together
-    longer: int = 0  # how much max_seqlen_q and max_seqlen_k are too large
-    before: str = "nan"  # what out and lse hold: "nan", "stale", or "none": they are not passed
-    beyond: str = "zero"  # what lies behind a sequence's keys, and in pages of nobody: "zero", "nan", "inf"
-    # The layout of q, k, v and out: "heads" (gaps), "packed" (slices of one tensor), "values" (gaps in v alone), "far" (offsets past 2^31),
-    # "odd" (pointers and rows of heads that have the least alignment).
+    scale: float = 1.0  # factor of dim ** -0.5; 0: the call omits `scale`
+    peaks: bool = False  # the first and last key of each sequence together weigh as much as all others
+    longer: int = 0  # the excess of max_seqlen_q and max_seqlen_k over the true maximum
+    before: str = "nan"  # contents of out and lse before the call: "nan", "stale", or "none" (not passed)
+    beyond: str = "zero"  # contents of memory past a sequence's keys and of unused pages: "zero", "nan", "inf"
+    # The layout of q, k, v and out: "heads" (gaps), "packed" (slices of one tensor), "values" (gaps in v alone), "far" (offsets
+    # past 2^31), "odd" (pointers and rows of heads with the smallest allowed alignment).
     layout: str = "dense"
-    lengths: str = "dense"  # of lengths and tables: "strided"
-    # The block table: "shuffled", "shared" (all begin with one prefix), "equal" (all are beginnings of one), "dead" (entries that no
-    # length reaches are -1 or 2^31 - 1).
+    lengths: str = "dense"  # layout of lengths and tables; or "strided"
+    # The block table: "straight", "shuffled", "shared" (all requests begin with a common prefix), "equal" (all tables are
+    # prefixes of one), "dead" (entries past every length are -1 or 2^31 - 1).
     pages: str = "straight"
     num_splits: int = 0
-    # The difference of an earlier call of this process: "lengths", "sizes", "values", "scale", "causal", "window", …. "calls" is 200 equal
-    # calls, "streams" a call that runs at the same time.
+    # How an earlier call in the same process differs: "lengths", "sizes", "values", "scale", "causal", "window", …. "calls"
+    # makes 200 equal calls, and "streams" makes a concurrent call.
     after: str = ""
 
 
@@ -94,16 +94,16 @@ class StateCase:
     heads: int = 4
     dim: int = 32
     parts: int = 2
-    empty: tuple[tuple[int, int], ...] = ()  # (part, row) whose state is empty
+    empty: tuple[tuple[int, int], ...] = ()  # the (part, row) pairs whose state is empty
     empty_lse: float = float("-inf")
-    payload: str = "nan"  # what empty states hold: "nan", "inf", "zero"
-    nan_lse: tuple[tuple[int, int], ...] = ()  # (part, row) whose lse is NaN
-    magnitude: float = 1.0  # of the lse
+    payload: str = "nan"  # contents of empty states: "nan", "inf", "zero"
+    nan_lse: tuple[tuple[int, int], ...] = ()  # the (part, row) pairs whose lse is NaN
+    magnitude: float = 1.0  # scales the lse
     shift: float = 0.0  # added to every lse
     before: str = "nan"
     layout: str = "dense"  # "heads" (gaps), "in place" (out is the first part), "in place 2" (the second), "far", "odd"
-    first: int = 0  # rows take their values from this number on
-    after: str = ""  # as of a Case: "sizes", "values", "calls"
+    first: int = 0  # number of the first row: values depend on it
+    after: str = ""  # as in Case: "sizes", "values", "calls"
 
 
 @dataclass
@@ -123,13 +123,13 @@ class Got:
     out: torch.Tensor  # [n, H, Dv], as stored
     lse: torch.Tensor | None  # [n, H], as stored
     raw_lse: torch.Tensor | None  # as returned
-    touched: list[str]  # memory that no call may change, and did
-    given: dict[str, torch.Tensor] = field(default_factory=dict)  # outputs that were given, where others were returned
+    touched: list[str]  # names of memory that the call must not change, but did
+    given: dict[str, torch.Tensor] = field(default_factory=dict)  # the caller's outputs, where the call returned other tensors
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A breach of the contract. `kind` names it in words that are equal for equal causes."""
+    """A breach of the contract. `kind` is the same text for faults with the same cause."""
 
     kind: str
     expected: str
@@ -148,14 +148,16 @@ def alibi_slopes(heads: int) -> torch.Tensor:
 
 
 def head_scales(scale: float, heads: int, adapter: Adapter) -> torch.Tensor:
-    """The scale of each head of keys or values, [Hk, 1] f64: `scale` for all of them, or another f32 for each."""
+    """The scale of each head of keys or values, [Hk, 1] f64. All are `scale`, or differ per head if the adapter takes
+    scales per head."""
     if adapter.kv_scales == "number":
         return torch.full((heads, 1), scale, dtype=torch.float64)
     return (scale ** (1 + torch.arange(heads, dtype=torch.float64) / heads)).float().double()[:, None]
 
 
 def stored(rows: torch.Tensor, adapter: Adapter, scale: float) -> torch.Tensor:
-    """Keys or values [..., Hk, D] as memory has them. Of fp8: divided by the scale, saturated, rounded to nearest even; NaN stays."""
+    """Keys or values [..., Hk, D] as stored in memory. For fp8 they are divided by the scale, saturated, and rounded to nearest even;
+    NaN stays."""
     if not adapter.kv_dtype:
         return rows.to(getattr(torch, adapter.dtype))
     dtype = getattr(torch, adapter.kv_dtype)
@@ -196,5 +198,5 @@ def share_keys(case: Case, adapter: Adapter, made: Values) -> None:
 
 
 def shared_pages(case: Case, adapter: Adapter) -> int:
-    """The number of whole pages that all requests have in common at their beginning."""
+    """The number of whole pages in the prefix that all requests share."""
     return max(min(case.kv_lens, default=0), 0) // adapter.page_size if case.pages == "shared" else 0

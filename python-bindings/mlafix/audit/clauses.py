@@ -1,4 +1,4 @@
-"""The clauses of docs/Contract.md, and the JSON in which a backend claims some of them."""
+"""The clauses of docs/Contract.md, and the JSON format in which a backend claims some of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLAUSES: dict[str, str] = {
 }  # fmt: skip
 """Number and name of each. The anchor of a clause on the page is its number in lower case."""
 
-# Text in a fault's kind, the clauses that it breaks in attention, and those that it breaks in merges.
+# A text within a fault's kind, then the clauses that it breaks in attention and in merges.
 OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("a given ", ("C16",), ("M8",)),
     (" was written", ("C9",), ("M8",)),
@@ -48,16 +48,17 @@ OF_KIND: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 
 
 def clauses_in(check: tuple[str, ...], merges: bool) -> list[str]:
-    """The clauses of a check for merges (M1 to M9) or for attention (C1 to C18)."""
+    """The clauses of a check that concern merges (M1 to M9) or attention (C1 to C18). All of its clauses if none
+    does."""
     return [clause for clause in check if (clause[0] == "M") == merges] or list(check)
 
 
-# Kinds that name rows only. They decide the clause in checks of these clauses, which vary nothing but rows.
+# Kinds that name only the affected rows. They decide the clause in checks of OF_ROWS_IN, which vary nothing but rows.
 OF_ROWS = ("rows without keys", "all masked")
 OF_ROWS_IN = ("C1", "C2", "C5", "C8")
 
 
-# Fields of a case, and the clause that wrong live rows break if the smallest case needs that field.
+# Fields of a case. If the smallest case needs the field, wrong live rows break the clause beside it.
 OF_CASE: tuple[tuple[str, str], ...] = (
     ("beyond", "C4"), ("layout", "C9"), ("lengths", "C9"), ("k_scale", "C17"), ("num_splits", "C18"), ("longer", "C18"), ("window", "C13"), ("sinks", "C14"),
     ("softcap", "C14"), ("alibi", "C14"), ("scale", "C14"),
@@ -65,7 +66,8 @@ OF_CASE: tuple[tuple[str, str], ...] = (
 
 
 def clauses_of_case(kind: str, case: Any) -> list[str]:
-    """The clause that wrong live rows break, by the first field that their smallest case needs. Empty for other kinds and plain cases."""
+    """The clause that wrong live rows break: that of the first field that the smallest case needs. Empty for other kinds and plain
+    cases."""
     if not isinstance(case, Case) or kind not in ("live rows", "lse of live rows"):
         return []
     plain = Case()
@@ -73,7 +75,7 @@ def clauses_of_case(kind: str, case: Any) -> list[str]:
 
 
 def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
-    """The clauses that a kind of fault breaks: those of the kind if it has its own, else those of the check."""
+    """The clauses that a kind of fault breaks: the kind's own if it has any, else the check's."""
     named = [(words, states if merges else attention) for words, attention, states in OF_KIND if words in kind.partition(", after a call")[0].partition(", beside a call")[0]]
     own = [clause for words, clauses in named if words not in OF_ROWS or check[0] in OF_ROWS_IN for clause in clauses]
     if "after a call" in kind or "beside a call" in kind:
@@ -83,23 +85,23 @@ def clauses_of(check: tuple[str, ...], kind: str, merges: bool) -> list[str]:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A known finding: it is shown with its reason, and does not count."""
+    """A known finding. Reports show it with its reason and do not count it."""
 
     reason: str
-    check: str = ""  # "" is any
+    check: str = ""  # "": any check
     clause: str = ""
-    kind: str = ""  # a part of the finding's kind
+    kind: str = ""  # a text within the finding's kind
     case: dict[str, Any] = field(default_factory=dict)  # fields of the finding's case
 
     def covers(self, finding: Any) -> bool:
-        """True if the exception is about the finding."""
+        """True if the waiver applies to the finding."""
         return (self.check in ("", finding.check) and (not self.clause or self.clause in finding.clauses) and self.kind in finding.kind
                 and all(finding.case.get(name) == value for name, value in self.case.items()))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Claim:
-    """The clauses that a backend claims, and what it excepts."""
+    """The clauses that a backend claims, and its exceptions."""
 
     clauses: tuple[str, ...] = tuple(CLAUSES)
     exceptions: tuple[Waiver, ...] = ()
@@ -107,7 +109,7 @@ class Claim:
     backend: str = ""
 
     def names(self, clause: str) -> bool:
-        """True if the backend claims the clause, and not only by claiming all."""
+        """True if the claim lists the clause and omits others."""
         return clause in self.clauses and set(self.clauses) != set(CLAUSES)
 
     def waives(self, finding: Any) -> str:
@@ -123,9 +125,9 @@ class Claim:
 
     @staticmethod
     def from_json(text: str) -> Claim:
-        """The claim that a file has: {"contract": "1.0", "clauses": ["C1", …], "exceptions": [{"check", "clause", "kind", "case", "reason"}]}.
+        """Parses a claim from JSON: {"contract": "1.0", "clauses": ["C1", …], "exceptions": [{"check", "clause", "kind", "case", "reason"}]}.
 
-        Without "clauses" it claims all: a file of known findings alone. Raises ArgumentError.
+        Without "clauses" the backend claims all of them; the file then only lists known findings. Raises ArgumentError.
         """
         try:
             data = json.loads(text)

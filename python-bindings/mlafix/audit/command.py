@@ -1,4 +1,4 @@
-"""python -m mlafix audit: of a function, or of every ready adapter whose package is installed."""
+"""python -m mlafix audit: audits a function, or every ready adapter whose package is installed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command. Status 1: an error was found, or the plain call does not work; with --compare, something is worse."""
+    """Runs the command. The status is 1 if an error was found or the plain call fails; with --compare, if the report got
+    worse."""
     if options.schema:
         print(json.dumps(SCHEMA, indent=1))
         return 0
@@ -108,7 +109,7 @@ def claim_of(file: str) -> Claim | None:
 
 
 def limits_of(texts: Sequence[str], limits: Limits) -> Limits:
-    """Limits with those that are given as "name=seconds"."""
+    """`limits`, changed by texts of the form "name=seconds"."""
     for text in texts:
         name, _, value = text.partition("=")
         if name not in asdict(limits) or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
@@ -118,14 +119,15 @@ def limits_of(texts: Sequence[str], limits: Limits) -> Limits:
 
 
 def write_folder(reports: Sequence[Report], folder: Path, scripts: bool) -> None:
-    """A file for each report."""
+    """Writes a file for each report."""
     folder.mkdir(parents=True, exist_ok=True)
     for report in reports:
         (folder / f"{file_name(report)}.json").write_text(report.to_json(scripts), encoding="utf-8")
 
 
 def field_of(text: str, option: str = "--set") -> tuple[str, Any]:
-    """A field of Adapter and its value, of "name=value": a number, true, false, a comma-separated list, or text."""
+    """Parses "name=value" into a field of Adapter and its value: a number, true, false, a comma-separated list, or
+    text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ArgumentError(f'{option}: expected FIELD=VALUE, got "{text}"')
@@ -138,7 +140,7 @@ def field_of(text: str, option: str = "--set") -> tuple[str, Any]:
 
 
 def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
-    """Cards of all ready adapters, a table of them at the end."""
+    """Prints the cards of all ready adapters, then a table of them."""
     device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     adapters, missing = ready(device)
     begin, reports, late = time.monotonic(), [], []
@@ -150,7 +152,7 @@ def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> li
             continue
         try:
             report = audit(adapter, checks=checks, limits=limits_of(options.limit, PATIENT), claim=claim_of(options.claim), progress=sys.stderr.isatty())
-        except ArgumentError as error:  # It is installed, and cannot be loaded here.
+        except ArgumentError as error:  # The package is installed, but cannot be loaded here.
             missing[adapter.name] = str(error)
             continue
         reports.append(report)
@@ -182,7 +184,7 @@ def write_scripts(report: Report, folder: str) -> None:
 
 
 def read_report(file: Path) -> Report:
-    """The report in a file. Raises ArgumentError, which names the file, if it has none."""
+    """Reads the report in a file. Raises ArgumentError with the file's name if it holds none."""
     try:
         return Report.from_json(file.read_text(encoding="utf-8"))
     except ArgumentError as error:

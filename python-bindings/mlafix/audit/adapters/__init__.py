@@ -1,4 +1,4 @@
-"""Ready adapters, each a few lines. A module is imported only where the package that it is for is installed.
+"""Ready adapters, each a few lines. A module is imported only if the package that it adapts is installed.
 
 Every function here is plain, so that the script of a finding holds its text and imports that package alone.
 """
@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ..cases import Adapter
 
-# A module of this folder, and the packages of which it needs one.
+# The modules of this folder. Each needs one of the packages beside it.
 MODULES: tuple[tuple[str, str], ...] = (
     ("torch_sdpa", "torch.nn.attention"),
     ("torch_varlen", "torch.nn.attention.varlen"),
@@ -32,7 +32,7 @@ MODULES: tuple[tuple[str, str], ...] = (
 
 
 def is_installed(package: str) -> bool:
-    """True if a package or module is installed. Imports its parent packages, and not the module itself."""
+    """True if a package or module is installed. Imports its parent packages, but not the module itself."""
     try:
         return importlib.util.find_spec(package) is not None
     except ImportError:
@@ -40,7 +40,7 @@ def is_installed(package: str) -> bool:
 
 
 def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
-    """The adapters that run on a device ("cpu" or "cuda"), and for each module without one the reason."""
+    """The adapters that run on a device ("cpu" or "cuda"), and the reason for each module that gives none."""
     found: list[Adapter] = []
     missing: dict[str, str] = {}
     for name, package in MODULES:
@@ -49,7 +49,7 @@ def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
             continue
         try:
             module = importlib.import_module(f"{__name__}.{name}")
-        except Exception as error:  # An extension for another torch, say.
+        except Exception as error:  # For example, an extension built for another torch.
             missing[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             continue
         own = [adapter for adapter in module.ADAPTERS if adapter.device in (device, "any")]

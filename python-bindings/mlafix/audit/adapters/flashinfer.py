@@ -1,4 +1,5 @@
-"""FlashInfer: ragged prefill, paged decode, MLA decode, and its merge. Plans read the lengths on the host: no capture."""
+"""FlashInfer: ragged prefill, paged decode, MLA decode and its merge. Plans read lengths on the host, so calls cannot be
+captured."""
 
 from __future__ import annotations
 

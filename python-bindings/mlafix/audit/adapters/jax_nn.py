@@ -13,7 +13,7 @@ from ..cases import Adapter
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor,
               window_size: tuple[int, int] = (-1, -1)) -> Any:  # fmt: skip
-    """Masks and windows begin at the first key. A side without a limit has one behind all keys."""
+    """Aligns causal masks and windows with the first key. A side of a window without a limit gets one past all keys."""
     arrays = [jax.dlpack.from_dlpack(x.contiguous()) for x in (q, k, v)]
     lengths = jax.dlpack.from_dlpack(seq_lens_k.contiguous())
     limits = tuple(size if size >= 0 else q.shape[1] + k.shape[1] for size in window_size)

@@ -32,7 +32,7 @@ def sglang_merge_state_v2(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor,
 
 def attention_with_fixups(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, causal: bool,
                           scale: float, out: Any = None, lse: Any = None) -> Any:  # fmt: skip
-    """A loop over the sequences that skips those without keys, as the kernels do that leave such rows undefined; then two launches."""
+    """Loops over the sequences and skips those without keys, whose rows stay undefined; two launches then fill these rows."""
     out = torch.empty(*q.shape[:2], v.shape[2], dtype=q.dtype, device=q.device) if out is None else out
     lse = torch.empty(q.shape[:2], dtype=torch.float32, device=q.device) if lse is None else lse
     ends, key_ends = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()

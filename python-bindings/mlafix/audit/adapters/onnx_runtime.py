@@ -1,4 +1,4 @@
-"""onnxruntime's Attention of opset 24 on the CPU, with the lengths of keys. A model of one node for each scale and mask."""
+"""onnxruntime's Attention of opset 24 on the CPU, with lengths of keys. Builds a one-node model for each scale and mask."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ from ..cases import Adapter
 
 @cache
 def compiled() -> Any:
-    """A shape that torch has no code for is compiled, too: behind the limit it would run what is not compiled."""
+    """Compiles flex_attention. The raised limit keeps torch from running further shapes uncompiled."""
     torch._dynamo.config.recompile_limit = 256
     return torch.compile(flex_attention, dynamic=True)
 
 
 def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor) -> Any:
-    """A causal mask ends at each sequence's last key."""
+    """Runs flex_attention. A causal mask ends at each sequence's last key."""
     behind = seq_lens_k - q.shape[1]
 
     def sees(batch: Any, _head: Any, query: Any, key: Any) -> Any:
@@ -30,7 +30,7 @@ def flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, sca
     given = {"block_mask": mask, "scale": scale, "enable_gqa": True, "return_aux": AuxRequest(lse=True)}
     tensors = [tensor.transpose(1, 2) for tensor in (q, k, v)]
     if q.device.type == "cpu":
-        with torch.compiler.set_stance("force_eager"):  # else Dynamo traces the same operators anew for each shape
+        with torch.compiler.set_stance("force_eager"):  # Otherwise Dynamo traces the same operators anew for each shape.
             out, aux = flex_attention(*tensors, **given)
     else:
         out, aux = compiled()(*tensors, **given)

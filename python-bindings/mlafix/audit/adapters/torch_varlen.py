@@ -1,4 +1,4 @@
-"""torch's varlen attention, which its release 2.10 brought. The keyword for a causal mask has changed since."""
+"""torch's varlen attention, which exists since release 2.10. Its keyword for a causal mask has changed since."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from ..cases import Adapter
 
 
 def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, seq_lens_k: torch.Tensor) -> torch.Tensor:
-    """bool [B, 1, Lq, Lk]. A causal mask ends at each sequence's last key; a window counts the own key."""
+    """The mask, bool [B, 1, Lq, Lk]. A causal mask ends at each sequence's last key; a window includes the query's own
+    key."""
     key, lengths = torch.arange(k.shape[1]), seq_lens_k[:, None, None]
     own = torch.arange(q.shape[1])[:, None] + lengths - q.shape[1]
     seen = (key < lengths).expand(-1, q.shape[1], -1)
@@ -24,7 +25,7 @@ def visible_keys(q: torch.Tensor, k: torch.Tensor, causal: bool, window: int, se
 
 
 def added(seen: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The mask of eager attention: the lowest finite number where a key is not seen."""
+    """The additive mask of eager attention: the lowest finite number at keys that a query does not see."""
     return torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype)
 
 
@@ -35,7 +36,7 @@ def llama_eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bo
 
 def gpt_oss_eager(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float, seq_lens_k: torch.Tensor, window: int = -1,
                   sinks: Any = None) -> torch.Tensor:  # fmt: skip
-    """A call without sinks has some that weigh nothing."""
+    """Calls GPT-OSS attention. Without `sinks` it passes sinks of negligible weight."""
     sinks = torch.full((q.shape[2],), torch.finfo(q.dtype).min) if sinks is None else sinks
     module = SimpleNamespace(num_key_value_groups=q.shape[2] // k.shape[2], training=False, sinks=sinks.to(q.dtype))
     mask = added(visible_keys(q, k, causal, window, seq_lens_k), q.dtype)

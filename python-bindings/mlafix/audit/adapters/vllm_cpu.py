@@ -1,4 +1,4 @@
-"""vLLM's kernels for CPUs: its attention over pages, what it writes into a cache of fp8, MLA's decode, and the merge."""
+"""vLLM's kernels for CPUs: paged attention, stores into fp8 caches, MLA decode, and the merge."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_pages(cache: torch.Tensor) -> torch.Tensor:
 def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, cu_seqlens_q: torch.Tensor, block_table: torch.Tensor,
               seq_lens: torch.Tensor, causal: bool, scale: float, window: int = -1, sinks: Any = None, softcap: float = 0.0, k_scale: float = 1.0,
               v_scale: float = 1.0, out: Any = None) -> torch.Tensor:  # fmt: skip
-    """cpu_attention_with_kv_cache, as CPUAttentionBackendImpl calls it. Its caches are copies: keys of a page lie as [D, page_size]."""
+    """Calls cpu_attention_with_kv_cache as CPUAttentionBackendImpl does. Copies the caches; a page of keys is [D, page_size] there."""
     out = torch.empty_like(q) if out is None else out
     sizes = (seq_lens.shape[0], q.shape[1], k_cache.shape[2], q.shape[2])
     # The function _get_attn_isa of vllm/v1/attention/backends/cpu_attn.py, without AMX.
@@ -44,14 +44,15 @@ def attention(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, 
 
 
 class CachedAttention:
-    """Attention over pages that vLLM's operator has written."""
+    """Paged attention whose cache is written by vLLM's own operator."""
 
     def run(self, *tensors: torch.Tensor, **given: Any) -> torch.Tensor:
         return attention(*tensors, **given)
 
     def store(self, k: torch.Tensor, v: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, slot_mapping: torch.Tensor, k_scale: float = 1.0,
               v_scale: float = 1.0) -> None:  # fmt: skip
-        """cpu_attn_reshape_and_cache. Keys are stored as values, too, since pages of values have the order of the audit's."""
+        """Calls cpu_attn_reshape_and_cache. Stores keys as values, too: the operator's value pages have the audit's element
+        order."""
         kind = FP8.get(k_cache.dtype, "auto")
         for rows, cache, scale in ((k, k_cache, k_scale), (v, v_cache, v_scale)):
             pages = as_pages(cache)

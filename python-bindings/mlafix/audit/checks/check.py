@@ -1,4 +1,4 @@
-"""The base class of checks, and the cases that they are made of."""
+"""The base class of checks, and functions that make their cases."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def never(_adapter: Adapter) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """A check: cases, and a function that runs one and says what is wrong."""
+    """A check: its cases, and the functions that run a case and return its faults."""
 
     number: str
     title: str
-    clauses: tuple[str, ...]  # of docs/Contract.md
-    varied: Callable[[Adapter], Groups]  # cases, which need not fit the adapter's form
+    clauses: tuple[str, ...]  # clauses of docs/Contract.md
+    varied: Callable[[Adapter], Groups]  # the cases; some may not fit the adapter's form
     of_attention: Callable[[Any, Adapter], list[Fault]]
     of_states: Callable[[Any, Adapter], list[Fault]] = no_faults
     lacks: Callable[[Adapter], str] = never  # why the check is not applicable, or ""
-    refusable: bool = False  # a backend may refuse such calls with an exception, as it may those with views and other heads in all checks
+    refusable: bool = False  # a backend may raise for all of its calls; views and other numbers of heads may be refused in every check
     must_return: bool = False  # an exception is an error: the caller cannot know which calls raise it
     needs_gpu: bool = False
 
@@ -47,11 +47,11 @@ class Check:
         return self.refusable or is_view or isinstance(case, Case) and heads[0] != heads[1]
 
     def faults(self, adapter: Adapter) -> Callable[[Any, Adapter], list[Fault]]:
-        """The function that runs a case of the adapter's form and says what is wrong."""
+        """The function that runs a case of the adapter's form and returns its faults."""
         return self.of_states if adapter.form in STATES else self.of_attention
 
     def groups(self, adapter: Adapter) -> Groups:
-        """The cases that the adapter's form has, by what varies; each once."""
+        """The cases that fit the adapter's form, grouped by what varies, without duplicates."""
         seen: set[Any] = set()
         found: Groups = {}
         for what, cases in self.varied(adapter).items():
@@ -73,15 +73,15 @@ def base(adapter: Adapter, **fields: Any) -> Case:
 
 def fit(case: Case, adapter: Adapter) -> Case | None:
     """The case in the adapter's form. None if the form cannot have it."""
-    if adapter.values_in_keys:  # The number of latent heads is no choice of the case; values are scaled as keys are.
+    if adapter.values_in_keys:  # the adapter fixes the number of latent heads; keys and values have one scale
         case = replace(case, kv_heads=adapter.kv_heads, v_scale=case.k_scale)
-    if adapter.latent:  # one tensor does not say how many of its elements are values
+    if adapter.latent:  # a single tensor does not show how many of its elements are values
         case = replace(case, dim=adapter.dim, value_dim=adapter.value_dim)
     if adapter.causal == "always" and adapter.form != "paged":
         case = replace(case, causal=True)
     if case.before != "none" and not {"out", "lse"} & set(adapter.takes):
         case = replace(case, before="none")
-    if case.beyond == "inf" and adapter.kv_dtype == "float8_e4m3fn":  # which has none
+    if case.beyond == "inf" and adapter.kv_dtype == "float8_e4m3fn":  # the format has no infinity
         case = replace(case, beyond="nan")
     if case.heads % case.kv_heads or not has_options(case, adapter) or not has_layout(case, adapter):
         return None
@@ -102,7 +102,7 @@ def fit(case: Case, adapter: Adapter) -> Case | None:
 
 
 def has_options(case: Case, adapter: Adapter) -> bool:
-    """True if the adapter takes what the case gives."""
+    """True if the adapter takes all options that the case uses."""
     takes = set(adapter.takes)
     left, right = case.window
     wanted = {"sinks": case.sinks, "softcap": case.softcap, "alibi_slopes": case.alibi, "num_splits": case.num_splits,
@@ -111,7 +111,7 @@ def has_options(case: Case, adapter: Adapter) -> bool:
         return False
     if any(needed and name not in takes for name, needed in wanted.items()) or case.causal and not adapter.causal:
         return False
-    if not case.scale and (not adapter.default_scale or adapter.values_in_keys):  # the scale of MLA is that of the model
+    if not case.scale and (not adapter.default_scale or adapter.values_in_keys):  # MLA's scale comes from the model, so it has no default
         return False
     if case.window != (-1, -1) and "window_size" not in takes and not ("window" in takes and left >= 0 and (left == right or case.causal and right >= 0)):
         return False
@@ -121,7 +121,7 @@ def has_options(case: Case, adapter: Adapter) -> bool:
 
 
 def has_layout(case: Case, adapter: Adapter) -> bool:
-    """True if tensors of the adapter's form can lie as the case has them."""
+    """True if tensors of the adapter's form can have the layout of the case."""
     if case.layout == "packed":
         return case.q_lens == case.kv_lens and adapter.form not in PAGED and case.value_dim in (0, case.dim) and not adapter.values_in_keys and not adapter.kv_dtype
     if case.layout == "values" and adapter.values_in_keys:

@@ -1,4 +1,4 @@
-"""A15: calls that do not depend on earlier ones: plans, workspaces, flags, and memory that grows."""
+"""A15: a call must not depend on earlier ones through plans, workspaces or flags, nor may memory grow."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ WORDS = {"scale": "another scale", "causal": "another mask", "window": "another 
 
 
 def earlier_calls(case: Case) -> list[Case]:
-    """The calls to make before that of a case; `case.after` names how they differ from it."""
+    """The calls to make before the case's own; `case.after` names how they differ from it."""
     n = len(case.q_lens)
     other = replace(case, ids=tuple(range(60, 60 + n)), after="")
-    if case.after == "lengths":  # as many tokens, and the same longest sequence: all shapes are equal
+    if case.after == "lengths":  # as many tokens and the same longest sequence, so that all shapes are equal
         return [replace(other, q_lens=case.q_lens[1:] + case.q_lens[:1], kv_lens=case.kv_lens[1:] + case.kv_lens[:1])]
     if case.after == "sizes":
         return [replace(other, q_lens=case.q_lens * 4, kv_lens=tuple(9 * length for length in case.kv_lens) * 4, ids=()),
@@ -42,23 +42,23 @@ def earlier_calls(case: Case) -> list[Case]:
 
 
 def after_others(case: Case, adapter: Adapter) -> list[Fault]:
-    """Checks a call after others, whose results are not looked at."""
+    """Checks a call after other calls, whose results are ignored."""
     if case.after == "calls":
         return growth(case, adapter)
     if case.after == "streams":
         return overlapping(case, adapter)
     for one in fitted(earlier_calls(case), adapter):
-        with suppress(Exception):  # one that is refused
+        with suppress(Exception):  # the backend may refuse an earlier call
             run(one, adapter, make_values(one, adapter))
     checked = replace(adapter, call=SecondRun(adapter)) if is_planned(adapter.call) else adapter
     return [replace(fault, kind=f"{fault.kind}, after a call of {WORDS[case.after]}") for fault in check_call(case, checked)]
 
 
-SLEEP = 5_000_000  # cycles that both streams wait, so that their calls begin together: some 3 ms
+SLEEP = 5_000_000  # cycles that both streams wait so that their calls begin together: about 3 ms
 
 
 def overlapping(case: Case, adapter: Adapter) -> list[Fault]:
-    """Calls of two streams that run at the same time, each with its own tensors."""
+    """Checks calls that run on two streams at the same time, each with its own tensors."""
     cases = [replace(case, ids=tuple(range(first, first + len(case.q_lens)))) for first in (0, 60)]
     calls, streams = [Recorded(one, adapter) for one in cases], [torch.cuda.Stream() for _ in cases]
     torch.cuda.synchronize()
@@ -81,7 +81,7 @@ def takes(adapter: Adapter, option: str) -> bool:
 
 
 class SecondRun:
-    """A planned backend whose plan is run twice, as the layers of a model do, with other values first."""
+    """Runs a plan twice, as the layers of a model do, first with other values."""
 
     def __init__(self, adapter: Adapter) -> None:
         self.adapter = adapter
@@ -95,18 +95,18 @@ class SecondRun:
 
 
 def states_after_others(case: StateCase, adapter: Adapter) -> list[Fault]:
-    """The same for merges."""
+    """Checks a merge after other merges."""
     if case.after == "calls":
         return growth(case, adapter)
     sizes = {"sizes": [{"rows": 4 * case.rows}, {"rows": 1}, {"heads": 2 * case.heads}], "values": [{"first": 40}]}[case.after]
-    for changes in sizes if adapter.form != "reduce" else ():  # whose ranks make the earlier call themselves
+    for changes in sizes if adapter.form != "reduce" else ():  # the ranks of a reduce make the earlier call themselves
         run_states(replace(case, **changes), adapter)  # type: ignore[arg-type]
     return [replace(fault, kind=f"{fault.kind}, after a call of {WORDS[case.after]}") for fault in check_states(case, adapter)]
 
 
 @contextmanager
 def quick_collection() -> Iterator[None]:
-    """Keeps the garbage collector from visiting the objects that exist now, of which torch alone has some 1e5."""
+    """Exempts existing objects from garbage collection; torch alone has about 1e5 of them."""
     gc.collect()
     gc.freeze()
     try:
@@ -116,7 +116,7 @@ def quick_collection() -> Iterator[None]:
 
 
 def in_use(device: str) -> tuple[int, int]:
-    """Bytes in use by the process, or by the device's allocator, and the number of Python's memory blocks."""
+    """Bytes in use by the process or the device's allocator, and the number of Python's memory blocks."""
     gc.collect()
     if device != "cpu":
         return torch.cuda.memory_allocated(), sys.getallocatedblocks()
@@ -135,7 +135,7 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def growth(case: Any, adapter: Adapter) -> list[Fault]:
-    """A fault if one of 200 equal calls has another result, or if each takes memory that it does not give back: in the third and in the fourth quarter."""
+    """A fault if one of 200 equal calls gives another result, or if memory grows in both the third and the fourth quarter of the calls."""
     arguments, given = arguments_of(case, adapter)
     seen: list[tuple[int, int]] = []
     with poisoned_memory(), quick_collection():
@@ -145,7 +145,7 @@ def growth(case: Any, adapter: Adapter) -> list[Fault]:
             for _ in range(50):
                 differing = torch.maximum(differing, distance(out_of(invoke(adapter, arguments, given)), first))
             seen.append(in_use(adapter.device))
-    most = 2 * torch.finfo(first.dtype).eps + 2 * (case.dim + 8) * UNIT  # a sum in another order
+    most = 2 * torch.finfo(first.dtype).eps + 2 * (case.dim + 8) * UNIT  # allows another order of summation
     if float(differing) > most:
         return [Fault("equal calls differ", f"results that differ by rounding, {most:.3g} of the largest", f"{float(differing):.3g}, in 200 calls")]
     bytes_, objects = ([last - first for first, last in zip(column[1:], column[2:])] for column in zip(*seen))
@@ -164,7 +164,7 @@ def sequences(adapter: Adapter) -> Groups:
         "other lengths of the same shapes": [base(adapter, **lengths, after="lengths", before=before) for before in ("nan", "none")]
         + [base(adapter, **lengths, causal=True, after="lengths"), base(adapter, q_lens=(1, 1, 1), kv_lens=(70, 9, 3), after="lengths")],
         "other sizes": [base(adapter, **lengths, after="sizes"), base(adapter, q_lens=(1, 1), kv_lens=(600, 30), after="sizes")],
-        # Each with shapes that no other case has: a kernel may be kept for these.
+        # Shapes that no other case has, because a backend may keep a kernel for each shape.
         "other options": [base(adapter, q_lens=(2, 5, 3 + i), kv_lens=(17 + 16 * i, 9, 4), after=option) for i, option in enumerate(OPTIONS) if takes(adapter, option)],
         "other values": [base(adapter, q_lens=(5, 4, 3), kv_lens=(9, 4, 50), after="values"), base(adapter, q_lens=(1, 4, 3), kv_lens=(9, 0, 70), after="values")],
         "200 calls": [base(adapter, q_lens=(64, 64), kv_lens=(5, 9), after="calls")],

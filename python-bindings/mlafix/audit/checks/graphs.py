@@ -30,7 +30,8 @@ class Recorded:
         return q.new_zeros((*q.shape[:-1], self.value_dim)), None
 
     def copy_into(self, other: Recorded) -> None:
-        """Copies the tensors into the leading corners of the other call's tensors. Numbers are left out: a graph keeps those of its capture."""
+        """Copies the tensors into the leading corners of the other call's tensors. Numbers are not copied: a graph keeps those of its
+        capture."""
         pairs = list(zip(self.arguments, other.arguments))
         pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
         for source, target in pairs:
@@ -38,9 +39,10 @@ class Recorded:
 
 
 def contents(case: Case, adapter: Adapter) -> list[Case]:
-    """The inputs of replays of a graph that was captured with `case`: other values, fewer tokens, no keys, all again.
+    """The inputs for replays of a graph captured with `case`: other values, fewer tokens, no keys, then all tokens
+    again.
 
-    A dense backend that takes no lengths has them from shapes, which a graph keeps: other values alone.
+    A dense backend without a lengths argument takes them from shapes, which a graph keeps; only its values change.
     """
     n, batch = sum(case.q_lens), len(case.q_lens)
     others = [replace(case, ids=tuple(range(first, first + batch))) for first in (10, 30)]
@@ -81,7 +83,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
             result = runs.call(*static.arguments, **rest)
     except Exception as error:
         return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
-    faults: dict[str, Fault] = {}  # by what is wrong, of the first replay that has it
+    faults: dict[str, Fault] = {}  # by kind; each from the first replay that has it
     for number, content in enumerate(contents(case, adapter)):
         new = Recorded(content, adapter)
         new.copy_into(static)
@@ -98,7 +100,7 @@ def replays(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def captured(adapter: Adapter) -> Groups:
-    """The cases to capture. Each is as large as any of its replays."""
+    """The cases to capture. No replay is larger than its captured case."""
     if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
         return {"other values": [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 20, 20))]}
     lengths = {"q_lens": (4, 4, 4), "kv_lens": (20, 40, 9)}

@@ -1,4 +1,4 @@
-"""A12: calls that wait for the GPU, or allocate."""
+"""A12: calls that wait for the GPU, or that allocate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..forms import invoke
 from .check import ATTENTION, Check, Groups, base
 from .graphs import Recorded
 
-SLEEP = 100_000_000  # cycles that the GPU is busy before the call: some 50 ms
+SLEEP = 100_000_000  # cycles that keep the GPU busy before the call: about 50 ms
 
 
 def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
-    """Calls once while the GPU is busy: a call that takes as long as that has waited for it."""
+    """Makes one call while the GPU is busy. A call that takes more than half of that time has waited for the GPU."""
     recorded = Recorded(case, adapter)
     for _ in range(2):
         invoke(adapter, recorded.arguments, recorded.given)

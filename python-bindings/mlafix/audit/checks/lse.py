@@ -15,7 +15,7 @@ from .check import STATES, Check, Groups, base, states
 
 
 def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
-    """The base of an lse, "e" or "2"; "" if it is right in neither."""
+    """The base of an lse, "e" or "2"; "" if the lse is right in neither base."""
     live = want > -math.inf
     for name, factor in (("e", 1.0), ("2", math.log(2))):
         if bool(((lse.double() * factor - want).abs() <= error)[live].all()):
@@ -24,7 +24,8 @@ def closest(lse: torch.Tensor, want: torch.Tensor, error: torch.Tensor) -> str:
 
 
 def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
-    """The results of one call; the lse is read in both bases and both layouts, the rows as if each option had been ignored."""
+    """Checks the results of one call. Reads the lse in both bases and both layouts, and tests whether the backend ignored an
+    option."""
     values, want = expected(case, adapter)
     got = run(case, adapter, values)
     n, heads = want.lse.shape
@@ -56,7 +57,7 @@ def check_lse(case: Case, adapter: Adapter) -> list[Fault]:
 
 
 def ignored(case: Case, adapter: Adapter, values: Values, got: Got) -> list[Fault]:
-    """A fault if the results are those of a call without one of the case's options, or with a window of another size."""
+    """A fault if the results match a call that omits one of the case's options, or that has a window of another size."""
     scale = ("scale is ignored", {"scale": 1.0}) if case.scale else ("the default scale is 1", {"scale": case.dim**0.5})
     others = [("sinks are ignored", {"sinks": False}), scale, ("softcap is ignored", {"softcap": 0.0}),
               ("alibi_slopes are ignored", {"alibi": False}), ("the window is ignored", {"window": (-1, -1)}), ("the causal mask is ignored", {"causal": False}),

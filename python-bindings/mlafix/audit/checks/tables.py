@@ -1,4 +1,4 @@
-"""A11: pages in another order, pages that several requests share, and entries of a table that nobody needs."""
+"""A11: pages in another order, pages that several requests share, and unused table entries."""
 
 from __future__ import annotations
 

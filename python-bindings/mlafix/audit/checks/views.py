@@ -1,4 +1,5 @@
-"""A8: strides: outputs that are inputs, gaps between heads, slices of a packed tensor, lengths that are a column."""
+"""A8: strides: outputs that alias inputs, gaps between heads, slices of a packed tensor, lengths in a column of a
+matrix."""
 
 from __future__ import annotations
 
