@@ -1,4 +1,5 @@
-"""Crashes and hangs: a function in a process of its own. Plain functions: scripts that show a finding contain them."""
+"""Detects crashes and hangs by running a function in its own process. Plain functions: scripts that show a finding
+contain them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .cases import Fault
 
 
 def how_it_ended(status: int) -> str:
-    """A status of waitpid in words, or "" if all is well."""
+    """Describes a status of waitpid. "" if the process succeeded."""
     if os.WIFSIGNALED(status):
         return f"the process died of {signal.Signals(os.WTERMSIG(status)).name}"
     return f"the process ended with status {os.WEXITSTATUS(status)}" if os.WEXITSTATUS(status) else ""

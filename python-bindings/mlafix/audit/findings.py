@@ -1,4 +1,4 @@
-"""The findings of an audit: data that goes between processes and into files."""
+"""The findings of an audit, as data that is passed between processes and stored in files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ SEVERITIES = ("error", "warning")
 
 @dataclass
 class Finding:
-    """A fault of a backend, on the smallest case found."""
+    """A fault of a backend, for the smallest case found."""
 
     check: str
     kind: str
-    severity: str  # "error": wrong numbers, a crash or a hang; "warning": what a caller can live with, once it is known
+    severity: str  # "error": wrong numbers, a crash or a hang; "warning": behaviour that a caller can work around
     expected: str
     got: str
     case: dict[str, Any]
     call: str = ""  # the case as text
-    script: str = ""  # shows the finding with torch and the backend; "": the backend cannot be imported
-    script_status: str = ""  # "fails", as it must; else what it did
+    script: str = ""  # shows the finding with torch and the backend; "" if the backend cannot be imported
+    script_status: str = ""  # "fails" is the expected status; any other says what the script did
     reports: list[str] = field(default_factory=list)
     repair: dict[str, Any] | None = None  # fields of Repaired
-    clauses: list[str] = field(default_factory=list)  # of docs/Contract.md
-    origin: dict[str, Any] = field(default_factory=dict)  # the case of the check, before it was made smaller
-    origin_words: list[str] = field(default_factory=list)  # what was expected and what was got there
-    waived: str = ""  # why it is known and does not count
+    clauses: list[str] = field(default_factory=list)  # clauses of docs/Contract.md
+    origin: dict[str, Any] = field(default_factory=dict)  # the check's case, before shrinking
+    origin_words: list[str] = field(default_factory=list)  # the expected and actual values for `origin`
+    waived: str = ""  # the reason if a waiver covers the finding, else ""
 
 
 @dataclass
@@ -42,13 +42,13 @@ class Outcome:
     seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    total: int = 0  # the cases that the check has for this backend
-    varied: dict[str, int] = field(default_factory=dict)  # how many cases were run, by what varies among them
+    total: int = 0  # the number of cases that the check has for this backend
+    varied: dict[str, int] = field(default_factory=dict)  # the number of cases run, by what varies among them
     clauses: list[str] = field(default_factory=list)
 
     @property
     def words(self) -> str:
-        """The status, with the number of cases if only a part of them was run."""
+        """The status, with the number of cases if only some of them were run."""
         return f"{self.status}, {self.cases} of {self.total} cases" if self.status == HOLDS and self.cases < self.total else self.status
 
 
@@ -57,7 +57,7 @@ def to_dict(instance: Any) -> dict[str, Any]:
 
 
 def outcome_of(data: dict[str, Any]) -> Outcome:
-    """The Outcome that `to_dict` made the data of. Unknown fields are ignored."""
+    """The Outcome whose data `to_dict` returned. Ignores unknown fields."""
     known = {one.name for one in fields(Finding)}
     findings = [Finding(**{name: value for name, value in one.items() if name in known}) for one in data["findings"]]
     return Outcome(**{**{one.name: data[one.name] for one in fields(Outcome) if one.name in data}, "findings": findings})

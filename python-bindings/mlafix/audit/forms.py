@@ -1,4 +1,4 @@
-"""How a case becomes a call of each form of attention. Plain functions and torch: scripts that show a finding contain them."""
+"""Turns a case into a call of each form of attention. Plain functions and torch: scripts that show a finding contain them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ import torch.utils.deterministic
 
 from .cases import Adapter, Case, Got, Values, alibi_slopes, head_scales, shared_pages
 
-GUARD = 64  # elements before and behind an output that no call may touch
-STALE = 7.0  # what an earlier call may have left
+GUARD = 64  # elements before and after an output, which no call may write
+STALE = 7.0  # stands for the result of an earlier call
 
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """New tensors begin as NaN: what a backend allocates and does not write is seen."""
+    """Fills new tensors with NaN, so that memory which a backend allocates but does not write shows up."""
     mode, fills = torch.get_deterministic_debug_mode(), torch.utils.deterministic.fill_uninitialized_memory
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of operators that are not deterministic
+        warnings.simplefilter("ignore")  # about operators that are not deterministic
         torch.set_deterministic_debug_mode("warn")
         torch.utils.deterministic.fill_uninitialized_memory = True
         try:
@@ -41,7 +41,7 @@ class Memory:
 
     def __init__(self, case: Any, adapter: Adapter) -> None:
         self.case, self.adapter = case, adapter
-        self.kept: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # what, the tensor, what it held
+        self.kept: list[tuple[str, torch.Tensor, torch.Tensor]] = []  # (name, tensor, copy of its contents)
 
     def watch(self, what: str, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that the call may only read."""
@@ -49,11 +49,12 @@ class Memory:
         return tensor
 
     def touched(self) -> list[str]:
-        """The elements that changed and must not have changed. NaN is compared by its bits."""
+        """The names of watched tensors that have changed. NaN is compared by its bits."""
         return [what for what, tensor, held in self.kept if not same_bits(tensor, held)]
 
     def far(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-        """Zeros whose first dim has a stride such that offsets pass 2^31: of the memory only touched pages exist."""
+        """Zeros whose first dim has a stride large enough for offsets past 2^31. On a CPU only the touched pages use
+        memory."""
         pitch = (1 << 31) // max(shape[0] - 1, 1) + 4096
         pitch += -pitch % 4096
         size = pitch * max(shape[0] - 1, 0) + math.prod(shape[1:])
@@ -66,7 +67,8 @@ class Memory:
         return flat.as_strided(shape, strides).zero_()
 
     def rows(self, shape: tuple[int, ...], dtype: torch.dtype, fill: float, what: str = "") -> torch.Tensor:
-        """A tensor that lies as the case says; "out" and "lse" have guards around, "v" may have strides of its own."""
+        """A tensor with the layout of the case. "out" and "lse" have guards around them; "v" may have strides of its
+        own."""
         if self.case.layout == "far" and len(shape) > 2 and shape[0] > 1:
             return self.far(shape, dtype).fill_(fill)
         least = max(self.adapter.alignment_bytes // dtype.itemsize, 1)
@@ -84,7 +86,8 @@ class Memory:
         return rows
 
     def integers(self, numbers: Any, dtype: torch.dtype = torch.int32) -> torch.Tensor:
-        """Lengths, offsets or tables: dense, or every second element of a buffer whose other elements are wrong."""
+        """Lengths, offsets or tables: dense, or every second element of a buffer whose other elements are wrong. With
+        layout "odd", they begin one element into their buffer."""
         made = torch.as_tensor(numbers, dtype=dtype)
         if self.case.layout == "odd" and not self.adapter.alignment_bytes:
             flat = torch.full((made.numel() + 1,), -1, dtype=dtype, device=self.adapter.device)
@@ -96,7 +99,7 @@ class Memory:
         return made.to(self.adapter.device)
 
     def outputs(self, rows: tuple[int, ...], lse_shape: tuple[int, ...]) -> dict[str, torch.Tensor]:
-        """out and lse, as far as the backend takes them, with what an earlier call left."""
+        """The outputs out and lse that the backend takes, filled with the contents that the case says."""
         fill = {"nan": math.nan, "stale": STALE}.get(self.case.before)
         given: dict[str, torch.Tensor] = {}
         if fill is not None and "out" in self.adapter.takes:
@@ -140,7 +143,7 @@ def options(case: Case, adapter: Adapter, values: Values) -> dict[str, Any]:
 
 
 def scales(case: Case, adapter: Adapter) -> dict[str, Any]:
-    """k_scale and v_scale, as far as the backend takes them: floats, or [Hk] f32."""
+    """The arguments k_scale and v_scale that the backend takes: floats, or [Hk] f32."""
     given: dict[str, Any] = {name: getattr(case, name) for name in ("k_scale", "v_scale") if name in adapter.takes}
     if adapter.kv_scales == "number":
         return given
@@ -148,25 +151,25 @@ def scales(case: Case, adapter: Adapter) -> dict[str, Any]:
 
 
 def is_planned(call: Any) -> bool:
-    """True of a class or an object with `run`, false of a function."""
+    """True for a class or an object with `run`, false for a function."""
     return callable(getattr(call, "run", None))
 
 
 @cache
 def made(call: Any) -> Any:
-    """The one object of a class for this process."""
+    """The single instance of a class in this process."""
     return call() if isinstance(call, type) else call
 
 
 def invoke(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> Any:
-    """One call: of a function, or the plan of an object and its run."""
+    """Makes one call of a function, or plans and runs an object."""
     if not is_planned(adapter.call):
         return adapter.call(*arguments, **given)
     return made(adapter.call).run(*arguments, **planned(adapter, arguments, given))
 
 
 def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """Plans a call of an object with `plan`; returns the keywords that are left for its run: those that are in its signature."""
+    """Plans a call of an object with `plan`. Returns the remaining keywords, those in the signature of `run`."""
     backend = made(adapter.call)
     if not hasattr(backend, "plan"):
         return given
@@ -181,7 +184,8 @@ def planned(adapter: Adapter, arguments: Any, given: dict[str, Any]) -> dict[str
 
 
 def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, Any]) -> Got:
-    """The call and its results, as rows of tokens. Where the backend returns other tensors than those that were given, both."""
+    """Makes the call and returns its results as rows of tokens. Includes the given outputs if the backend returned other
+    tensors."""
     result = invoke(adapter, arguments, given)
     out, raw = result if isinstance(result, (tuple, list)) else (result, None)
     out, raw = given.get("out") if out is None else out, given.get("lse") if raw is None else raw
@@ -195,7 +199,8 @@ def finish(adapter: Adapter, memory: Memory, arguments: Any, given: dict[str, An
 
 
 def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, keys: int) -> list[torch.Tensor]:
-    """q [n, H, D] with the rows of all sequences, of padding, too; and k and v [keys, Hk, D] where the form has such."""
+    """q [n, H, D] with the rows of all sequences and of the padding, then k and v [keys, Hk, D] unless `keys` is
+    negative."""
     dtype, n = getattr(torch, adapter.dtype), sum(case.q_lens) + case.pad_rows
     if case.layout == "packed":
         rows = list(memory.rows((n, case.heads + 2 * case.kv_heads, case.dim), dtype, 0.0).split([case.heads, case.kv_heads, case.kv_heads], 1))
@@ -211,7 +216,7 @@ def packed_rows(case: Case, adapter: Adapter, values: Values, memory: Memory, ke
 
 
 def keys_and_values(case: Case, adapter: Adapter, memory: Memory, shape: tuple[int, ...]) -> list[torch.Tensor]:
-    """k [*shape, D] and v [*shape, Dv], filled with the case's `beyond`, which no call may use."""
+    """k [*shape, D] and v [*shape, Dv], filled with the `beyond` of the case. No call may use those elements."""
     dtype, value_dim = getattr(torch, adapter.kv_dtype or adapter.dtype), case.value_dim or case.dim
     k = memory.rows((*shape, case.dim), dtype, filled(case.beyond))
     return [k, k[..., :value_dim] if adapter.values_in_keys else memory.rows((*shape, value_dim), dtype, filled(case.beyond), "v")]
@@ -223,9 +228,9 @@ def lse_shape(adapter: Adapter, *shape: int) -> tuple[int, ...]:
 
 
 def call_ragged(case: Case, adapter: Adapter, values: Values) -> Got:
-    """q [n, H, D], k and v [m, Hk, D], cu_seqlens_q and cu_seqlens_k [B + 1] i32."""
+    """Makes a ragged call: q [n, H, D], k and v [m, Hk, D], cu_seqlens_q and cu_seqlens_k [B + 1] i32."""
     memory = Memory(case, adapter)
-    tail = 3 if case.beyond != "zero" else 0  # keys of nobody
+    tail = 3 if case.beyond != "zero" else 0  # keys that belong to no sequence
     q, k, v = packed_rows(case, adapter, values, memory, sum(case.kv_lens) + tail)
     more = (0,) * case.pad_requests
     given = options(case, adapter, values)
@@ -237,7 +242,8 @@ def call_ragged(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
-    """q [B, Lq, H, D], k and v [B, Lk, Hk, D]; seq_lens_k [B] i32 where the backend takes it. lse [B, Lq, H] or [B, H, Lq]."""
+    """Makes a dense call: q [B, Lq, H, D], k and v [B, Lk, Hk, D], seq_lens_k [B] i32 if the backend takes it; lse [B, Lq, H]
+    or [B, H, Lq]."""
     memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
     batch, q_len = len(case.q_lens), max(case.q_lens, default=0)
     has_lengths = "seq_lens_k" in adapter.takes
@@ -260,17 +266,17 @@ def call_dense(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def tables(case: Case, adapter: Adapter) -> tuple[torch.Tensor, int]:
-    """The block table [B, P] of a case, and how many pages the caches have. Page 0 belongs to nobody."""
+    """The block table [B, P] of a case, and the number of pages in the caches. No request uses page 0."""
     size, batch = adapter.page_size, len(case.kv_lens) + case.pad_requests
     counts = [-(-max(length, 0) // size) for length in case.kv_lens]
     shared = shared_pages(case, adapter)
     total = sum(counts) - shared * max(len(counts) - 1, 0)
     numbers = torch.arange(1, total + 1)
-    if case.layout == "far" and total:  # the last page, whose offset is past 2^31, is in use
+    if case.layout == "far" and total:  # uses the last page, whose offset is past 2^31
         numbers[-1] = total + 1
     if case.pages in ("shuffled", "shared"):
         numbers = numbers[torch.randperm(total, generator=torch.Generator().manual_seed(3))]
-    table = torch.zeros(batch, max([*counts, 1]) + 1, dtype=torch.int32)  # entries that nobody needs name page 0
+    table = torch.zeros(batch, max([*counts, 1]) + 1, dtype=torch.int32)  # unused entries name page 0
     if case.pages == "dead":
         table[:, ::2], table[:, 1::2] = 2**31 - 1, -1
     begin = shared
@@ -285,7 +291,7 @@ def tables(case: Case, adapter: Adapter) -> tuple[torch.Tensor, int]:
 
 
 def caches(case: Case, adapter: Adapter, values: Values, memory: Memory) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Caches [pages, page_size, Hk, D] or one [pages, page_size, D], and their block table."""
+    """The caches, k and v [pages, page_size, Hk, D] or one [pages, page_size, D], and their block table."""
     table, pages = tables(case, adapter)
     size = adapter.page_size
     tensors = keys_and_values(case, adapter, memory, (pages, size, case.kv_heads))
@@ -301,7 +307,8 @@ def caches(case: Case, adapter: Adapter, values: Values, memory: Memory) -> tupl
 
 
 def call_paged(case: Case, adapter: Adapter, values: Values) -> Got:
-    """One query a request: q [B, H, D], caches [pages, page_size, Hk, D], block_table [B, P] i32, seq_lens [B] i32."""
+    """Makes a paged call with one query per request: q [B, H, D], caches [pages, page_size, Hk, D], block_table [B, P]
+    i32, seq_lens [B] i32."""
     memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
     batch = len(case.kv_lens) + case.pad_requests
     q = memory.rows((batch, case.heads, case.dim), dtype, 0.0)
@@ -317,12 +324,13 @@ def call_paged(case: Case, adapter: Adapter, values: Values) -> Got:
 
 
 def requests(case: Case, memory: Memory, table: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The table and the lengths of requests, those of padding last."""
+    """The table and the lengths of the requests; padding requests come last."""
     return {"block_table": memory.integers(table), "seq_lens": memory.integers([*case.kv_lens, *([case.pad_length] * case.pad_requests)])}
 
 
 def call_ragged_paged(case: Case, adapter: Adapter, values: Values) -> Got:
-    """q [n, H, D], caches as of paged requests, cu_seqlens_q [B + 1], block_table [B, P] and seq_lens [B] i32: keys of earlier calls, too."""
+    """Makes a ragged paged call: q [n, H, D], caches as in `call_paged`, cu_seqlens_q [B + 1], block_table [B, P], seq_lens [B] i32. The
+    lengths include keys of earlier calls."""
     memory = Memory(case, adapter)
     (q,) = packed_rows(case, adapter, values, memory, -1)
     tensors, table = caches(case, adapter, values, memory)

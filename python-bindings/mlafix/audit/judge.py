@@ -1,4 +1,5 @@
-"""The results of a call against the reference. Plain functions and torch: scripts that show a finding contain them."""
+"""Compares the results of a call with the reference. Plain functions and torch: scripts that show a finding contain
+them."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from .oracle import Want, reference
 
 
 def natural(lse: torch.Tensor, adapter: Adapter) -> torch.Tensor:
-    """An lse in f64 and base e."""
+    """Converts an lse to f64 and base e."""
     return lse.double() * (math.log(2) if adapter.lse_base == "2" else 1.0)
 
 
 def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, severity: str = "error") -> list[Fault]:
-    """A fault if `bad` has an element among the rows `where`; it names the first of them."""
+    """Returns a fault if `bad` has an element in the rows `where`; the fault names the first such row."""
     bad = bad & where.view(-1, *[1] * (bad.dim() - 1))
     if not bad.any():
         return []
@@ -31,7 +32,8 @@ def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, wan
 
 
 def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
-    """Compares the results of a call: live rows within their bounds, rows without keys exactly 0 and -inf, nothing else written."""
+    """Compares the results of a call: live rows must be within their bounds, rows without keys exactly 0 and -inf, and no other
+    memory written."""
     n = want.out.shape[0]
     if got.out.shape[0] < n or got.out.shape[1:] != want.out.shape[1:]:
         return [Fault("shape of out", str(list(want.out.shape)), str(list(got.out.shape)))]
@@ -71,12 +73,12 @@ def unwritten(got: Got, want: Want, adapter: Adapter) -> list[Fault]:
 
 
 def written_to(got: Got) -> list[Fault]:
-    """A fault for each piece of memory that the call changed and must not change."""
+    """A fault for each piece of memory that the call changed but must not."""
     return [Fault(what if what.endswith("differ") else f"{what} was written", "no change", "other bits") for what in got.touched]
 
 
 def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
-    """A fault if rows of padding are neither the identity nor, in a given buffer, what it held before."""
+    """A fault if a padding row is neither the identity nor, in a given buffer, unchanged."""
     held = {"nan": math.nan, "stale": STALE}.get(case.before)
     faults = []
     for name, tensor, identity in (("out", got.out, 0.0), ("lse", got.lse, -math.inf)):
@@ -116,7 +118,7 @@ def expected(case: Case, adapter: Adapter) -> tuple[Values, Want]:
 
 
 def check_call(case: Case, adapter: Adapter) -> list[Fault]:
-    """One call against the reference, its padding included."""
+    """Makes one call and compares it with the reference, including its padding."""
     values, want = expected(case, adapter)
     got = run(case, adapter, values)
     faults = compare(got, want, case, adapter)

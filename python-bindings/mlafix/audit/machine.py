@@ -1,4 +1,4 @@
-"""Where an audit runs: versions and hardware."""
+"""The environment of an audit: versions and hardware."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def facts(adapter: Adapter) -> dict[str, str]:
 
 
 def package_of(module: str) -> str:
-    """The distribution of the backend's module. For a ready adapter: the distribution that the adapter imports."""
+    """The distribution that contains the backend's module. For a ready adapter, the distribution that the adapter
+    imports."""
     folder, _, name = module.rpartition(".")
     if folder == f"{__package__}.adapters":
         module = dict(MODULES).get(name, "")

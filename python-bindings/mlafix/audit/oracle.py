@@ -1,4 +1,4 @@
-"""Attention and merges in f64, and how far a correct backend may be from them.
+"""Attention and merges in f64, with bounds on the error of a correct backend.
 
 The bounds are a forward error analysis, to be read beside docs/Audit.md. With u the unit roundoff of f32 accumulation
 (2^-23, since some accumulators truncate), a score of D products has the error
@@ -6,14 +6,15 @@ The bounds are a forward error analysis, to be read beside docs/Audit.md. With u
     ds = ((D + 4) u + t) * scale * sum |q k|  +  u |s - max|  +  4 u             t = 2^-10 for TF32, else 0
 
 Weights are normalised, so with L = log(sum p exp(ds)) the weight of a key is off by a factor of at most exp(ds + L). The
-row is the sum of m weighted values. Weights may be rounded to the dtype (unit roundoff w, least number z), also before
-they are summed for the lse; the result is rounded:
+row is the sum of m weighted values. Weights may be rounded to the dtype (unit roundoff w, smallest positive number z)
+before or after they are summed for the lse; the result is rounded:
 
     |out error| <= sum p |v| (exp(ds + L) - 1 + w + (m + 8) u)  +  z sum |v|  +  w |out|
     |lse error| <= L + w + (m + 8) u + 4 u |lse|
 
-Keys and values that are scaled may be rounded to the dtype of q: 2 w scale sum |q k| more in ds, and w sum p |v| in
-out. A softcap and ALiBi are functions of f32; tanh may be the approximation of 2^-10 that GPUs have where q is narrower.
+Scaled keys and values may be rounded to the dtype of q. This adds 2 w scale sum |q k| to ds and w sum p |v| to the error
+of out. A softcap and ALiBi are computed in f32. If q is narrower than f32, tanh may be the GPU's approximation with an
+error of 2^-10.
 
 Rows that see no key are exact: 0 and -inf.
 """
@@ -39,7 +40,7 @@ class Want:
     out_error: torch.Tensor
     lse_error: torch.Tensor
     keys: torch.Tensor  # [n]: how many keys the row sees
-    of: torch.Tensor  # [n]: how many keys its sequence has
+    of: torch.Tensor  # [n]: how many keys the row's sequence has
 
 
 def own_keys(adapter: Adapter, q_len: int, kv_len: int) -> torch.Tensor:
@@ -63,7 +64,7 @@ def visible(case: Case, adapter: Adapter, q_len: int, kv_len: int) -> torch.Tens
 
 
 def reference(case: Case, adapter: Adapter, values: Values) -> Want:
-    """Every sequence in f64."""
+    """The reference for all sequences, in f64."""
     parts = [sequence(case, adapter, *each, values.sinks) for each in zip(values.q, values.k, values.v)]
     if not parts:
         value_dim = case.value_dim or case.dim
@@ -75,13 +76,13 @@ def reference(case: Case, adapter: Adapter, values: Values) -> Want:
 
 def sequence(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
              sinks: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
-    """Rows of one sequence: q [Lq, H, D], k [Lk, Hk, D], v [Lk, Hk, Dv]."""
+    """The reference for one sequence: q [Lq, H, D], k [Lk, Hk, D], v [Lk, Hk, Dv]."""
     q_len, kv_len, group = q.shape[0], k.shape[0], case.heads // case.kv_heads
     q = q.double().transpose(0, 1)  # [H, Lq, D]
     scales = [head_scales(scale, case.kv_heads, adapter) for scale in (case.k_scale, case.k_scale if adapter.values_in_keys else case.v_scale)]
     k, v = ((rows.double() * scale).repeat_interleave(group, 1).transpose(0, 1) for rows, scale in zip((k, v), scales))
     seen, far = visible(case, adapter, q_len, kv_len), (own_keys(adapter, q_len, kv_len) - torch.arange(kv_len)[None, :]).abs()
-    step = max(1 << 18, kv_len) // max(kv_len, 1)  # as many queries as fit into a cache
+    step = max(1 << 18, kv_len) // max(kv_len, 1)  # as many queries as fit into the CPU's cache
     parts = [rows(case, adapter, q[:, i : i + step], k, v, seen[i : i + step], far[i : i + step], sinks) for i in range(0, max(q_len, 1), step)]
     out, lse, out_error, lse_error = (torch.cat(columns) for columns in zip(*parts))
     return out, lse, out_error, lse_error, seen.sum(1), torch.full((q_len,), kv_len)
@@ -89,10 +90,11 @@ def sequence(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: 
 
 def rows(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, seen: torch.Tensor, far: torch.Tensor,
          sinks: torch.Tensor | None) -> tuple[torch.Tensor, ...]:
-    """out, lse and their errors of some queries: q [H, n, D], k [H, Lk, D], v [H, Lk, Dv], what they see and how far keys are [n, Lk]."""
+    """out, lse and their errors for some queries: q [H, n, D], k [H, Lk, D], v [H, Lk, Dv]; `seen` (visible keys) and `far` (distances of
+    keys) are [n, Lk]."""
     scores, error = score(case, adapter, q, k, far)
     scores = scores.masked_fill(~seen, -math.inf)
-    if sinks is not None:  # a key whose value is 0, in the softmax of rows that see another
+    if sinks is not None:  # acts as a key with value 0, in rows that see at least one key
         sink = sinks.double()[:, None, None].expand(-1, q.shape[1], 1).masked_fill(~seen.any(1)[:, None], -math.inf)
         scores, error = torch.cat([scores, sink], 2), torch.cat([error, torch.zeros_like(sink)], 2)
         v = torch.cat([v, v.new_zeros(v.shape[0], 1, v.shape[2])], 1)
@@ -100,7 +102,7 @@ def rows(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torc
     weights = torch.where(scores > -math.inf, torch.exp(scores - lse[:, :, None]), 0.0)
     out = weights @ v
     out_error, lse_error = bounds(case, adapter, scores, error, weights, v, out, lse)
-    if sinks is not None and adapter.lse_has_sinks:  # of a row that sees no key, the sink
+    if sinks is not None and adapter.lse_has_sinks:  # a row that sees no key has the sink as its lse
         alone = sinks.double()[:, None].expand_as(lse)
         lse, lse_error = torch.where(seen.any(1), lse, alone), torch.where(seen.any(1), lse_error, 4 * UNIT * (1 + alone.abs()))
     elif sinks is not None:
@@ -109,7 +111,7 @@ def rows(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, v: torc
 
 
 def score(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, far: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores [H, n, Lk] before the mask, in the order scale, softcap, bias; and how far each may be off."""
+    """Scores [H, n, Lk] before the mask, and their error bounds. The order is scale, softcap, bias."""
     scale, is_narrow = (case.scale or 1.0) * case.dim**-0.5, adapter.dtype != "float32"
     product = (case.dim + 4) * UNIT + (2.0**-10 if adapter.matmul == "tf32" and not is_narrow else 0.0)
     product += torch.finfo(getattr(torch, adapter.dtype)).eps if case.k_scale != 1 else 0.0
@@ -126,7 +128,7 @@ def score(case: Case, adapter: Adapter, q: torch.Tensor, k: torch.Tensor, far: t
 
 def bounds(case: Case, adapter: Adapter, scores: torch.Tensor, error: torch.Tensor, weights: torch.Tensor, v: torch.Tensor,
            out: torch.Tensor, lse: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The errors of out and lse: the formulas above."""
+    """The errors of out and lse, by the formulas at the top of the module."""
     kind = torch.finfo(getattr(torch, adapter.dtype))
     rounding, least, terms = kind.eps / 2, kind.smallest_normal * kind.eps, scores.shape[2] + 8
     live = scores > -math.inf
@@ -145,7 +147,7 @@ def merged(outs: torch.Tensor, lses: torch.Tensor) -> tuple[torch.Tensor, torch.
     scores = torch.where(empty | faulty, -math.inf, lses)
     lse = torch.logsumexp(scores, 0)
     weights = torch.where(scores > -math.inf, torch.exp(scores - lse), 0.0)
-    # A state without weight counts for nothing, whatever its payload holds.
+    # States without weight contribute nothing, whatever their payloads hold.
     out = torch.where(weights[..., None] > 0, weights[..., None] * outs, 0.0).sum(0)
     broken = faulty.any(0)
     return torch.where(broken[..., None], math.nan, out), torch.where(broken, math.nan, lse)

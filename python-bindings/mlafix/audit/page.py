@@ -1,4 +1,4 @@
-"""A report as a page of HTML that needs nothing but itself, in the style of the page that explains a kernel."""
+"""A report as a self-contained HTML page, in the style of the page that explains a kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pre { background: var(--panel); border: 1px solid var(--rule); padding: 8px; ove
 
 
 def write_page(reports: Sequence[Report]) -> str:
-    """The page of one report, or of several: a table with a row for each of them, then each with its findings."""
+    """The page of one or several reports: a table with a row for each report, then each report with its findings."""
     title = reports[0].backend if len(reports) == 1 else "Audits"
     body = [f"<h1>{escape(title)}</h1>", overview(reports) if len(reports) > 1 else "", *(section(report, i) for i, report in enumerate(reports))]
     return (
@@ -52,7 +52,7 @@ def overview_row(report: Report, checks: Sequence[str], number: int) -> str:
 
 
 def mark(outcome: Outcome, known: set[str]) -> str:
-    """The cell of a check: its status in a word, and how many findings it has. The findings of checks in `known` are waived."""
+    """The cell of a check: its status in a word, and its number of findings. The findings of checks in `known` are waived."""
     counted = [finding for finding in outcome.findings if not finding.waived]
     text, color = MARKS[outcome.status], severity(outcome)
     if outcome.status == DOES_NOT:
@@ -66,12 +66,12 @@ def mark(outcome: Outcome, known: set[str]) -> str:
 
 
 def causes(outcome: Outcome) -> set[str]:
-    """The earlier checks that the remarks of this one name."""
+    """The earlier checks that this check's remarks name."""
     return {match[1] for remark in outcome.remarks if (match := re.search(r", as (A[0-9]+)$", remark))}
 
 
 def severity(outcome: Outcome) -> str:
-    """The class of a status: only errors that count are red."""
+    """The CSS class of a status. Only errors that count are red."""
     if outcome.status == HOLDS and outcome.cases < outcome.total:
         return "part"
     if outcome.status != DOES_NOT:
@@ -86,7 +86,7 @@ def clause_name(check: str) -> str:
 
 
 def section(report: Report, number: int) -> str:
-    """One report."""
+    """The HTML of one report."""
     rows = "".join(outcome_row(outcome) for outcome in report.outcomes)
     facts = ", ".join(f"{name} {value}" for name, value in report.machine.items())
     remarks = "".join(f"<li>{outcome.check}: {escape(remark)}</li>" for outcome in report.outcomes for remark in outcome.remarks)
@@ -110,7 +110,7 @@ def outcome_row(outcome: Outcome) -> str:
 
 
 def finding_html(finding: Finding) -> str:
-    """A finding, its script folded away."""
+    """The HTML of a finding, with its script folded."""
     rows = [("clause", ", ".join(f"{clause} {CLAUSES.get(clause, '')}" for clause in finding.clauses)), ("expected", finding.expected), ("got", finding.got),
             ("in", finding.call), ("waived", finding.waived)]  # fmt: skip
     if finding.repair and finding.repair["call"]:

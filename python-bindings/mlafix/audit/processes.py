@@ -1,7 +1,7 @@
-"""Processes that may die: a function in a fork, watched; and a server that has torch already and forks for each job.
+"""Runs functions that may crash: in a watched fork, or in a fork of a server process that has imported torch.
 
-A backend that crashes, hangs or breaks its device's context takes a fork with it and nothing else. Forks of the server begin
-without torch's import, and without a CUDA context: neither the caller nor the server has one to hand on.
+A backend that crashes, hangs or breaks its device's context affects only its fork. Forks of the server need not import
+torch. They inherit no CUDA context, since the server never creates one.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ Emit = Callable[[Event], None]
 
 
 def watched(job: Callable[[Emit], None], on_event: Emit) -> str:
-    """Runs `job(emit)` in a fork and hands on what it emits. Returns how it ended badly, or "".
+    """Runs `job(emit)` in a fork and passes its events to `on_event`. Returns how the fork failed, or "".
 
-    An event {"limit": seconds} says how long the job may take to its next event; before the first one it has two minutes.
+    An event {"limit": seconds} sets how long the job may take until its next event. The limit for the first event is two
+    minutes.
     """
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as log:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
+            warnings.simplefilter("ignore")  # Python warns of forks in processes with threads; torch's threads are idle
             child = os.fork()
         if not child:
             os.close(reading)
@@ -53,13 +54,13 @@ def watched(job: Callable[[Emit], None], on_event: Emit) -> str:
 
 
 def run_and_exit(job: Callable[[Emit], None], writing: int, log: int) -> None:
-    """The fork's side. What the backend prints goes to the log."""
+    """Runs the job in the fork and exits. Output of the backend goes to the log."""
     status = 1
     try:
         os.setpgid(0, 0)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is left that would end a hanging fork
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # ends the fork with its parent, since nobody else would end a hanging fork
         INSIDE.append(True)
-        faulthandler.disable()  # pytest's, which writes to its own standard error
+        faulthandler.disable()  # pytest's faulthandler writes to its own standard error
         os.dup2(log, 1)
         os.dup2(log, 2)
 
@@ -79,7 +80,7 @@ def run_and_exit(job: Callable[[Emit], None], writing: int, log: int) -> None:
 
 
 def follow(child: int, reading: int, on_event: Emit, log: Any) -> str:
-    """Hands events on until the fork ends or has nothing to say for too long."""
+    """Passes events on until the fork ends or exceeds its time limit."""
     limit, pending, ended = 120.0, b"", ""
     deadline, used = time.monotonic() + limit, cpu_of(child)[1]
     while True:
@@ -102,12 +103,12 @@ def follow(child: int, reading: int, on_event: Emit, log: Any) -> str:
     if ended:
         kill_group(child)
     status = os.waitpid(child, 0)[1]
-    kill_group(child)  # what the backend has started
+    kill_group(child)  # ends processes that the backend started
     return ended or with_log(how_it_ended(status), log)
 
 
 def cpu_of(child: int) -> tuple[str, float]:
-    """The state of a process ("R": it could run) and the seconds of CPU that it has had."""
+    """The state of a process ("R" is runnable) and its CPU time in seconds."""
     try:
         with open(f"/proc/{child}/stat", encoding="utf-8") as file:
             values = file.read().rpartition(")")[2].split()
@@ -117,7 +118,8 @@ def cpu_of(child: int) -> tuple[str, float]:
 
 
 def is_starved(child: int, used: float, limit: float) -> bool:
-    """True if a process is late because a busy machine gave it less than half of its time. One that waits is not."""
+    """True if a process is late because a busy machine gave it less than half of the time. False for a process that
+    waits."""
     state, now = cpu_of(child)
     return state == "R" and now - used < limit / 2
 
@@ -130,14 +132,15 @@ def kill_group(child: int) -> None:
 
 
 def with_log(ended: str, log: Any) -> str:
-    """Appends the last line that the process printed, if it ended badly."""
+    """Returns `ended`. Appends the last line that the process printed if it failed."""
     log.seek(0)
     lines = [line for line in log.read()[-4000:].decode(errors="replace").splitlines() if line.strip()]
     return f"{ended}: {lines[-1].strip()[:300]}" if ended and lines else ended
 
 
 class Server:
-    """A process with torch, which forks for each job. It has one thread (numpy's OpenBLAS would begin others), so a fork is whole."""
+    """A process that has imported torch and forks for each job. It has a single thread, so that forks are safe; numpy's OpenBLAS is
+    kept from starting threads."""
 
     def __init__(self) -> None:
         code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mlafix.audit.server import serve; serve()"
@@ -146,7 +149,8 @@ class Server:
         atexit.register(self.close)
 
     def run(self, job: Event, on_event: Emit) -> str:
-        """Like `watched`, in a fork of the server. An exception, such as an interrupt, ends the server: the next job would read this one's answers."""
+        """Like `watched`, in a fork of the server. An exception, such as an interrupt, ends the server. Otherwise the next job would read this job's
+        events."""
         try:
             return self.answers(job, on_event)
         except BaseException:
@@ -173,7 +177,7 @@ class Server:
         if self.process.stdin and not self.process.stdin.closed:
             try:
                 self.process.stdin.close()
-            except BrokenPipeError:  # It has ended already.
+            except BrokenPipeError:  # The server has ended already.
                 pass
             self.process.wait()
             if self.process.stdout:
@@ -184,7 +188,7 @@ _SERVERS: list[Server] = []
 
 
 def server() -> Server:
-    """The server of this process; starts one if there is none."""
+    """The server of this process. Starts it if necessary."""
     if not _SERVERS or _SERVERS[0].process.poll() is not None:
         _SERVERS[:] = [Server()]
     return _SERVERS[0]

@@ -1,4 +1,4 @@
-"""A bar on the standard error: tqdm's where it is installed, else a line."""
+"""A progress bar on the standard error: tqdm's if it is installed, else a line of text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .findings import Outcome
 
 
 class Progress:
-    """The progress of an audit in checks."""
+    """The progress of an audit, counted in checks."""
 
     def __init__(self, name: str, total: int, shown: bool | None) -> None:
         self.name, self.total, self.count = name, total, 0

@@ -6,9 +6,9 @@
     def test_attention(mlafix_audit):
         '''One test for each check; the body runs once the check holds.'''
 
-A check with an error fails its test; one that is not applicable or not run is skipped. Warnings are warnings of pytest, too, and
-findings that a claim excepts and notes are none of these. The mark takes `backend=`: one whose only argument is a function is a
-decorator of that function to pytest.
+A check with an error fails its test. A check that is not applicable or not run skips it. A warning becomes a pytest warning.
+Waived findings and notes have no effect. The mark takes `backend=` by keyword, because pytest treats a mark with a single
+function argument as a decorator of that function.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Before the body of a test with the mark."""
+    """Skips or fails a marked test by the outcome of its check, before its body runs. Warnings do not fail it."""
     outcome = pyfuncitem.funcargs.get(FIXTURE)
     if not isinstance(outcome, Outcome) or outcome.status == HOLDS:
         return

@@ -1,4 +1,4 @@
-"""The call of mlafix that repairs a finding: the backend wrapped with it goes through the same check again."""
+"""The mlafix calls that repair findings. A backend wrapped with the repair goes through the same check again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .forms import invoke
 from .state_forms import arguments_of
 
 Call = Callable[..., Any]
-TIMED = 0.5  # seconds of calls that are timed
+TIMED = 0.5  # seconds after which no further call is timed
 
 
 @dataclass(frozen=True)
 class Repair:
-    """A repairing call as a user would write it, and the backend with that call around it."""
+    """A repairing call as a user would write it, and a function that wraps the backend with it."""
 
     text: str
     wrap: Callable[[Adapter], Call]
-    fields: tuple[tuple[str, Any], ...] = ()  # of the adapter, that change with it
+    fields: tuple[tuple[str, Any], ...] = ()  # fields of the adapter that the repair changes
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Repaired:
 
 
 def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
-    """out and lse of the backend; one of -inf where it returns none."""
+    """out and lse of the backend. If it returns no lse, a substitute filled with -inf."""
     result = invoke(adapter, arguments, given)
     out, lse = result if isinstance(result, (tuple, list)) else (result, None)
     out, lse = given.get("out", out), given.get("lse", lse)
@@ -51,7 +51,8 @@ def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
 
 
 def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, total: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    """kv_lens and cu_seqlens of segments of which every other one, the `bad` first tokens of each sequence, has no keys."""
+    """kv_lens and cu_seqlens that divide each sequence into two segments. The first covers its `bad` first tokens and has
+    no keys; the second covers the rest."""
     bounds = torch.stack([begins, begins + bad.clamp(min=0).minimum(lengths)], 1).flatten()
     ends = torch.cat([bounds, torch.as_tensor([total], dtype=bounds.dtype, device=bounds.device)])
     kinds = torch.tensor([0, 1], dtype=torch.int32, device=bounds.device).repeat(lengths.shape[0])
@@ -59,7 +60,7 @@ def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, tot
 
 
 def blank_requests(adapter: Adapter) -> Call:
-    """ops.fixup_zero_kv_rows after the call."""
+    """Calls ops.fixup_zero_kv_rows after the backend."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -77,7 +78,8 @@ def blank_requests(adapter: Adapter) -> Call:
             fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
             return out, lse
         kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
-        # A batch item is a token of Lq * H heads here: all of them are blanked alike. Strides that no view flattens make copies.
+        # Each batch item counts as one token with Lq * H heads, since all of them are blanked alike. Copies tensors whose
+        # strides do not allow such a view.
         rows, lses = out.flatten(1, 2), lse.reshape(q.shape[0], -1)
         fixup_zero_kv_rows(rows, lses, kv_lens, each, lse_layout="nh")
         return rows.view(out.shape), lses.view(lse.shape)
@@ -90,7 +92,7 @@ def layout_of(adapter: Adapter) -> Any:
 
 
 def blank_masked(adapter: Adapter) -> Call:
-    """ops.fixup_zero_kv_rows with segments that are the rows which see no key."""
+    """Calls ops.fixup_zero_kv_rows with segments that cover the rows which see no key."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> tuple[Any, Any]:
         from ..ops import fixup_zero_kv_rows
@@ -123,7 +125,7 @@ def blank_masked(adapter: Adapter) -> Call:
 
 
 def blank_padding(adapter: Adapter) -> Call:
-    """ops.fill_pad_rows after the call, or ops.fixup_zero_kv_rows for paged requests."""
+    """Calls ops.fill_pad_rows after the backend, or ops.fixup_zero_kv_rows for paged requests."""
     if adapter.form == "paged":
         return blank_requests(adapter)
 
@@ -138,7 +140,7 @@ def blank_padding(adapter: Adapter) -> Call:
 
 
 def clear_unread_keys(adapter: Adapter) -> Call:
-    """Keys and values of nobody become 0 before the call. (An engine does so once, when it allocates or frees them.)"""
+    """Zeroes unused keys and values before the call. (An engine does so once, when it allocates or frees them.)"""
 
     def call(q: torch.Tensor, *cached: torch.Tensor, **given: Any) -> Any:
         from ..ops import fill_pad_rows, fixup_zero_kv_rows, zero_blocks
@@ -158,7 +160,7 @@ def clear_unread_keys(adapter: Adapter) -> Call:
         else:
             size, lengths = k.shape[1], given["seq_lens_k"]
             begins = torch.arange(k.shape[0], dtype=torch.int32, device=k.device) * size
-            # Segments are keys, which stay, and what is behind them.
+            # Each sequence has two segments: its keys, which stay, and the memory after them.
             bounds = torch.cat([torch.stack([begins, begins + lengths], 1).flatten(), begins[-1:] + size])
             kinds = torch.tensor([1, 0], dtype=torch.int32, device=k.device).repeat(k.shape[0])
             for rows in tensors:
@@ -170,7 +172,7 @@ def clear_unread_keys(adapter: Adapter) -> Call:
 
 
 def add_sinks(adapter: Adapter) -> Call:
-    """ops.apply_sink after the call."""
+    """Calls ops.apply_sink after the backend."""
 
     def call(*tensors: torch.Tensor, **given: Any) -> Any:
         from ..ops import apply_sink
@@ -254,7 +256,7 @@ LENGTHS = {"ragged": "cu_seqlens_k.diff(), cu_seqlens_q", "dense": "seq_lens_k, 
 
 
 def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | None:
-    """The repair of a kind of fault, or None."""
+    """The repair for a kind of fault, or None if there is no repair."""
     if adapter.form == "merge":
         return Repair("ops.merge_attn_states(a, a_lse, b, b_lse, out=out, out_lse=lse)", merge_of_ours)
     if adapter.form == "reduce":
@@ -288,9 +290,11 @@ def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | N
 
 
 def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False, seconds: float = 1.0) -> Repaired | None:
-    """Runs every case of the check, and the one of the finding, with the backend repaired; measures what that costs.
+    """Runs the finding's case and the check's cases like it with the repaired backend, within the time. Measures the
+    cost of the repair.
 
-    Where the backend dies of the case (`died`), no fault may be left in it, and nothing is measured.
+    If the backend crashed on the case (`died`), runs this case alone, accepts no fault of any kind, and measures
+    nothing.
     """
     repair = repair_for(check.number, adapter, kind, case)
     if repair is None:
@@ -310,12 +314,12 @@ def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool 
             return Repaired(repair.text, "gone")
         backend, with_repair = (microseconds(one, case) for one in (adapter, repaired))
         return Repaired(repair.text, "gone", round(backend, 1), round(max(with_repair - backend, 0.0), 1))
-    except Exception as error:  # The kernel cannot be compiled here, say.
+    except Exception as error:  # For example, the kernel cannot be compiled here.
         return Repaired(repair.text, f"not run: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
 
 
 def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
-    """The cases of the check that contain the finding's case."""
+    """The cases of the check with the layout, lengths and sinks of the finding's case."""
     found = check.cases(adapter)
     if isinstance(case, StateCase):
         return found
@@ -323,7 +327,7 @@ def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
 
 
 def microseconds(adapter: Adapter, case: Any, count: int = 20) -> float:
-    """The median time of a call of the form, its tensors made once."""
+    """The median time of a call in microseconds. Allocates the tensors once."""
     arguments, given = arguments_of(case, adapter)
     if not arguments:
         return 0.0

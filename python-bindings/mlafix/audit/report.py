@@ -1,4 +1,5 @@
-"""The result of an audit: a card that a person reads, JSON with a schema, one line, and what has changed between two."""
+"""The result of an audit: as a card for people, as JSON with a schema, as one line, and as the difference of two
+results."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 1 if there is an error that is not waived, or the plain call of A0 does not hold."""
+        """The exit status: 1 if an error is not waived, or if the plain call of A0 fails."""
         plain = [outcome for outcome in self.outcomes if outcome.check == "A0" and outcome.status == DOES_NOT]
         counted = [finding for finding in self.findings if not finding.waived]
         is_bad = any(finding.severity == "error" for finding in counted) or any(finding in counted for outcome in plain for finding in outcome.findings)
@@ -47,11 +48,11 @@ class Report:
 
     @property
     def is_part(self) -> bool:
-        """True if a claim names some of the clauses."""
+        """True if a claim lists some of the clauses but not all."""
         return self.claim is not None and set(self.claim["clauses"]) != set(CLAUSES)
 
     def claims(self) -> dict[str, str]:
-        """Each clause that is claimed: "confirmed", "confirmed with exceptions", "refuted" or "not measured"."""
+        """The verdict on each claimed clause: "confirmed", "confirmed with exceptions", "refuted" or "not measured"."""
         if self.claim is None:
             return {}
         found: dict[str, str] = {}
@@ -63,12 +64,12 @@ class Report:
         return found
 
     def unused(self) -> list[str]:
-        """Exceptions of the claim that no finding has: what they are about is repaired, or was not measured."""
+        """The reasons of claimed exceptions that match no finding. Their cause is repaired or was not measured."""
         exceptions = [Waiver(**one) for one in (self.claim or {}).get("exceptions", ())]
         return [one.reason for one in exceptions if not any(one.covers(finding) for finding in self.findings)]
 
     def summary(self) -> str:
-        """One line, as a badge has it."""
+        """The result as one line, for a badge."""
         run = [outcome for outcome in self.outcomes if outcome.status in (HOLDS, DOES_NOT)]
         bad = [outcome.check for outcome in run if outcome.status == DOES_NOT]
         where = self.machine.get("gpu") or "CPU"
@@ -91,7 +92,8 @@ class Report:
         return "\n".join(lines)
 
     def to_json(self, scripts: bool = True) -> str:
-        """JSON with a line for each check. `SCHEMA` describes it, `from_json` reads it. `scripts` says whether it has the findings' scripts."""
+        """JSON with a line for each check, which `from_json` reads. `SCHEMA` describes the format. `scripts`: whether to include the scripts of
+        findings."""
         data: dict[str, Any] = {"version": VERSION, "backend": self.backend, "summary": self.summary(), "adapter": self.adapter, "machine": self.machine,
                 "measured": self.measured, "seconds": self.seconds, "cases": self.cases, "contract": CONTRACT, "claim": self.claim,
                 "claims": self.claims(), "outcomes": [to_dict(outcome) for outcome in self.outcomes]}  # fmt: skip
@@ -119,7 +121,7 @@ class Report:
 
 
 def words(outcome: Outcome) -> str:
-    """The words about a check on a line of the card."""
+    """The description of a check on the card."""
     kinds = [finding.kind for finding in outcome.findings]
     if kinds:
         return shorten("; ".join(kinds), 100, placeholder=" …")
@@ -127,7 +129,7 @@ def words(outcome: Outcome) -> str:
 
 
 def finding_lines(finding: Finding) -> list[str]:
-    """A finding as the card has it."""
+    """The lines of the card for a finding."""
     clauses = f" ({', '.join(finding.clauses)})" if finding.clauses else ""
     lines = [f"{finding.check} {finding.severity}: {finding.kind}{clauses}", f"  expected {finding.expected}", f"  got      {finding.got}"]
     if finding.waived:
@@ -165,7 +167,7 @@ def compare(old: Report, new: Report) -> list[str]:
 
 
 def is_worse(old: Report, new: Report) -> bool:
-    """True if a check held and does not hold now, or if there is a new finding."""
+    """True if a check held before and fails now, or if there is a new finding."""
     held = {outcome.check for outcome in old.outcomes if outcome.status == HOLDS}
     lost = [outcome for outcome in new.outcomes if outcome.check in held and outcome.status == DOES_NOT]
     known = {(finding.check, finding.kind) for finding in old.findings}

@@ -1,4 +1,4 @@
-"""The audit: jobs for the backend's process, and what to make of it when that process dies."""
+"""Runs an audit: gives jobs to the backend's process, and continues when that process dies."""
 
 from __future__ import annotations
 
@@ -28,34 +28,33 @@ from .server import run_job
 from .shrink import shrink
 from .worker import Limits, finding_of, packed, unpacked
 
-# A backend that dies again and again is not asked any more; a hang costs its time limit, more than once.
+# The audit gives up on a backend after so many deaths or hangs. A hang costs more than its time limit.
 MOST_DEATHS, MOST_HANGS = 6, 3
 DEATHS = ("crash", "hang")  # kinds of findings whose process did not end by itself
-SHRINK_SECONDS = 2.0  # for the cases of a crash, each in a process
-PATIENCE = 10.0  # seconds that a call which seems to hang gets once more, in a process of its own
+SHRINK_SECONDS = 2.0  # time to shrink a crash, each case in its own process
+PATIENCE = 10.0  # seconds for a second try of a call that seems to hang, in its own process
 
 
 def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None = None, limits: Limits | None = None, progress: bool | None = None,
           claim: Claim | None = None, **fields: Any) -> Report:
     """Runs the checks of docs/Audit.md on a backend of attention, of merges or of reduces.
 
-    The backend runs in a process of its own, if it is a function that can be imported: a crash, a hang or a broken context
-    is then a finding like any other. Of other functions (closures, those of a notebook) a fork of this process runs; once
-    this process has a CUDA context, this process itself.
+    A function that can be imported runs in a separate process, so that a crash, a hang or a broken context becomes a
+    finding. Other functions (closures, functions of a notebook) run in a fork of this process, or in this process itself
+    once it has a CUDA context.
 
     Args:
         backend: a function with one of the signatures of docs/Audit.md, a class or an object with `run` (and `plan`, and
             `store`), or an Adapter.
         checks: numbers, such as ["A1", "A5"]; None is all.
         limits: how long checks and calls may take (`Limits`).
-        progress: whether to show a bar on the standard error; None is where that is a terminal.
-        claim: the clauses of docs/Contract.md that the backend claims, and what it excepts with a reason: other findings are
-            shown and do not count. None claims all.
+        progress: whether to show a bar on the standard error. None shows it if the standard error is a terminal.
+        claim: the clauses of docs/Contract.md that the backend claims, and its exceptions with their reasons. Findings
+            outside of the claim are shown but do not count. None claims all clauses.
         fields: fields of the adapter, such as dtype="bfloat16" or lse_base="2".
 
     Raises:
-        ArgumentError: something that is no backend, a field or a number of a check that there is not, or a backend that
-            cannot be imported.
+        ArgumentError: `backend` is no backend or cannot be imported, or a field or a check does not exist.
     """
     if INSIDE:
         raise ArgumentError("expected audit() below if __name__ == '__main__':, got a call while the module is imported")
@@ -76,7 +75,8 @@ def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None
 
 
 def audit_matrix(backend: Adapter | Callable[..., Any], matrix: Mapping[str, Sequence[Any]], **options: Any) -> list[Report]:
-    """An audit for each combination of values of fields, {"page_size": (16, 64), "dim": (64, 128)} say; the names of the reports tell them.
+    """An audit for each combination of values of fields, such as {"page_size": (16, 64), "dim": (64, 128)}. The name of each report states
+    its combination.
 
     A field `ratio` is the number of query heads for each head of keys. `options` are those of `audit`.
     """
@@ -98,12 +98,12 @@ def findings_of(outcomes: Mapping[str, Outcome]) -> list[Finding]:
 
 
 def needs_earlier_calls(finding: Finding) -> bool:
-    """True if a finding's script alone does not show it."""
+    """True if a finding's script passes on its own, so that the fault needs earlier calls."""
     return finding.script_status == "passes" and finding.kind not in DEATHS
 
 
 def names_earlier_calls(finding: Finding) -> bool:
-    """True if a finding of A15 is that a result depends on earlier calls."""
+    """True for a finding of A15 which says that a result depends on earlier calls."""
     return ", after a call of " in finding.kind or finding.kind == "equal calls differ"
 
 
@@ -124,15 +124,15 @@ class Run:
         self.place = place_of(adapter.call)
         self.measured: dict[str, Any] = {}
         self.deaths = self.hangs = 0
-        self.is_repairable = True  # False once a repaired backend has died, too
-        self.is_confirmed = False  # a call that seemed to hang has had its second chance
+        self.is_repairable = True  # False once a repaired backend has crashed as well
+        self.is_confirmed = False  # True once a call that seemed to hang had its second try
 
     def all_checks(self, numbers: Sequence[str]) -> list[Outcome]:
-        """Outcomes in the order of `numbers`. After a death the checks behind it go on in another process."""
+        """The outcomes in the order of `numbers`. After a death, the remaining checks run in another process."""
         outcomes: dict[str, Outcome] = {}
         left, careful = list(numbers), {}
         while left:
-            at: list[Any] = ["", {}]  # the check, the case, and "shrink" or "repair" where the call is not one of the check
+            at: list[Any] = ["", {}]  # the check, the case, and "shrink" or "repair" if the call is not one of the check's own
             limits = replace(self.limits, **careful)
             wanted, careful = (left[:1] if careful else left), {}
             known = [(finding.kind, finding.check, finding.case) for finding in findings_of(outcomes) if finding.case]
@@ -140,7 +140,7 @@ class Run:
             left = [number for number in left if number not in outcomes]
             if not ended:
                 continue
-            if at[2:] and (limits.shrink or limits.repair):  # A smaller case than the one with the fault has another, which is fatal; or the repair is.
+            if at[2:] and (limits.shrink or limits.repair):  # Either a smaller case hits another, fatal fault, or the repaired backend does.
                 careful = {"shrink": 0.0} if at[2] == "shrink" and limits.shrink else {"shrink": 0.0, "repair": 0.0}
                 continue
             if not at[0]:
@@ -167,9 +167,10 @@ class Run:
             finding.script_status = self.script_status(finding)
 
     def tell_once(self, outcomes: dict[str, Outcome]) -> None:
-        """Findings that a fresh process does not have are A15's: the cause is an earlier call, whichever check has met it first.
+        """Reports a dependence on earlier calls only once, as a finding of A15. Removes the findings of other checks whose
+        scripts fail only after earlier calls.
 
-        A15 runs once more in a process of its own, where no other check's finding stands for its own.
+        If A15 has no such finding, runs A15 again in its own process, where no finding of another check hides it.
         """
         if "A15" not in outcomes:
             return
@@ -186,7 +187,8 @@ class Run:
                 outcome.findings = [finding for finding in outcome.findings if not needs_earlier_calls(finding)]
 
     def returns_in_time(self, number: str, case: dict[str, Any]) -> bool:
-        """True if a call that seemed to hang returns once it has more time: it compiles, say. All calls have as much from then on."""
+        """True if a call that seemed to hang returns within more time, for example because it compiles. All later calls then get that
+        time."""
         patience = max(PATIENCE, 2 * self.limits.case)
         if self.is_confirmed:
             return False
@@ -197,7 +199,7 @@ class Run:
         return True
 
     def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
-        """Takes in an event of the backend's process: what was measured, where it is, or an outcome."""
+        """Processes an event of the backend's process: measured properties, its position, or an outcome."""
         self.measured |= event.get("measured", {})
         if "at" in event:
             at[:] = event["at"]
@@ -222,7 +224,7 @@ class Run:
         return watched(lambda emit: run_job(job, self.adapter, emit), on_event)
 
     def death(self, number: str, data: dict[str, Any], ended: str) -> Outcome:
-        """The outcome of a check in which the backend's process has died or did not answer."""
+        """The outcome of a check in which the backend's process died or stopped answering."""
         check = CHECKS[number]
         outcome = Outcome(number, check.title, DOES_NOT, ended, clauses=list(check.clauses), total=len(check.cases(self.adapter)))
         fault = Fault("hang" if ended.startswith("no answer") else "crash", "a call that returns or raises", ended or "the end of the process")
@@ -246,18 +248,20 @@ class Run:
         return outcome
 
     def dies(self, number: str, case: Any) -> bool:
-        """True if a case kills its process, too."""
+        """True if this case crashes its process, too."""
         return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
 
     def script_status(self, finding: Finding) -> str:
-        """The outcome of a finding's script in a process of its own. Where it passes, the check's own case takes the place of the smallest one."""
+        """The status of a finding's script in its own process. If the script of the smallest case passes, the script of the check's own case
+        replaces it."""
         if not finding.script:
             return "not run: the backend cannot be imported" if finding.case else ""
         status = self.run_script(finding.script)
         return self.status_after(finding, ()) or status if status == "passes" and finding.kind not in DEATHS else status
 
     def status_after_calls(self, finding: Finding) -> str:
-        """The same after the call of the check before it, or after all of them."""
+        """The status of a script that first makes the call of the preceding case, or the calls of all preceding
+        cases."""
         cases, origin = CHECKS[finding.check].cases(self.adapter_of(finding)), unpacked(finding.origin)
         earlier = cases[: cases.index(origin)] if origin in cases else []
         for some in dict.fromkeys((tuple(earlier[-1:]), tuple(earlier))):
@@ -266,7 +270,8 @@ class Run:
         return "passes: the fault needs earlier calls of the process, or does not come each time"
 
     def status_after(self, finding: Finding, earlier: Sequence[Any]) -> str:
-        """The status of a script of the check's own case after earlier calls, which becomes the finding's. "" if it does not fail."""
+        """Runs the check's own case after earlier calls. If its script fails, stores it in the finding and returns the status, else
+        returns ""."""
         check, origin, count = CHECKS[finding.check], unpacked(finding.origin), len(earlier)
         after = f", after {count} earlier call{'s' if count > 1 else ''}" if count else ""
         text = script(check.faults(self.adapter), origin, self.adapter_of(finding), f"{finding.check}, {check.title}: {finding.kind}{after}", earlier=earlier)

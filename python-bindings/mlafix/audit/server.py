@@ -1,4 +1,4 @@
-"""The process that forks for each job, and the jobs."""
+"""The jobs of an audit, and the server process that forks for each of them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .worker import Limits, unpacked, work
 
 
 def serve() -> None:
-    """Reads jobs from the standard input and writes what they emit to the standard output, lines of JSON both."""
+    """Reads jobs from the standard input and writes their events to the standard output, one line of JSON each."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # output of the backend goes to the standard error
+    os.dup2(2, 1)  # redirects output of the backend to the standard error
 
     def answer(event: Event) -> None:
         answers.write((json.dumps(event) + "\n").encode())
@@ -34,9 +34,9 @@ def serve() -> None:
 
 
 def do(job: Event, emit: Emit) -> None:
-    """One job, in its fork."""
+    """Runs a job in its fork."""
     sys.path[:] = job["path"]
-    torch.set_num_threads(1)  # others wait for each other on a busy machine, and a fork of a process that has begun some would wait for them
+    torch.set_num_threads(1)  # several threads wait for each other on a busy machine, and a fork cannot use threads that its parent started
     if job["job"] == "script":
         emit({"limit": job["limit"]})
         run_script(job["text"], emit)
@@ -47,7 +47,7 @@ def do(job: Event, emit: Emit) -> None:
 
 def run_script(text: str, emit: Emit) -> None:
     """Runs a finding's script and emits its exit status."""
-    module = types.ModuleType("__main__")  # dataclasses look their module up
+    module = types.ModuleType("__main__")  # dataclasses look up their module by name
     sys.modules["__main__"] = module
     try:
         exec(compile(text, "<finding>", "exec"), vars(module))
@@ -57,7 +57,7 @@ def run_script(text: str, emit: Emit) -> None:
 
 def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
     """Runs a job with the backend that the adapter holds."""
-    torch.set_num_threads(1)  # as above, where the job is run by a fork of the caller
+    torch.set_num_threads(1)  # as in `do`, which does not run if the caller forks itself
     if job["job"] == "checks":
         work(adapter, job["checks"], Limits(**job["limits"]), job["known"], emit)
     elif job["job"] == "case":

@@ -1,4 +1,4 @@
-"""Short scripts: the one call of a finding with its numbers written out, where these are few."""
+"""Short scripts: a single call that shows a finding, with its numbers written out if they are few."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from .forms import is_planned
 from .judge import check_call
 from .oracle import reference
 
-# The limit on the count of numbers: those of the arguments and those that are expected.
+# The limit on the count of numbers in the script: arguments and expected values.
 MOST = 1200
 ROWS = {"ragged": ("out", "lse", "lse.T"), "paged": ("out", "lse", "lse.T"), "ragged_paged": ("out", "lse", "lse.T"),
         "dense": ("out.flatten(0, 1)", "lse.flatten(0, 1)", "lse.transpose(1, 2).flatten(0, 1)")}  # fmt: skip
 
 
 def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str) -> str:
-    """The script. "" if the finding is not about the rows of one call, or has too many numbers."""
+    """The short script of a finding. "" if the finding is not about rows of a single call, or needs too many
+    numbers."""
     place = place_of(adapter.call)
     is_plain = isinstance(case, Case) and (case.layout, case.lengths) == ("dense", "dense") and not case.pad_rows and not case.pad_requests
     of_rows = kind.removeprefix("lse of ").startswith(("live rows", "rows ", "a given ")) or kind.endswith(("ignored", "off by one", "swapped"))
@@ -58,7 +59,7 @@ def short_script(faults: Any, case: Any, adapter: Adapter, kind: str, title: str
 
 
 def recorded(faults: Any, case: Case, adapter: Adapter) -> list[tuple[list[torch.Tensor], dict[str, Any]]]:
-    """The calls that a check makes, their tensors as they were before."""
+    """The calls that a check makes. Their tensors have the contents before the call."""
     calls: list[tuple[list[torch.Tensor], dict[str, Any]]] = []
 
     def record(*arguments: torch.Tensor, **given: Any) -> Any:
@@ -106,7 +107,7 @@ def memory_lines(case: Case) -> list[str]:
 
 
 def results(adapter: Adapter, given: dict[str, Any], kind: str) -> list[str]:
-    """The lines that name the results. A given output that is at fault keeps its name."""
+    """The lines that name the results. If a given output is at fault, its name does not change."""
     wanted = [name for name in (("out", "lse") if adapter.returns_lse else ("out",)) if not (kind.startswith("a given ") and name in given)]
     if not adapter.returns_lse:
         return ["out = result[0] if isinstance(result, (tuple, list)) else result"] if wanted else []

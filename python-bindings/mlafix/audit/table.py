@@ -1,4 +1,4 @@
-"""Cards of several backends as a table in a Markdown page."""
+"""Prints cards of several backends as a table in a Markdown page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS = {HOLDS: "holds", DOES_NOT: "**no**", NOT_APPLICABLE: ""}
 
 
 def write_table(reports: Sequence[Report]) -> str:
-    """For each machine a table with a row for each backend and a column for each check; then all findings, one a line."""
+    """Tables per machine, with a row for each backend and a column for each check. A list of all findings follows."""
     places = dict.fromkeys(place_of(report) for report in reports)
     parts = []
     for place in places:
@@ -56,7 +56,7 @@ def cell(outcome: Outcome) -> str:
 
 
 def finding_rows(report: Report) -> list[str]:
-    """Findings, and the remarks of checks that do not hold without one."""
+    """The lines for findings, and for the remarks of failed checks that have no finding."""
     rows = []
     for outcome in report.outcomes:
         for finding in outcome.findings:
@@ -72,7 +72,7 @@ CASES = re.compile(r"(<!-- audit cases: begin -->\n).*?(<!-- audit cases: end --
 
 
 def write_cases() -> str:
-    """The cases of each check by form, and what varies among them, of backends that take all that there is."""
+    """A table of each check's cases by form and by what varies. It assumes backends that take all options."""
     adapters = {"ragged": {}, "dense": {}, "paged": {}, "ragged_paged": {}, "merge": {}, "reduce": {"heads": 6}}
     takes = {"merge": ("out", "lse"), "reduce": ()}
     made = {form: Adapter(every_store, form, takes=takes.get(form, ALL if form == "dense" else ALL_BUT_LENGTHS), **fields) for form, fields in adapters.items()}
@@ -97,7 +97,7 @@ every_store.store = None  # type: ignore[attr-defined]
 
 
 def fill_cases(page: str) -> str:
-    """The page with that table between its marks."""
+    """The page with the table of cases between its marks."""
     return CASES.sub(lambda match: f"{match[1]}\n{write_cases()}\n\n{match[2]}", page)
 
 

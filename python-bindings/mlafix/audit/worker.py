@@ -1,4 +1,4 @@
-"""The process of the backend, which runs the checks one after the other. It says what it is about to do, in case it dies."""
+"""The backend's process. It runs the checks in order and announces each step, so that the audit knows where it died."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Emit = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Limits:
-    """How long things may take, in seconds."""
+    """Time limits, in seconds."""
 
-    check: float = 6.0  # a check begins no case after that, or after its share of what is left of `total`
+    check: float = 6.0  # a check starts no case after this time, or after its share of what is left of `total`
     total: float = 24.0
-    case: float = 3.0  # a call that takes longer hangs, unless one with more time returns
+    case: float = 3.0  # a longer call counts as a hang, unless it returns in a second try with more time
     first: float = 120.0  # the first call, which may compile
     shrink: float = 0.5
-    repair: float = 1.0  # for the cases that go through a repaired backend; 0: repairs are not tried
+    repair: float = 1.0  # for the cases that the repaired backend runs; 0 tries no repair
 
 
-MOST_OTHERS = 2  # more cases of a kind of fault in one check that are made smaller, since their cause may be another one
-LEAST = 0.5  # seconds that each check has, however long those before it took
+MOST_OTHERS = 2  # how many further cases of a fault one check shrinks, since their cause may differ
+LEAST = 0.5  # minimum time of each check in seconds, however long the checks before it took
 
 
 class BrokenContext(Exception):
@@ -45,7 +45,7 @@ class BrokenContext(Exception):
 
 
 class Clock:
-    """Measures time as seconds of CPU, or a third of the wall time if that is more, so that a busy machine changes it little."""
+    """A clock of CPU seconds, or of a third of the wall time if that is more. A busy machine changes it little."""
 
     def __init__(self) -> None:
         self.begin = self.now()
@@ -60,7 +60,7 @@ class Clock:
 
 
 class Pace:
-    """Estimates how long a case takes, from the case with the most work so far."""
+    """Predicts the duration of a case from the largest case so far."""
 
     def __init__(self) -> None:
         self.work, self.seconds = 1, 0.0
@@ -74,9 +74,9 @@ class Pace:
 
 
 def work_of(case: Any) -> int:
-    """The work of a case, in multiplications of a query and a key, or in elements of states.
+    """The work of a case, in products of a query and a key, or in elements of states.
 
-    A sequence counts 1e5 and a query 2e3, for backends that loop over them in Python.
+    Each sequence adds 1e5 and each query 2e3, for backends that loop over them in Python.
     """
     calls = 200 if case.after == "calls" else 1
     if isinstance(case, StateCase):
@@ -87,12 +87,12 @@ def work_of(case: Any) -> int:
 
 
 class Cause(NamedTuple):
-    """What a finding has shown.
+    """The cause of a finding, as far as its cases show it.
 
     Attributes:
         check: its number.
         smallest: the smallest case that has the fault.
-        period: that of the numbers of keys that have it (`period_of`), or 0.
+        period: the period of the numbers of keys with the fault (`period_of`), or 0.
     """
 
     check: str
@@ -105,15 +105,16 @@ Known = dict[str, list[Cause]]
 
 
 def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequence[tuple[str, str, dict[str, Any]]], emit: Emit) -> None:
-    """Runs checks and emits an outcome of each. The plain call comes first: without it the others say nothing.
+    """Runs checks and emits the outcome of each. The plain call comes first, because the other checks mean nothing
+    without it.
 
-    `found` are the findings of processes before this one: kind, check and smallest case.
+    `found` lists the findings of earlier processes: kind, check and smallest case.
     """
     emit({"limit": limits.first, "at": ["", {}]})
     measured = measure(adapter)
     begin, clock, pace = time.monotonic(), Clock(), Pace()
     measure(adapter)
-    # A slow backend, or a busy machine, is no hang.
+    # A slow backend or a busy machine must not look like a hang.
     limits = replace(limits, case=max(limits.case, min(20 * (time.monotonic() - begin), 30.0)))
     emit({"measured": {"lse_base": measured.lse_base, "lse_layout": measured.lse_layout}})
     known: Known = {}
@@ -122,7 +123,7 @@ def work(adapter: Adapter, numbers: Sequence[str], limits: Limits, found: Sequen
     for position, number in enumerate(numbers):
         emit({"limit": limits.case, "at": [number, {}]})
         share = max((limits.total - clock.spent()) / (len(numbers) - position), LEAST)
-        # A base or a layout that is not the declared one is one finding, of A5, not one of each check.
+        # A wrong base or layout of the lse is a single finding of A5, not one of every check.
         run = CheckRun(CHECKS[number], adapter if number == "A5" else measured, replace(limits, check=min(limits.check, share)), emit, known, pace)
         outcome = run.outcome()
         emit({"outcome": to_dict(outcome)})
@@ -138,9 +139,9 @@ DOES_NOT_FIT = "the adapter does not fit: "
 
 
 def measure(adapter: Adapter) -> Adapter:
-    """Makes the first call, and returns the adapter with the base and the layout that its lse has."""
+    """Makes the first call. Returns the adapter with the actual base and layout of the lse."""
     check = CHECKS["A5"]
-    case = replace(check.cases(adapter)[0], before="none")  # an lse of the declared layout would not fit another one
+    case = replace(check.cases(adapter)[0], before="none")  # a given lse of the declared layout might not fit the actual one
     for fault in attempt(check.faults(adapter), case, adapter):
         if fault.kind == "base of the lse":
             return replace(adapter, lse_base="2" if adapter.lse_base == "e" else "e")
@@ -158,7 +159,7 @@ class CheckRun:
         self.refused: list[tuple[Fault, Any]] = []
 
     def outcome(self) -> Outcome:
-        """Runs the cases for which there is time, then shrinks, describes and repairs each kind of fault."""
+        """Runs as many cases as time permits, then shrinks, describes and repairs each kind of fault."""
         check, clock = self.check, Clock()
         outcome = Outcome(check.number, check.title, HOLDS, clauses=clauses_in(check.clauses, self.adapter.form in STATES))
         if why := check.lacks(self.adapter):
@@ -185,7 +186,7 @@ class CheckRun:
         return outcome
 
     def run(self, groups: dict[str, list[Any]], outcome: Outcome, clock: Clock) -> int:
-        """Runs the cases for which there is time. Returns how many raised."""
+        """Runs as many cases as time permits. Returns how many of them raised."""
         raised = 0
         for what, cases in groups.items():
             for case in cases:
@@ -213,7 +214,7 @@ class CheckRun:
         return [replace(fault, severity="error") if self.check.must_return and is_refusal(fault) else fault for fault in found]
 
     def conclude_all(self, faults: list[tuple[Fault, Any]], outcome: Outcome) -> None:
-        """Concludes the first case of a kind of fault, then some with other causes: no finding explains them."""
+        """Concludes the first case of a kind of fault, then a few further cases that no finding explains."""
         self.conclude(*faults[0], outcome)
         others = 0
         for fault, case in faults[1:]:
@@ -230,8 +231,8 @@ class CheckRun:
             outcome.remarks.append(f"{fault.kind}: {fault.expected}, else {fault.got}")
             return
         known = self.known.setdefault(plain_kind(fault.kind), [])
-        is_of_all = fault.kind == "dtype of the lse"  # it depends on no case
-        # Wrong numbers of a replay may have a cause of their own.
+        is_of_all = fault.kind == "dtype of the lse"  # does not depend on the case
+        # Wrong values of a replay may have another cause.
         if known and (is_of_all or fault.kind.startswith("replay ") and fault.severity == "warning"):
             outcome.remarks.append(f"{fault.kind}, as {known[0].check}")
             return
@@ -239,7 +240,7 @@ class CheckRun:
         rest = self.unexplained(fault, case, known)
         case = case if rest is None else rest
         if not is_broken(fault.got) and not covered(case, known):
-            held = known if rest is not None else []  # a smaller case must not slip into what is known
+            held = known if rest is not None else []  # shrinking must not lead to a case that a finding covers
             case = shrink(case, self.adapter, lambda smaller: not covered(smaller, held) and self.still(smaller, fault.kind), self.limits.shrink)
             self.emit({"at": [self.check.number, packed(case), "shrink"]})
             fault = next((one for one in self.faults(case) if one.kind == fault.kind), fault)
@@ -252,7 +253,7 @@ class CheckRun:
         outcome.findings.append(replace(self.describe(fault, case, origin), origin_words=words))
 
     def unexplained(self, fault: Fault, case: Any, known: list[Cause]) -> Any:
-        """The case without the sequences whose numbers of keys explain the fault, if it has the fault still. None else."""
+        """The case without the sequences whose numbers of keys explain the fault, if the fault stays. None otherwise."""
         periodic = [cause for cause in known if cause.period]
         if not self.limits.shrink or is_broken(fault.got) or not any(contains(case, cause.smallest) for cause in periodic):
             return None
@@ -264,7 +265,8 @@ class CheckRun:
         return rest if not covered(rest, known) and self.still(rest, fault.kind) else None
 
     def period_of(self, case: Any, fault: Fault) -> int:
-        """The largest power of two up to the longest sequence's keys, if so many more have the fault and one more has not. 0 else."""
+        """The period of a fault in the number of keys: the largest power of two p up to the longest length. The fault must stay with
+        p more keys and vanish with one more. Otherwise 0."""
         most = max(getattr(case, "kv_lens", ()), default=0)
         if not self.limits.shrink or most < 2 or is_broken(fault.got):
             return 0
@@ -274,13 +276,14 @@ class CheckRun:
         return period if not self.still(longer, fault.kind) and self.still(later, fault.kind) else 0
 
     def still(self, smaller: Any, kind: str) -> bool:
-        """True if a smaller case has a fault of the kind, too."""
+        """True if a smaller case has a fault of this kind, too."""
         self.emit({"at": [self.check.number, packed(smaller), "shrink"], "limit": max(self.limits.case, 10 * self.pace.expects(smaller))})
         return any(one.kind == kind for one in self.faults(smaller))
 
     def describe(self, fault: Fault, case: Any, origin: Any) -> Finding:
-        """A finding with its script, reports and repair."""
-        self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})  # some calls, for the script
+        """The finding for a fault, with its script, reports and repair."""
+        # the script makes a few calls
+        self.emit({"limit": max(20.0, 30 * self.pace.expects(case)), "at": [self.check.number, packed(case), "shrink"]})
         finding = finding_of(self.check, self.adapter, fault, case, died=False, seconds=self.limits.case, origin=origin)
         if not is_broken(fault.got) and self.limits.repair:
             self.emit({"limit": 20.0, "at": [self.check.number, packed(case), "repair"]})  # a repair may compile
@@ -291,7 +294,8 @@ class CheckRun:
 
 
 def covered(case: Any, known: list[Cause]) -> str:
-    """The check with a finding whose smallest case is contained in this case. "" if there is none: the cause is another one."""
+    """The check whose finding covers the case, because the case contains the finding's smallest case. "" if no finding covers
+    it."""
     for cause in known:
         if contains(case, cause.smallest) and (not cause.period or any(has_period(length, cause) for length in case.kv_lens)):
             return cause.check
@@ -299,24 +303,24 @@ def covered(case: Any, known: list[Cause]) -> str:
 
 
 def has_period(length: int, cause: Cause) -> bool:
-    """True if a number of keys has the fault of a cause with a period, as far as that is known."""
+    """True if a cause with a period predicts its fault for a number of keys."""
     most = max(cause.smallest.kv_lens)
     return length >= most and (length - most) % cause.period == 0
 
 
-# Fields that shrinking resets where the fault stays: a smallest case that still has one needs it.
+# Fields that shrinking resets if the fault stays. A smallest case with a non-default value thus needs it.
 NEEDED = ("causal", "window", "sinks", "softcap", "alibi", "k_scale", "v_scale", "scale", "longer", "beyond", "layout", "lengths", "pages", "num_splits",
           "magnitude", "shift", "peaks", "pad_rows", "pad_requests", "pad_length", "empty", "nan_lse", "payload", "after")  # fmt: skip
 
 
 def lacks_needed(case: Any, smallest: Any) -> bool:
-    """True if the smallest case of a fault needs a field that a case does not have."""
+    """True if a field of NEEDED is set in the smallest case of a fault, but not in the case."""
     plain = type(smallest)()
     return any(getattr(smallest, name) != getattr(plain, name) and getattr(case, name) == getattr(plain, name) for name in NEEDED if hasattr(plain, name))
 
 
 def contains(case: Any, smallest: Any) -> bool:
-    """True if a case has all that the smallest case of a fault needs."""
+    """True if a case has everything that the smallest case of a fault needs."""
     if type(case) is not type(smallest) or lacks_needed(case, smallest):
         return False
     if isinstance(case, StateCase):
@@ -341,7 +345,7 @@ def is_refusal(fault: Fault) -> bool:
 
 
 def finding_of(check: Check, adapter: Adapter, fault: Fault, case: Any, died: bool, seconds: float, origin: Any = None) -> Finding:
-    """A finding with its script; the script has not run yet."""
+    """The finding for a fault, with its script, which has not run yet."""
     title = f"{check.number}, {check.title}: {fault.kind}: expected {fault.expected}, got {fault.got}"
     text = "" if died else short_script(check.faults(adapter), case, adapter, fault.kind, title)
     text = text or script(check.faults(adapter), case, adapter, title, died, seconds)
@@ -359,7 +363,7 @@ def packed(case: Any) -> dict[str, Any]:
 
 
 def unpacked(data: dict[str, Any]) -> Any:
-    """The case that `packed` made the data of."""
+    """Rebuilds the case from the data that `packed` returned."""
     kind = {"Case": Case, "StateCase": StateCase}[data["type"]]
     types = {one.name: one.type for one in fields(kind)}
     values = {name: frozen(float(value) if types[name] == "float" else value) for name, value in data.items() if name != "type"}
