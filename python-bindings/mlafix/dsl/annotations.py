@@ -14,7 +14,8 @@ from .values import field_names, is_record
 
 
 def value_of(source: Source, node: ast.expr) -> Any:
-    """An annotation's value, whether or not Python kept it as text. Raises CompileError, which underlines what is wrong."""
+    """The value of an annotation, which Python may have kept as text. Raises CompileError with the faulty expression
+    underlined."""
     tree = expression(source, node)
     names = {}
     for name in (part.id for part in ast.walk(tree) if isinstance(part, ast.Name)):
@@ -29,12 +30,12 @@ def value_of(source: Source, node: ast.expr) -> Any:
         return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
     except ArgumentError as error:
         source.fail(tree, str(error))
-    except Exception as error:  # whatever a user's own expression raises
+    except Exception as error:  # a user's expression may raise anything
         source.fail(tree, f"expected a type, got an annotation that raises {type(error).__name__}: {error}")
 
 
 def expression(source: Source, node: ast.expr) -> ast.expr:
-    """An annotation's expression, whether or not Python kept it as text. Raises CompileError."""
+    """The expression of an annotation, which Python may have kept as text. Raises CompileError."""
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         return node
     try:

@@ -19,8 +19,8 @@ class Arguments:
         self.expressions = expressions
 
     def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
-        """The arguments' nodes by name. Those that are required come first, and by position or name; the others by
-        name only, except where position is natural."""
+        """Maps the names of arguments to their nodes. Required arguments come first, by position or name. The others
+        are by name only, except where a position is natural."""
         names, extra = required.split(), optional.split()
         found: dict[str, ast.expr] = {}
         if len(node.args) > len(names) + sum(name.startswith("/") for name in extra):
@@ -43,7 +43,7 @@ class Arguments:
         return self.expressions.condition(found["where"], "predicate") if "where" in found else None
 
     def base(self, found: dict[str, ast.expr]) -> str:
-        """The base of an lse; without one, the kernel's variable B."""
+        """The base that a call gives for an lse. Without one, the kernel's base variable B."""
         if "base" not in found:
             return self.ctx.note_base(Base())
         node = found["base"]

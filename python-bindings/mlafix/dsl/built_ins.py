@@ -1,4 +1,4 @@
-"""The built-ins of the language: what a kernel may call. Outside a kernel they only raise.
+"""The built-ins of the language: the functions that a kernel may call. Outside a kernel they only raise.
 
 ``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own, conversions are the dtypes (``f32(x)``), and functions
 of one float are in functions.py.
@@ -15,8 +15,8 @@ class BuiltIn:
     """A function of the language.
 
     Args:
-        name: how it is spelled.
-        usage: its call, as errors show it.
+        name: its spelling in a kernel.
+        usage: a call of it, for error messages.
     """
 
     def __init__(self, name: str, usage: str, doc: str) -> None:

@@ -118,7 +118,7 @@ class Calls:
         return self.inline(function, *self._arguments(node), node)
 
     def _record(self, node: ast.Call, made: Any) -> Any:
-        """A frozen dataclass of values."""
+        """Evaluates a call that creates a record, an instance of a frozen dataclass of values."""
         if not holds_arguments(made):
             self.ctx.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{made.__name__}'")
         arguments, keywords = self._arguments(node)
@@ -134,5 +134,5 @@ class Calls:
 
 
 def as_number_text(node: ast.expr) -> bool:
-    """True if a literal is one of the texts that float() makes a constant of."""
+    """True if a literal is a text that float() turns into a constant."""
     return isinstance(node, ast.Constant) and node.value in ("inf", "-inf", "nan")

@@ -1,4 +1,4 @@
-"""The state that the readers of a kernel share: the builder, the text, the values of names; also turns constants into
+"""The state that the readers of a kernel share: builder, source text and values of names. Also turns constants into
 values."""
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
 
-# Limit of nested branches and loops. The compiler reads its own text up to 250 brackets deep.
+# Limit of nested branches and loops. The compiler's parser accepts at most 250 nested brackets.
 _MOST_NESTED = 200
-# Finite numbers from here on round to infinity.
+# The smallest finite number that rounds to infinity in f32.
 _F32_OVERFLOWS = 2**128 - 2**103
 
 
@@ -26,7 +26,7 @@ class Context:
     Args:
         builder: creates the operations.
         source: the function whose text it is.
-        env: what names stand for.
+        env: the meanings of names.
     """
 
     def __init__(self, builder: Any, source: Source, env: dict[str, Any]) -> None:
@@ -37,15 +37,16 @@ class Context:
         self.tensors: list[Tensor] = []
         # Defaults of names that are bound when the kernel is compiled.
         self.defaults: dict[str, str] = {}
-        # The bases among these names.
+        # The names above that are bases.
         self.bases: set[str] = set()
         # The depth of inline calls.
         self.depth = 0
-        # The indices of the grid by their names, each with the dim that it runs along ("" if its extent is no dim); None before the grid.
+        # The grid's indices by name, each with the dim that it runs along ("" if its extent is not a dim). None before the
+        # grid.
         self.indices: dict[str, tuple[Dyn, str]] | None = None
-        # The number of branches and loops around the current statement, callers' included.
+        # The number of branches and loops around the current statement. Includes those of callers.
         self.levels = 0
-        # Conditions under which the current expression is evaluated, as (value, True if it must be false).
+        # Conditions under which the current expression is evaluated. The bool is True if the condition must be false.
         self.guards: list[tuple[Dyn, bool]] = []
 
     def inside(self, source: Source, env: dict[str, Any]) -> Context:
@@ -84,8 +85,8 @@ class Context:
     # -- From constants to values ------------------------------------------------------------------------------------
 
     def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:
-        """A builder value: the value itself, or a constant as `dtype` (default: i32, f32 or bool by its Python
-        type)."""
+        """Turns a value or constant into a builder value. A constant gets `dtype`, or by default i32, f32 or bool by
+        its Python type."""
         if isinstance(value, Dyn):
             return value
         number = as_number(value)
@@ -110,20 +111,21 @@ class Context:
         return self.wrap(self.builder.constant_float(float(number), self.at(node)))
 
     def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
-        """Converts two operands: a constant takes the other's dtype, an integer combined with an index becomes an
-        index."""
+        """Converts two operands to a common type. A constant takes the other's dtype; an integer combined with an index
+        becomes an index."""
         dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
         left, right = self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
         return self._beside(left, right, a_node), self._beside(right, left, b_node)
 
     def _beside(self, value: Dyn, other: Dyn, node: ast.AST) -> Dyn:
-        """Converts an i32 or i64 scalar to index if the other operand is an index; this changes no value."""
+        """Converts an i32 or i64 scalar to index if the other operand is an index. Preserves the value."""
         is_integer = value.type.kind == "scalar" and value.type.dtype in ("i32", "i64")
         is_beside_index = other.type.kind == "scalar" and other.type.dtype == "index"
         return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
     def check_computes(self, op: str, node: ast.AST, *values: Dyn) -> None:
-        """Fails for bytes and states: bytes can only be loaded, compared and stored, states only merged."""
+        """Fails for operands that are bytes or states. Bytes can only be loaded, compared and stored; states can only
+        be merged."""
         for value in values:
             if value.type.kind == "state":
                 self.fail(node, f"expected scalars or rows for '{op}', got {describe(value)}{hints.of_state(op)}")
@@ -158,8 +160,8 @@ class Context:
 
     @contextlib.contextmanager
     def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
-        """Restricts what is evaluated inside to rows where the condition holds (or does not hold). Memory of other rows
-        is not accessed."""
+        """Makes accesses inside the context conditional: rows where the condition does not hold (or holds, if negated)
+        access no memory."""
         self.guards.append((condition, negated))
         try:
             yield
@@ -167,7 +169,8 @@ class Context:
             self.guards.pop()
 
     def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
-        """The predicate of an access: its own, combined with the conditions under which Python would evaluate it."""
+        """The predicate of an access: its own predicate combined with the enclosing conditions under which Python would
+        evaluate it."""
         parts = []
         for condition, negated in self.guards:
             value = condition.value

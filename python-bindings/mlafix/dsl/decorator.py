@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from .options import WARNINGS, Options
 from .python_kernel import PythonKernel
 
-Function = Callable[..., Any]  # what type checkers take a function for
+Function = Callable[..., Any]  # the type that type checkers see for a function
 Plan = Mapping[str, bool | int | str]
 
 
@@ -34,22 +34,23 @@ def kernel(
 ) -> Kernel | Callable[[Function], Kernel]:
     """Make a kernel of a function whose body is written in the language (docs/Python.md).
 
-    The function's text is kept when it is defined, and read when the kernel is first used; what is wrong with it is then
-    a CompileError that underlines the expression. What names outside of it stand for must not change from then on.
+    The function's text is stored at its definition and parsed at the kernel's first use. An error in the text then raises a
+    CompileError that underlines the expression. From then on, outside names that the function uses must not change their
+    meaning.
 
     Args:
-        function: the function; ``@kernel(bounds=…)`` has none yet.
-        bounds: what becomes of an access that is not proved to be in bounds: "guard" makes it safe, "prove" makes it an
-            error (docs/Proofs.md).
-        allow: what the author allows, so that the compiler does not warn of it: "races" (rows that may write one
-            element, or read what another writes; also those that are refused otherwise), "bounds" (accesses that are out
-            of bounds for some sizes), "nan" (NaN that empty rows make).
-        plan: fields that take the place of what the compiler decides about code for GPUs: ``{"rows_ahead": 0}`` for all
-            code versions but "any", ``{"dense.lanes": 8}`` for one. docs/Troubleshooting.md lists them.
+        function: the function; None in ``@kernel(bounds=…)``.
+        bounds: the treatment of accesses that are not proved to be in bounds. "guard" makes them safe, "prove" makes them
+            errors (docs/Proofs.md).
+        allow: warnings to suppress. "races": several rows may write one element, or a row may read an element that another
+            writes; also allows races that are errors otherwise. "bounds": accesses are out of bounds for some sizes. "nan":
+            empty rows produce NaN.
+        plan: fields that override the compiler's decisions about code for GPUs. ``{"rows_ahead": 0}`` applies to all code
+            versions but "any", ``{"dense.lanes": 8}`` to one. docs/Troubleshooting.md lists the fields.
 
     Raises:
-        ArgumentError: what is decorated is no function, `bounds`, `allow` or `plan` is something else, or another option is
-            given.
+        ArgumentError: the decorated object is not a function, `bounds`, `allow` or `plan` has an invalid value, or an
+            option does not exist.
     """
     for name, value in others.items():
         hint = "; the compiler chooses blocks, warps and the grid" if name in LAUNCH_WORDS else ""
@@ -66,7 +67,7 @@ def kernel(
 
 
 def _fields(plan: Plan) -> tuple[str, ...]:
-    """The fields as the compiler reads them, which knows their names and ranges."""
+    """The fields of a plan as text for the compiler, which checks their names and ranges."""
     if not isinstance(plan, Mapping):
         raise ArgumentError(f'@kernel: expected plan to be a dict such as {{"rows_ahead": 0}}, got {plan!r}')
     for name, value in plan.items():

@@ -1,9 +1,9 @@
-"""A digest of a Python kernel: of its text and of the values of the outside names that it uses.
+"""A digest of a Python kernel: of its text, and of the values of the outside names that it uses.
 
-Two functions with the same digest make the same kernel. Comments, formatting, the file and the line do not count, nor does
-the version of Python that reads the text. The names that count are those that the front end looks up outside: arguments
-and whatever the body assigns are not among them. Of a value counts what a kernel can use of it: numbers, text, tuples and
-records of them, dtypes and functions; of anything else, which no body may use, only the type.
+Two functions with the same digest make the same kernel. The digest ignores comments, formatting, the file, the line and
+the version of Python. It includes the names that the front end looks up outside the function, which excludes arguments and
+names that the body assigns. It includes the part of a value that a kernel can use: numbers, text, tuples and records of
+them, dtypes and functions. For any other value, which no body may use, it includes only the type.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _HALF = 16
 
 
 def digest(function: types.FunctionType, options: Options = Options()) -> str:
-    """32 hexadecimal digits: 16 for the function's text, 16 for the values of its names. Raises CompileError where its text
-    cannot be read."""
+    """The digest, 32 hexadecimal digits: 16 for the function's text, 16 for the values of its names. Raises CompileError if
+    the text cannot be read."""
     source = Source(function)
     text = _text(source.node) + options.text()
     return _half(text) + _half("\n".join([_listed(source, False, frozenset({id(function)})), *_declared(source)]))
 
 
 def digest_of_library(function: types.FunctionType, options: Options, made_with: tuple[object, ...]) -> str:
-    """Like `digest` for a kernel of the package, whose text is not parsed for it: all files of its folder and what its maker was called
-    with decide what the kernel says."""
+    """Like `digest` for a kernel of the package, without parsing its text. It depends on all files of the kernel's folder and on the
+    arguments of the function that made it, since these determine the kernel."""
     named = f"{function.__module__} {function.__qualname__} {options.text()} {describe(list(made_with))}"
     return _files_digest(Path(function.__code__.co_filename).parent) + _half(named)
 
@@ -52,14 +52,13 @@ def _files_digest(folder: Path) -> str:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """True if two digests belong to functions with the same text. If they differ even so, the value of an outside name
-    differs."""
+    """True if two digests belong to functions with the same text. If the digests differ nevertheless, the value of an
+    outside name differs."""
     return one[:_HALF] == other[:_HALF]
 
 
 def chosen_names(function: types.FunctionType) -> list[str]:
-    """The outside names that a function uses, including those of its inline functions, without Python's and
-    mlafix.dsl's."""
+    """The outside names that a function and its inline functions use. Omits names of Python and of mlafix.dsl."""
     found: dict[str, None] = {}
     open_ = [(Source(function), False)]
     for source, is_inline in open_:
@@ -82,8 +81,8 @@ def _text(node: ast.FunctionDef) -> str:
 
 
 def _tree(tree: ast.AST) -> str:
-    """A syntax tree as text, without locations and without empty fields, which differ between Python versions. Without
-    recursion: a tree may be deeper than Python's stack."""
+    """A syntax tree as text. Omits locations, and empty fields, which differ between Python versions. Works without
+    recursion, since a tree may be deeper than Python's stack."""
     pieces: list[str] = []
     open_: list[Any] = [tree]
     while open_:
@@ -102,7 +101,7 @@ def _tree(tree: ast.AST) -> str:
 
 
 class _Piece(str):
-    """Text of `_tree` itself; a str of the tree is a value."""
+    """Text that `_tree` adds between nodes; a plain str is a value of the tree."""
 
 
 def _with_commas(groups: list[list[Any]]) -> list[Any]:
@@ -111,7 +110,7 @@ def _with_commas(groups: list[list[Any]]) -> list[Any]:
 
 # -- The names -----------------------------------------------------------------------------------------------------------
 
-# Prefixes of the descriptions of Python's and mlafix.dsl's words.
+# The prefix in descriptions of words of Python and mlafix.dsl.
 _WORD = "word "
 
 
@@ -124,7 +123,7 @@ def _declared(source: Source) -> Iterator[str]:
 
 
 def _names_of_fields(record: Any) -> str:
-    """The names of a record's fields, those of records in it included: arguments are called by them."""
+    """The names of a record's fields and of the fields of nested records. Arguments have these names."""
     fields = ((name, getattr(record, name)) for name in field_names(record))
     return ",".join(name + (f"({_names_of_fields(value)})" if is_record(value) else "") for name, value in fields)
 
@@ -134,13 +133,13 @@ def _annotations(source: Source) -> list[ast.expr]:
 
 
 def _names(source: Source, is_inline: bool) -> dict[str, Any]:
-    """The outside names in a function's body and (except for inline functions) in its argument types, with their
-    values."""
+    """The outside names in a function's body, with their values. Includes those in its argument types, unless it is
+    inline."""
     return {ast.unparse(name): value for name, value in names_of(source, is_inline)}
 
 
 def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
-    """Like `_names`, with locations."""
+    """Like `_names`, but yields the expression of each use."""
     used = list(source.outside)
     for annotation in () if is_inline else _annotations(source):
         with contextlib.suppress(CompileError):  # reported when the kernel is compiled
@@ -192,7 +191,7 @@ def is_word(value: Any) -> bool:
 
 def _describe_inline(value: Any, within: frozenset[int]) -> str:
     function = value.function
-    if id(function) in within:  # one that calls itself is an error when the kernel is compiled
+    if id(function) in within:  # a recursive function is an error when the kernel is compiled
         return "inline"
     within |= {id(function)}
     return f"inline {{{describe_text(value, within)}\n{_listed(value.source(), True, within)}}}"

@@ -39,12 +39,12 @@ _KINDS = {
 }
 
 
-# Limit of the iterations of a loop that is unrolled.
+# The most iterations of an unrolled loop.
 MOST_UNROLLED = 64
 
 
 class Expressions:
-    """Evaluates expressions: constants stay Python's, values are the builder's.
+    """Evaluates expressions. Constants are Python objects, values are the builder's.
 
     Args:
         context: the shared state. operators: implements operators. memory: creates accesses.
@@ -101,13 +101,13 @@ class Expressions:
         return self.outside(value, node)
 
     def dim_or_size(self, node: ast.expr, usage: str) -> Any:
-        """An argument in which a text names a dim, as `usage` shows."""
+        """An argument that gives a size, or names a dim with a text, as `usage` shows."""
         if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
             self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, f'"{{0}}", as in {usage}'))
         return self.eval(node)
 
     def known(self, name: str) -> Any:
-        """The stored value of a name; None if it has none."""
+        """The value stored for a name. None if it has none."""
         if name in self.ctx.env or name in self.ctx.source.own:
             return self.ctx.env.get(name)
         try:
@@ -138,7 +138,7 @@ class Expressions:
         return tuple(parts)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
-        """The value that a name from outside has in the kernel."""
+        """The value in the kernel of a name from outside."""
         number = as_number(value)
         if number is not None:
             return number
@@ -190,7 +190,7 @@ class Expressions:
         return [self.eval(element) for element in node.elts]
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
-        """``[identity("D") for h in range(4)]``, over constants or a tuple: the expression once for each."""
+        """``[identity("D") for h in range(4)]``: evaluates the expression once for each constant or item of a tuple."""
         (comprehension, *more) = node.generators
         if more or comprehension.ifs or not isinstance(comprehension.target, ast.Name):
             self.ctx.fail(node, f"expected [… for name in range(…)] with constants, or over a tuple, got {ast.unparse(node)}")
@@ -216,7 +216,7 @@ class Expressions:
         return tuple(values)
 
     def constant_bounds(self, call: ast.Call) -> range | None:
-        """A call of range whose arguments are constants."""
+        """The range of a call of range whose arguments are constants."""
         bounds = [self.eval(argument) for argument in call.args]
         is_constant = 1 <= len(bounds) <= 3 and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
         return range(*bounds) if is_constant and not call.keywords and (len(bounds) < 3 or bounds[2]) else None
@@ -227,7 +227,7 @@ class Expressions:
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank, of_shape=True), node)
         value = self.eval(node.value)
-        if isinstance(value, (tuple, list)):  # a comprehension is a list
+        if isinstance(value, (tuple, list)):  # comprehensions give lists
             return value[self.constant_index(node.slice, len(value))]
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
@@ -238,7 +238,8 @@ class Expressions:
         return self.memory.read(self.element_of(value, node), node)
 
     def element_of_row(self, row: Dyn, node: ast.Subscript) -> Dyn:
-        """``row[i]``, an element of a computed row; of a row along a product ``row[g, k]`` and ``row[:, k]``, element k of each group."""
+        """``row[i]``, an element of a computed row. For a row along a product, ``row[g, k]`` is an element, and ``row[:, k]`` is element
+        k of each group."""
         dim = Dim.of(row.type.dim)
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         is_whole = [isinstance(part, ast.Slice) and ast.unparse(part) == ":" for part in nodes]
@@ -255,7 +256,7 @@ class Expressions:
         return member if is_whole[0] else self.rows.element(member, self.index(groups, nodes[0]), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
-        """``parts[r]``, the tensor of rank r, or number r of a list."""
+        """``parts[r]``: the tensor of rank r, or tensor r of a list."""
         if isinstance(node.slice, (ast.Tuple, ast.Slice)):
             usage = f"a rank, as in {tensor.name}[r][…]" if tensor.annotation.peers else f"as in {tensor.name}[i][…]"
             self.ctx.fail(node, f"expected one index, {usage}, got {ast.unparse(node)}")
@@ -269,7 +270,8 @@ class Expressions:
         return number % size
 
     def element(self, node: ast.expr) -> Element:
-        """The element or row that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
+        """The element or row that ``tensor[i, j]`` names, without reading it. ``x[:]`` and ``x[t, :]`` also name
+        rows."""
         of = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
         is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.many)
         if not isinstance(node, ast.Subscript) or not is_tensor:
@@ -300,7 +302,7 @@ class Expressions:
         return Element(tensor, [*first, *indices], begin=begin, end=end)
 
     def slice_of(self, tensor: Tensor, dim: Dim, node: ast.Slice) -> tuple[int, int]:
-        """The elements of a row that ``x[t, a:b]`` names: the first, and the one behind the last."""
+        """The range of elements that ``x[t, a:b]`` names: the first, and one past the last."""
         if node.step is not None and self.eval(node.step) != 1:
             self.ctx.fail(node.step, f"expected a slice of adjacent elements, which has a step of 1, got {ast.unparse(node)}{hints.of_row_slice(tensor)}")
         begin, end = (self.slice_end(bound, dim, node) for bound in (node.lower, node.upper))
@@ -313,7 +315,8 @@ class Expressions:
         return begin, end
 
     def slice_end(self, bound: ast.expr | None, dim: Dim, node: ast.Slice, hint: str = "") -> int | None:
-        """A constant end of a slice. Negative ends count from the row's end, if its size is known; `hint` is for one that is not."""
+        """A constant end of a slice. Negative ends count from the row's end if its size is known. `hint` is added to the error for a
+        bound that is not constant."""
         number = None if bound is None else self.eval(bound)
         if number is None:
             return None
@@ -358,7 +361,8 @@ class Expressions:
     # -- Operators ---------------------------------------------------------------------------------------------------
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
-        """The operands from left to right, without recursion: generated code has sums of hundreds of terms."""
+        """Evaluates operands from left to right, without recursion, because generated code has sums of hundreds of
+        terms."""
         chain = [node]
         while isinstance(chain[-1].left, ast.BinOp):
             chain.append(chain[-1].left)
@@ -388,7 +392,7 @@ class Expressions:
         return result
 
     def compare_none(self, node: ast.Compare) -> Any:
-        """``lse is None``, for an optional tensor."""
+        """``lse is None`` for an optional tensor."""
         value = self.eval(node.left)
         if len(node.ops) != 1 or self.eval(node.comparators[0]) is not None or not isinstance(value, (Tensor, type(None))):
             usage = "'x is None' or 'x is not None' of a tensor x that is an argument"
@@ -400,7 +404,7 @@ class Expressions:
         return self.ctx.wrap(self.ctx.builder.unary("not", given.value, self.ctx.at(node))) if absent else given
 
     def eval_BoolOp(self, node: ast.BoolOp) -> Any:
-        """``and`` and ``or``: memory that Python would not read is not read."""
+        """``and`` and ``or``. Memory that Python would not read is not read."""
         is_and = isinstance(node.op, ast.And)
         result = self.eval(node.values[0])
         for previous, operand in zip(node.values, node.values[1:]):
@@ -426,14 +430,14 @@ class Expressions:
         return result
 
     def eval_IfExp(self, node: ast.IfExp) -> Any:
-        """``a if c else b``: memory that Python would not read is not read."""
+        """``a if c else b``. Memory that Python would not read is not read."""
         condition = self.eval(node.test)
         if isinstance(condition, bool):
             return self.eval(node.body if condition else node.orelse)
         if not isinstance(condition, Dyn) or not condition.is_bool:
             self.ctx.fail(node.test, f"expected a bool for the condition, got {describe(condition)}{hints.of_condition(condition)}")
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
-            # A load with a value instead is one operation.
+            # A conditional load with an alternative value is a single operation.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 with self.ctx.guarded(condition, negated=False):

@@ -26,8 +26,8 @@ class Frontend:
     """Reads one function and drives a KernelBuilder.
 
     Args:
-        function: what @kernel got.
-        options: what it says besides.
+        function: the decorated function.
+        options: the decorator's options.
     """
 
     def __init__(self, function: types.FunctionType, options: Options = Options()) -> None:
@@ -42,7 +42,7 @@ class Frontend:
             self.builder.plan(field, self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
-        # Numbers that may be passed in a tensor, each with that tensor.
+        # The numbers that a call may pass in a tensor, each with that tensor.
         self.scalars: dict[str, Dyn] = {}
         self.numbers: dict[str, tuple[Dyn, Tensor]] = {}
         # The declaration of each argument.
@@ -74,7 +74,7 @@ class Frontend:
         arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
         for argument in arguments:
             self.argument(argument)
-        # Behind all other arguments, so that calls may omit them.
+        # They come after all other arguments, so that calls may omit them.
         for argument in arguments:
             if isinstance(self.context.env[argument.arg], OfRows):
                 self.tensor_of(argument)
@@ -93,7 +93,7 @@ class Frontend:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}{hints.of_type(annotation)}")
 
     def record(self, name: str, record: Any, node: ast.arg) -> Any:
-        """A record whose fields are the arguments that it declares. A record in it is one of constants, if it declares no tensor."""
+        """A record whose fields are the arguments that it declares. A nested record without tensors is a record of constants."""
         if not holds_arguments(type(record)):
             self.source.fail(node, f"expected a dataclass with its generated __init__, no __post_init__ and no default_factory, got '{type(record).__name__}'")
         fields = {}
@@ -108,7 +108,7 @@ class Frontend:
         return dataclasses.replace(record, **fields)
 
     def declare(self, name: str, annotation: Any, node: ast.arg) -> Tensor | Dyn | OfRows:
-        """Adds an argument of the kernel, which the Python argument `node` is, or is a record of."""
+        """Adds an argument of the kernel for the Python argument `node`, or for a field of the record that it is."""
         if name == "stream":
             self.source.fail(node, "'stream' is reserved for the launch stream: rename this argument")
         if name in self.places:
@@ -149,7 +149,7 @@ class Frontend:
         return tensor
 
     def check_bases(self) -> None:
-        """Fails if a base of an lse shares its name with something else."""
+        """Fails if the base of an lse has the name of something else."""
         for tensor in self.context.tensors:
             kinds = {tensor.name: "argument"} if tensor.annotation.optional else {}
             if isinstance(tensor.annotation.dtype, DType):
@@ -172,7 +172,7 @@ class Frontend:
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:
-        """Loads, in this row, the numbers that may be passed in a tensor."""
+        """Loads the numbers that may be passed in a tensor, for the current row."""
         for name, (number, tensor) in self.numbers.items():
             here = self.context.lift(self.body.memory.present(tensor, node), node)
             held = self.body.memory.read(Element(tensor, [self.context.index(0, node)]), node)
@@ -297,8 +297,8 @@ def build(function: types.FunctionType, options: Options = Options()) -> str:
     """The text of a kernel. Raises CompileError, whose message underlines what is wrong.
 
     Args:
-        function: what @kernel got.
-        options: what the decorator says besides.
+        function: the decorated function.
+        options: the decorator's options.
     """
     frontend = Frontend(function, options)
     try:

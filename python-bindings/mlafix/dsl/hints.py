@@ -1,6 +1,6 @@
-"""Hints at the end of messages, for newcomers: what to write instead.
+"""Hints at the end of error messages: what to write instead.
 
-Each function is for one kind of mistake, and returns "" if it knows nothing better to write.
+Each function returns the hint for one kind of mistake, or "" if it has none.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _OTHER_NAMES = {
 _ATOMICS = "; no two rows write one element: let the row that owns it loop over what is added"
 _ONE_ROW = "; a kernel describes one row, which has one dim: pass a view of the tensor"
 _PARTS = '; a part of a row is stored where it belongs: y[t, 0] is the first half along a dim "(2 K)", y[t, :, 0] the even elements of "(K 2)"'
-# Words of Triton for things that kernels here do not express.
+# Words of Triton for which kernels have no counterpart.
 _OF_LAUNCHES = {
     "tl": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
     "triton": "; words of mlafix.dsl have no prefix: load(…), store(…), exp(…)",
@@ -137,18 +137,18 @@ def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")'
 
 
 def of_member(module: str, name: str) -> str:
-    """For `module.name`, if the module is not defined: Triton's `tl`, or one that the file does not import."""
+    """For `module.name`, if the module is not defined: Triton's `tl`, or a module that the file does not import."""
     return of_function(name, None) or of_undefined(module)
 
 
 def of_spelling(name: str, known: Iterable[str]) -> str:
-    """For a name that looks like one of those that are known."""
+    """For a name that resembles a known one."""
     near = difflib.get_close_matches(name, list(known), 1) if len(name) > 2 else []
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def of_dim(name: Any, known: Iterable[str]) -> str:
-    """For a name that no dim has: one that differs in its case."""
+    """For a name of no dim that differs from a known one in its case."""
     near = [dim for dim in known if isinstance(name, str) and dim.lower() == name.lower()]
     return f'; did you mean "{near[0]}"?' if near else ""
 
@@ -287,7 +287,7 @@ def of_open_slice(tensor: Tensor, node: ast.Slice) -> str:
 
 
 def of_stored_row(element: Element, dim: str) -> str:
-    """For a row of a known number of elements that is stored to a row along a dim that is a name."""
+    """For a row with a known number of elements that is stored to a row along a named dim."""
     if not dim.isdigit() or element.is_part or element.end:
         return ""
     indices = ", ".join([*"thijk"[: element.tensor.rank - 1], f":{dim}"])
@@ -299,7 +299,7 @@ def _name_of_row(node: ast.Subscript) -> str:
 
 
 def of_element(value: Any) -> str:
-    """For a row that stands among the numbers of a row."""
+    """For a row that is given as a number in a row of numbers."""
     return "; sum(row), max(row) and row[i] are numbers of a row" if isinstance(value, Dyn) and value.type.kind == "row" else ""
 
 
@@ -315,7 +315,7 @@ def _halves(row: str) -> str:
 
 
 def _parts_of(tensor: Tensor) -> str:
-    """The start of an expression that names a part of a row; the part and a bracket are missing."""
+    """The start of an expression for a part of a row. The part and the closing bracket are missing."""
     row = _row_of(tensor).replace("[:]", "[]")[:-1]
     return row if row.endswith("[") else f"{row}, "
 

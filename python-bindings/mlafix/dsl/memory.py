@@ -1,4 +1,4 @@
-"""Tensors in a kernel: sizes of dims, reads and writes of rows and elements, whether one was given."""
+"""Tensors in a kernel: sizes of dims, reads and writes of rows and elements, presence of optional tensors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Memory:
         return self.ctx.wrap(self.ctx.builder.dim(tensor.value, position, self.ctx.at(node)))
 
     def named_dim(self, name: Any, node: ast.AST) -> Dyn:
-        """The size of the dim with this name, from the first tensor that has it and is always passed."""
+        """The size of the dim with this name, from the first tensor that has the dim and that every call passes."""
         known = dict.fromkeys(dim.name for _, _, dim in self.given_dims())
         for tensor, position, dim in self.given_dims():
             if dim.name and dim.name == name:
@@ -37,7 +37,8 @@ class Memory:
         self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}{hint}")
 
     def size(self, name: str, node: ast.AST) -> Dyn | None:
-        """The number of elements of a row along a dim, an index; None if no tensor that is always passed says it."""
+        """The number of elements of a row along a dim, as an index. None if no tensor that every call passes has the
+        dim."""
         if name.isdigit():
             return self.ctx.lift(int(name), node, "index")
         for tensor, position, dim in self.given_dims():
@@ -46,7 +47,8 @@ class Memory:
         return self.factor(name, node)
 
     def factor(self, name: Any, node: ast.AST) -> Dyn | None:
-        """The size of a dim that is only a factor of a product: the product's over the other factor. None if that is not known."""
+        """The size of a dim that occurs only as a factor of a product: the product's size divided by the other factor. None if
+        either is unknown."""
         for tensor, position, dim in self.given_dims():
             others = [factor for factor in dim.factors if factor != name]
             if len(others) != 1 or len(dim.factors) != 2:
@@ -65,7 +67,7 @@ class Memory:
         return [(tensor, position, dim) for tensor in given for position, dim in enumerate(tensor.annotation.dims)]
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
-        """The name, if rows may lie along the dim with this name."""
+        """Checks that rows may lie along the dim with this name, and returns the name."""
         dims = [tensor.annotation.dims[-1] for tensor in self.ctx.tensors if tensor.annotation.dims]
         last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors} - {""}
         if not isinstance(name, str) or name not in last:
@@ -90,14 +92,16 @@ class Memory:
                                          element.begin, element.end))
 
     def read_into(self, element: Element, node: ast.AST, where: Dyn | bool | None, dim: str, first: int, each: int) -> Dyn:
-        """A row along `dim` that has the row, or the slice, from element `first` on, each element `each` times."""
+        """A row along `dim` that holds the loaded row or slice, starting at element `first`, with each element repeated
+        `each` times."""
         ctx = self.ctx
         predicate = ctx.predicate(where, node)
         place = element.tensor.value, element.indices
         return ctx.wrap(ctx.builder.load_into(*place, predicate, dim, first, each, element.tensor.element, ctx.at(node), element.begin, element.end))
 
     def check_order(self, tensor: Tensor, node: ast.AST) -> None:
-        """Fails for ``y[t, h]`` of an output `"n H D"` in ``for h, t in grid("n", "H")``, stored by each row: it covers only n = H."""
+        """Fails for ``y[t, h]`` of an output `"n H D"` in ``for h, t in grid("n", "H")``, if each row stores it: the grid covers the
+        output only if n = H."""
         indices = self.ctx.indices
         if tensor.annotation.access != "write" or not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple) or not indices:
             return
@@ -130,8 +134,8 @@ class Memory:
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         dim = element.dim
         is_whole = dim is not None and not element.is_part and not element.end
-        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # one element per group: broadcast
-        # A row along any dim of the slice's size may be stored. The compiler checks again when names are bound.
+        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # one element per group is broadcast
+        # A slice accepts a row along any dim. The compiler checks the sizes when names are bound.
         is_open = bool(element.end) and not value.type.dim.isdigit()
         if value.type.kind == "row" and not is_open and (dim is None or value.type.dim not in fits):
             expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"

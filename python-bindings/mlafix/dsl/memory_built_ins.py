@@ -11,7 +11,7 @@ from .built_ins import BuiltIn
 from .expressions import Expressions
 from .values import Dyn, Element, Tensor, describe
 
-# The ends of what an i32 holds, as of any element's index.
+# The range of i32, which also limits the index of any element.
 _LEAST_FIRST = -(2**31 - 1)
 
 

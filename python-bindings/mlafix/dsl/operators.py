@@ -13,7 +13,7 @@ from .context import Context
 from .values import Dyn, as_number, describe
 
 
-# Cases in which Python rejects constants, or computes another result than kernels do.
+# Operations on constants that Python rejects, or computes differently from a kernel.
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -34,12 +34,12 @@ def _shift_left(a: Any, b: Any) -> Any:
     return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
 
 
-# Most bits of an integer constant. It exceeds every dtype, and only stops constants that would exhaust memory.
+# The most bits of an integer constant. More than any dtype has, but few enough for memory.
 _MOST_BITS = 1 << 20
 
 
 def _bits(op: ast.operator, a: Any, b: Any) -> int:
-    """Approximate bits of a product or left shift of two constants. 0 for other operations, whose results do not
+    """The approximate bits of a product or left shift of two constants. 0 for other operations, whose results do not
     grow."""
     if not isinstance(a, int) or not isinstance(b, int) or not a or not b:
         return 0

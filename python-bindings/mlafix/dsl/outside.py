@@ -1,7 +1,7 @@
-"""The values that a kernel takes from outside of its function, and the check that they have not changed since it was compiled.
+"""The values that a kernel takes from outside its function, and a check that they have not changed since it was compiled.
 
-A call compares the objects that names stand for (_runtime.Dispatcher.watch). If one was replaced, `Outside` compares what both
-mean.
+A call compares the identities of these values (_runtime.Dispatcher.watch). If one was replaced, `Outside` compares the
+meanings of the old and the new one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Outside:
     def __init__(self, function: types.FunctionType, options: Options) -> None:
         self._source = Source(function)
         self.digest = digest(function, options)
-        # By function and name: digest of the value, and its form in messages.
+        # Maps (function, name) to the value's digest and its form in messages.
         self._meanings = dict(_meanings(self._source))
         self.watched = list(_watches(self._source))
 
@@ -65,7 +65,7 @@ class Outside:
 
 
 def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
-    """A kernel and the inline functions that it calls, each once, with True for inline functions."""
+    """Yields a kernel and the inline functions that it calls, each once, with True for inline functions."""
     open_, seen = [(source, False)], {id(source.function)}
     for one, is_inline in open_:
         yield one, is_inline
@@ -77,7 +77,7 @@ def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
 
 
 def _inline_in(value: Any) -> Iterator[Any]:
-    """The inline functions in a value, or the value itself."""
+    """Yields the inline functions within a value, or the value itself if it is one."""
     if is_inline_function(value):
         yield value
     for part in _parts(value):
@@ -106,7 +106,7 @@ def _watches(source: Source) -> Iterator[Watch]:
             continue  # the package's own kernels do not change
         for node, value in names_of(one, is_inline):
             if is_word(value):
-                continue  # a name costs each call some 10 ns; these never change
+                continue  # watching a name costs each call about 10 ns; these never change
             for watch in (*_of_name(one, node), *_of_value(value)):
                 if (id(watch[0]), watch[1]) not in seen:
                     seen.add((id(watch[0]), watch[1]))
@@ -130,7 +130,7 @@ def _item(names: dict[str, Any], name: str) -> Watch:
 
 
 def _of_value(value: Any) -> Iterator[Watch]:
-    """Yields the lists inside a value. Of the values that a kernel can use, only lists can change in place."""
+    """Yields the lists inside a value. No other value that a kernel can use changes in place."""
     if isinstance(value, list):
         yield value, None, tuple(value)
     for part in _parts(value):
@@ -138,7 +138,8 @@ def _of_value(value: Any) -> Iterator[Watch]:
 
 
 def _holds(holder: Any, key: Any, *value: Any) -> bool:
-    """True if a name still stands for the same object, or a list for the same ones. A Dispatcher compares in the same way."""
+    """True if a name still stands for the same object, and a list still has the same items. A Dispatcher compares in the same
+    way."""
     if isinstance(holder, list):
         return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))
     missing = object()

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def find(module: str, name: str) -> Any:
-    """The object that a module has under a name ("Class.kernel"); None if it has none."""
+    """The object that a module has under a name ("Class.kernel"). None if it has none."""
     return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
 
 

@@ -1,8 +1,8 @@
 """Kernels made of Python functions, and facts about them that need no compiler.
 
-A function has a digest (digest.py). Units compiled from it contain the digest and its signature; so does a small file
-beside them in the cache. A kernel whose code was compiled ahead, or by another process, is therefore called without
-reading the function's body and without loading the compiler, also if none is installed.
+A function has a digest (digest.py). Units compiled from it contain the digest and the function's signature, as does a
+small file beside them in the cache. If the code was compiled ahead or by another process, a call thus needs neither the
+function's body nor the compiler, which may even be missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PythonKernel(Kernel):
 
     Args:
         function: written in the language (docs/Python.md).
-        fixed: names bound already; see :meth:`specialize`.
+        fixed: names that are bound already; see :meth:`specialize`.
         options: see ``@mlafix.kernel``.
     """
 
@@ -47,7 +47,7 @@ class PythonKernel(Kernel):
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
         self.function, self.options = function, options
-        if fixed is None:  # a specialisation has its text already
+        if fixed is None:  # a specialisation already has its text
             keep_text(function)
 
     # The kernel that this one is a specialisation of.
@@ -85,7 +85,7 @@ class PythonKernel(Kernel):
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.options)
         made._general, made.made_with = self, self.made_with
-        # The function's text is read once for all of them.
+        # The function's text is read once and shared by all specialisations.
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside", "_warnings_of_text") if name in self.__dict__})
         return made
 
@@ -96,7 +96,7 @@ class PythonKernel(Kernel):
 
     @property
     def digest(self) -> str:
-        """The digest of the function. Raises CompileError if its text cannot be read, or if an outer name means something else than when
+        """The digest of the function. Raises CompileError if its text cannot be read, or if an outside name changed its meaning since
         the kernel was first used."""
         if self._is_of_library:
             return self._digest_of_library
@@ -105,8 +105,9 @@ class PythonKernel(Kernel):
 
     @property
     def _is_of_library(self) -> bool:
-        """True for a kernel of `mlafix.kernels`, whose outer names nobody changes. One made inside a function counts only if a family made it."""
-        module = self.function.__module__ or ""  # a function that is typed at a prompt may have none
+        """True for a kernel of `mlafix.kernels`, whose outside names never change. A kernel made inside a function counts only if a family made
+        it."""
+        module = self.function.__module__ or ""  # a function typed at a prompt may have no module
         return module.startswith(_LIBRARY) and ("<locals>" not in self.function.__qualname__ or bool(self.made_with))
 
     @cached_property
@@ -152,7 +153,7 @@ def _specialized(kernel: PythonKernel, fixed: Mapping[str, str]) -> Kernel:
 
 
 class PythonVariants(TextlessVariants):
-    """Specialisations that are found by the digest of the function."""
+    """Specialisations that are looked up by the digest of the function."""
 
     def __init__(self, kernel: PythonKernel) -> None:
         super().__init__(kernel)
@@ -180,16 +181,17 @@ class PythonVariants(TextlessVariants):
         return [(path, entry) for path, entry in namesakes if entry.digest == digest]
 
     def _namesakes(self) -> list[tuple[Path, manifest.Entry]]:
-        """The kernels of this name in units compiled ahead, with their files."""
+        """The kernels of this name in all units compiled ahead, with their files."""
         return [(path, entry) for path in self._files_ahead() for entry in manifest.entries_of(path) if entry.name == self.kernel]
 
     def _files_ahead(self) -> list[Path]:
-        """The unit files in the folders of units compiled ahead, and those beside the Python file with its name or the kernel's."""
+        """The unit files in the folders of units compiled ahead, and unit files beside the Python file that have its name or the
+        kernel's."""
         files = [path for folder in _env.prebuilt_dirs() for path in sorted(folder.glob("*.mlafix"))]
         return [*files, *(path for path in self._files_beside() if path.is_file())]
 
     def _files_beside(self) -> list[Path]:
-        """The names of unit files that are looked for beside the Python file."""
+        """The names of unit files to look for beside the Python file."""
         return sorted({self._python_file.with_suffix(".mlafix"), self._python_file.with_name(f"{self.kernel}.mlafix")})
 
     @property
@@ -202,13 +204,13 @@ class PythonVariants(TextlessVariants):
         return [f"{beside} in {self._python_file.parent}", f"any in {folders or 'a folder of MLAFIX_PREBUILT'}"]
 
     def nothing_ahead(self) -> str:
-        """The error for a kernel that was not compiled ahead, in an installation without compiler."""
+        """The error for a kernel that was not compiled ahead, if no compiler is installed."""
         places = " or ".join(self._places())
         reason = f"this installation has no compiler ({toolchain.INSTALL})"
         return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
 
     def _others_ahead(self) -> str:
-        """Describes the units that were found although none belongs to this function."""
+        """Describes the units that were found but do not belong to this function."""
         namesakes = self._namesakes()
         if namesakes:
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
@@ -233,7 +235,7 @@ class PythonVariants(TextlessVariants):
         return " and ".join(f"{path} for {_some(held)}" for path, held in texts.items()) or "none"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        if _env.line_info():  # lines are part of the code then
+        if _env.line_info():  # the code contains line numbers then
             return super()._file(bindings, target)
         return keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 

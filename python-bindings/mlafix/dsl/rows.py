@@ -1,7 +1,7 @@
-"""Rows made of numbers, and numbers taken out of rows that a kernel has computed.
+"""Rows that are built from numbers, and elements that are extracted from computed rows.
 
-Lanes hold the elements of a row, and no operation of the dialect names one of them. So both are built of operations on whole rows:
-the index of each element (iota), selections, and reductions.
+The elements of a row are distributed over lanes, and no operation of the dialect names a lane. Both are therefore built from
+operations on whole rows: the index of each element (iota), selections, and reductions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .memory import Memory
 from .types import Dim
 from .values import Dyn, as_number, describe
 
-# The most numbers in a row of numbers: every element chooses among all of them.
+# The most numbers in a row of numbers, since every element selects among all of them.
 MOST_IN_ROW = 64
-# The dtypes of rows of numbers, and of rows whose elements are taken.
+# The dtypes of rows that are built from numbers or whose elements are extracted.
 _NUMBERS = ("f32", "i32", "i64", "bool")
-# An index of no element: rows have at most as many.
+# Larger than the index of any element.
 _MOST_INDEX = 2**31 - 1
 
 
@@ -34,10 +34,10 @@ class Rows:
     # -- Rows of numbers ---------------------------------------------------------------------------------------------
 
     def of_numbers(self, values: list[Any], nodes: list[ast.expr], node: ast.AST) -> Dyn:
-        """A row of the numbers, along their count.
+        """A row that holds the numbers, along a dim of their count.
 
-        Each bit of an element's index chooses among half of what is left: as many selections as a chain of comparisons
-        has, but few comparisons, and a short way from any number to the row.
+        Each bit of an element's index selects half of the remaining numbers. This takes as many selections as a chain
+        of comparisons, but fewer comparisons and a shorter chain of dependences.
         """
         builder, at, dim = self.ctx.builder, self.ctx.at(node), str(len(values))
         rows = [value.value for value in self.alike(values, nodes)]
@@ -53,7 +53,7 @@ class Rows:
         return self.ctx.wrap(rows[0])
 
     def alike(self, values: list[Any], nodes: list[ast.expr]) -> list[Dyn]:
-        """The numbers as values of one type; constants take that of the others."""
+        """Converts the numbers to one type. Constants take the type of the other numbers."""
         dtype = next((value.type.dtype for value in values if isinstance(value, Dyn)), "")
         if not dtype and any(isinstance(as_number(value), float) for value in values):
             dtype = "f32"
@@ -74,16 +74,17 @@ class Rows:
     # -- Elements of computed rows -----------------------------------------------------------------------------------
 
     def element(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
-        """``row[i]``: an element of a row, for an index of type index; 0 if it is out of bounds."""
+        """``row[i]``: an element of a row for an index of type index. 0 if the index is out of bounds."""
         each = self.ctx.builder.iota(row.type.dim, self.ctx.at(node))
         return self.taken(row, each, index, self.memory.size(row.type.dim, node), "", node)
 
     def member(self, row: Dyn, index: Any, node: ast.AST) -> Dyn:
-        """``row[:, k]``: element k of each group of a row along a product, for an index of type index; zeros if it is out of bounds."""
+        """``row[:, k]``: element k of each group of a row along a product, for an index of type index. Zeros if the index is out of
+        bounds."""
         builder, at, dim = self.ctx.builder, self.ctx.at(node), row.type.dim
         _, group = Dim(dim).factors
         size = self.memory.size(group, node)
-        if size is None:  # counts within each group
+        if size is None:  # the scan restarts in each group
             ones = builder.splat(self.ctx.lift(1, node).value, dim, at)
             each = builder.binary("sub", builder.scan("add", ones, group, at), ones, at)
         elif group.isdigit() and int(group) & (int(group) - 1) == 0:
@@ -93,14 +94,15 @@ class Rows:
         return self.taken(row, each, index, size, group, node)
 
     def taken(self, row: Dyn, each: Any, index: Any, size: Dyn | None, along: str, node: ast.AST) -> Dyn:
-        """The element of a row, or with `along` of each of its groups, where `each` is `index`; 0 if none is.
+        """The element of a row at which `each` is `index`, or with `along` that element of each group. 0 if there is no such
+        element.
 
-        Every other element is made neutral, and the row is reduced. The maximum gives a float as it is, -0.0 and NaN included, which
-        its sum with zeros would not.
+        All other elements become neutral, then the row is reduced. The maximum preserves every float, including -0.0 and NaN, which
+        a sum with zeros would not.
 
         Args:
-            each: a row of i32 that numbers the elements.
-            size: how many there are; None if no tensor says so.
+            each: a row of i32 with the number of each element.
+            size: the number of elements; None if no tensor has it.
         """
         ctx, at = self.ctx, self.ctx.at(node)
         builder, dtype = ctx.builder, row.type.dtype

@@ -1,4 +1,4 @@
-"""The names that statements assign (loops carry and branches yield them), and outside names."""
+"""The names that statements assign, which loops carry and branches yield, and outside names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def stored(statements: Iterable[ast.stmt]) -> list[str]:
-    """Names of the tensors and lists of which elements may be assigned."""
+    """Names of the tensors and lists whose elements may be assigned."""
     names: dict[str, None] = {}
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
@@ -39,7 +39,7 @@ def stored(statements: Iterable[ast.stmt]) -> list[str]:
 
 
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names assigned on every path, if no loop is entered."""
+    """Names that are assigned on every path on which no loop is entered."""
     names: set[str] = set()
     for statement in statements:
         if isinstance(statement, ast.Assign):
@@ -52,8 +52,8 @@ def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
 
 
 def own(function: ast.FunctionDef) -> frozenset[str]:
-    """A function's local names in Python's sense: its arguments, and everything that its body assigns. Names of
-    comprehensions do not count."""
+    """The local names of a function in Python's sense: its arguments and the names that its body assigns. Names of
+    comprehensions are not included."""
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     inner = {name for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
     names = [node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in inner]
@@ -67,8 +67,8 @@ def arguments(declared: ast.arguments) -> list[ast.arg]:
 
 
 def outside(tree: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
-    """Names that a tree reads and that are not among those of `inside`, and attributes of them (``math.pi``, not ``math``), in the order
-    of the text. Without recursion: a tree may be deeper than Python's stack."""
+    """Names that a tree reads and `inside` does not contain. Attributes are yielded whole (``math.pi``, not ``math``), in the order of
+    the text. Works without recursion, since a tree may be deeper than Python's stack."""
     open_: list[tuple[ast.AST, frozenset[str]]] = [(tree, inside)]
     while open_:
         node, inside = open_.pop()

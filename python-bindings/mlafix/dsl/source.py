@@ -23,7 +23,7 @@ from ..errors import CompileError
 from . import scope
 from .values import field_names, is_record
 
-# The lines of functions' files at the time when the functions became kernels.
+# The lines of the file of each function, as they were when it became a kernel.
 _texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
 _began = time.time()
 
@@ -56,7 +56,8 @@ def reading(function: types.FunctionType) -> Iterator[None]:
 
 
 def keep_text(function: types.FunctionType) -> None:
-    """Keeps the text of a function that becomes (part of) a kernel: its file may change before the text is read."""
+    """Stores the text of a function that becomes (part of) a kernel, since its file may change before the text is
+    read."""
     if function in _texts:
         return
     file = function.__code__.co_filename
@@ -73,8 +74,8 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _definition(function: types.FunctionType) -> tuple[_Definition | None, int]:
-    """The syntax tree of a function's definition, and how many lines its file has before the tree's line 1. None if no def made the
-    function. Raises SyntaxError if its file is not Python any more."""
+    """The syntax tree of a function's definition, and the number of lines in the file before the tree's line 1. None if no def
+    statement made the function. Raises SyntaxError if its file is no longer valid Python."""
     block = _block(function)
     if block is not None:
         return block
@@ -93,10 +94,11 @@ def _parsed(text: str) -> ast.Module:
 
 
 def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
-    """Like `_definition`, without parsing the rest of the file, which takes longer than everything else in a first call.
-    None if only the parser can find the bounds of the definition.
+    """Like `_definition`, but parses only the definition. Parsing the rest of the file takes longer than everything else
+    in a first call. None if only the parser can find the bounds of the definition.
 
-    The definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
+    The definition ends before the first line that is not indented further than its first line, provided that the text up
+    to there parses.
     """
     before = function.__code__.co_firstlineno - 1
     lines = _lines(function)[before:]
@@ -126,18 +128,19 @@ def _block(function: types.FunctionType) -> tuple[_Definition, int] | None:
 
 
 def _is_in_its_file(function: types.FunctionType) -> bool:
-    """True if compiling the function's file gives its code. Compiles the whole file, since its imports affect the
-    code."""
+    """True if compiling the function's file gives the function's code. Compiles the whole file, since its imports
+    affect the code."""
     code = function.__code__
     return _facts(code) in _facts_inside("".join(_lines(function)), code.co_filename)
 
 
 @functools.lru_cache(maxsize=4)
 def _facts_inside(text: str, file: str) -> list[tuple[object, ...]]:
-    """The facts of every function in a file: a kernel asks for each function of the file that it calls."""
+    """The facts of every function in a file. Cached, because a kernel asks for each function of the file that it
+    calls."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # given when the file was imported
+            warnings.simplefilter("ignore")  # Python gave them when the file was imported
             made = compile(text, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         return []
@@ -158,9 +161,9 @@ def _facts(code: types.CodeType) -> tuple[object, ...]:
 
 
 def _may_have_changed(file: str) -> bool:
-    """True if a file is newer than this process, so that Python may have read an older text."""
+    """True if a file may be newer than this process, so that Python may have read an older text."""
     try:
-        return os.stat(file).st_ctime > _began - 1  # clocks of file systems are behind
+        return os.stat(file).st_ctime > _began - 1  # clocks of file systems may lag
     except OSError:
         return False
 
@@ -169,7 +172,7 @@ class Source:
     """The definition of a Python function.
 
     Args:
-        function: what the decorator got.
+        function: the decorated function.
 
     Raises:
         CompileError: its text cannot be read, or it is not a plain function.
@@ -203,12 +206,12 @@ class Source:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """The function's own names: Python looks up none of them outside."""
+        """The function's own names. Python does not look these up outside."""
         return scope.own(self.node)
 
     @cached_property
     def outside(self) -> list[ast.expr]:
-        """The names of others that the function's body reads, in the order of the text."""
+        """The outside names that the function's body reads, in the order of the text."""
         return [name for statement in self.node.body for name in scope.outside(statement, self.own)]
 
     def location(self, node: ast.AST) -> Any:
@@ -216,7 +219,7 @@ class Source:
         return compiler().Location(*utf8(self.place(node)))
 
     def place(self, node: ast.AST) -> tuple[str, int, int, int, int]:
-        """File, line, column (1-based), end line and end column (one past the last character)."""
+        """The file, line, column (1-based), end line and end column (one past the last character) of a node."""
         line = getattr(node, "lineno", self.node.lineno)
         column = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
@@ -257,7 +260,7 @@ class Source:
 
     def value_of(self, node: ast.expr) -> Any:
         """The value of a name, of a name in a module, or of a field of a record. Raises KeyError or AttributeError if
-        it has none."""
+        there is none."""
         if isinstance(node, ast.Name):
             return self.lookup(node.id)
         if not isinstance(node, ast.Attribute):

@@ -30,7 +30,7 @@ class StateBuiltIns:
         )  # fmt: skip
 
     def place(self, node: ast.expr, what: str) -> Element:
-        """The place of a state in memory: the payload is a whole row, the lse an element along a dim that is no
+        """The memory of a state. The payload must be a whole row, the lse an element along a dim that is not a
         product."""
         element = self.expressions.element(node)
         is_row = what == "the payload"
@@ -75,7 +75,7 @@ class StateBuiltIns:
         return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, base, has_sink, self.ctx.at(node)))
 
     def has_sink(self, found: dict[str, ast.expr]) -> bool:
-        """The argument `sink` of a state that is loaded or made."""
+        """The argument `sink` of a call that loads or makes a state."""
         value = self.expressions.eval(found["sink"]) if "sink" in found else False
         if not isinstance(value, bool):
             self.ctx.fail(found["sink"], f"expected True or False for sink, got {describe(value)}")

@@ -43,8 +43,7 @@ _NAMES = {
 class Statements:
     """Executes statements by adding operations to the builder. Creates its collaborators.
 
-    Args:
-        context: what the collaborators share.
+    Args: context: the state that the collaborators share.
     """
 
     def __init__(self, context: Context) -> None:
@@ -128,7 +127,7 @@ class Statements:
         self.ctx.env[name] = value
 
     def list_of(self, node: ast.expr) -> tuple[str, Listed] | None:
-        """The list that is subscripted, with its name."""
+        """The list that a subscript refers to, with its name. None if it refers to none."""
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
         value = self.ctx.env.get(node.value.id)
@@ -147,7 +146,7 @@ class Statements:
         return list(names)
 
     def keep_lists(self, before: dict[str, Any], node: ast.stmt) -> None:
-        """Fails if a list of `before` has become something else."""
+        """Fails if a name that held a list in `before` no longer holds one of the same length."""
         for name, value in before.items():
             now = self.ctx.env.get(name)
             if isinstance(value, Listed) and now != value:
@@ -197,7 +196,7 @@ class Statements:
         return name in env and not isinstance(env[name], Gone)
 
     def branch_value(self, name: str, node: ast.AST, dtype: str = "") -> Dyn:
-        """The value of a name at the end of a branch."""
+        """The value that a name has at the end of a branch."""
         return self.carried(self.ctx.env[name], name, node, dtype)
 
     def carried(self, value: Any, name: str, node: ast.AST, dtype: str = "") -> Dyn:
@@ -237,7 +236,7 @@ class Statements:
             if isinstance(part, float) or (isinstance(part, Dyn) and part.type.dtype == "f32"):
                 self.ctx.fail(place, f"expected integers in range(…), got {describe(part)}; i32(…) rounds towards zero")
         dtypes = dict.fromkeys(part.type.dtype for part in parts if isinstance(part, Dyn))
-        if set(dtypes) <= {"index", "i32", "i64"} and "index" in dtypes:  # an integer beside an index becomes one
+        if set(dtypes) <= {"index", "i32", "i64"} and "index" in dtypes:  # an integer combined with an index becomes an index
             parts = [self.ctx.convert(part, "index", node) if isinstance(part, Dyn) else part for part, node in zip(parts, nodes)]
             dtypes = {"index": None}
         if len(dtypes) > 1 or not set(dtypes) <= {"index", "i32", "i64"}:
@@ -294,13 +293,13 @@ class Statements:
             self.ctx.env[name] = self.ctx.wrap(result)
 
     def indexes_list(self, node: ast.For) -> bool:
-        """True if the body names elements of a list, or of a tuple, by the loop's index."""
+        """True if the body subscripts a list or a tuple by the loop's index."""
         index = node.target.id  # type: ignore[attr-defined]
         subscripts = [part for statement in node.body for part in ast.walk(statement) if self.has_elements(part)]
         return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
 
     def has_elements(self, node: ast.AST) -> bool:
-        """True if a subscript is of a list or a tuple of values: of a name, or of a field of a record."""
+        """True if a subscript is of a list or a tuple of values, given by name or as a field of a record."""
         if not isinstance(node, ast.Subscript):
             return False
         root = node.value
@@ -330,7 +329,7 @@ class Statements:
     # -- Inline functions --------------------------------------------------------------------------------------------
 
     def inline(self, function: Any, arguments: list[Any], keywords: dict[str, Any], node: ast.Call) -> Any:
-        """Inlines a call: adds the function's statements, returns its result."""
+        """Inlines a call: adds the function's statements and returns the call's result."""
         source = function.source()
         env = function.bind(self.ctx.source, node, arguments, keywords)
         body = list(source.node.body)

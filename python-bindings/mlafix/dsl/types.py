@@ -15,12 +15,12 @@ from ..errors import ArgumentError
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
 FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0", "f4e2m1")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
-# Names that numpy and torch have for them.
+# Names of these dtypes in numpy and torch.
 OTHER_NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8e4m3fn", "float8_e5m2": "f8e5m2", "int64": "i64",
                "int32": "i32", "int8": "i8", "uint8": "u8"}
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# The dims of a tensor in one text: products in parentheses, and words.
+# Splits the text that declares a tensor's dims into names, sizes and products in parentheses.
 _DIM = re.compile(r"\([^()]*\)|[^\s()]+|[()]")
 _FACTOR = re.compile(r"[A-Z][A-Za-z0-9_]*|[1-9][0-9]*")
 
@@ -30,7 +30,7 @@ class ScalarType:
     """A dtype. As an annotation, a scalar argument (index, i64, i32, f32, bool_); called in a kernel, a conversion.
 
     Args:
-        name: as units spell it.
+        name: the spelling in units.
         bound: the dim that a scalar argument of this type may not exceed, or "".
         from_tensor: whether a call may pass the tensor that holds a scalar argument of this type.
     """
@@ -81,13 +81,14 @@ bool_: Any = ScalarType("bool")
 
 @dataclasses.dataclass(frozen=True)
 class DType:
-    """A dtype that is chosen when the kernel is compiled; calls take it from their tensors.
+    """A dtype that is chosen when the kernel is compiled. Calls take it from their tensors.
 
     Args:
         name: upper case; equal names are one dtype.
-        default: what it is if nobody chooses ("f32", or f32). An integer default makes it a variable of integers, which
-            a body reads as i64 and stores from i32 or i64 (sign-extended, or their low bits); one whose elements a
-            body only moves stands for every dtype. Otherwise it stands for floats, which a body sees as f32.
+        default: the dtype if neither a call nor a binding chooses one ("f32", or f32). An integer default makes it a
+            variable of integers, which a body reads as i64 and stores from i32 or i64 (sign-extended, or their low
+            bits). A variable whose elements a body only moves stands for every dtype. Any other variable stands for
+            floats, which a body sees as f32.
     """
 
     name: str
@@ -116,12 +117,12 @@ class DType:
 
 @dataclasses.dataclass(frozen=True)
 class Base:
-    """The base of a log-sum-exp that is chosen when the kernel is compiled, as a dtype is.
+    """The base of a log-sum-exp. It is chosen when the kernel is compiled, like a dtype.
 
     Args:
         name: upper case.
-        default: "e", 2 or another base, if nobody chooses. With another one, a kernel has a base for each lse, and they are
-            one where a call gives only that: `Base("PrefixBase", default=Base("B"))`.
+        default: the base if a call chooses none: "e", 2 or another Base. With `Base("PrefixBase", default=Base("B"))` a
+            kernel has a base for each lse, and a call that gives only B uses it for both.
     """
 
     name: str = "B"
@@ -138,7 +139,7 @@ class Base:
 
     @property
     def _names(self) -> list[str]:
-        """The names of this base and of those that it is by default."""
+        """The names of this base and of the bases that it defaults to."""
         return [self.name, *(self.default._names if isinstance(self.default, Base) else ())]
 
     def __repr__(self) -> str:
@@ -147,8 +148,8 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """One dim of a tensor: its name ("" ties nothing; "(G 128)" is a product) and, where it is fixed, its size, or where it
-    has one, its bound."""
+    """One dim of a tensor: its name, and its size or its bound if it has one. The name "" ties nothing; "(G 128)" is a
+    product."""
 
     name: str
     size: int | None = None
@@ -156,7 +157,7 @@ class Dim:
 
     @classmethod
     def of(cls, spelled: str) -> Dim:
-        """The dim that rows are spelled along: a name, a product, or a size."""
+        """The dim that rows with this spelling lie along: a name, a product, or a size."""
         return cls(spelled, int(spelled) if spelled.isdigit() else None)
 
     @property
@@ -166,7 +167,7 @@ class Dim:
 
     @property
     def spelled(self) -> str:
-        """The spelling of rows along it: the product, or the size if it is fixed."""
+        """The spelling of rows along this dim: the product, or the size if it is fixed."""
         return self.name if self.factors else str(self.size or self.name)
 
     def __str__(self) -> str:
@@ -188,7 +189,7 @@ class TensorType:
 
     @property
     def many(self) -> bool:
-        """True if it is several tensors, of ranks or of a list, which the first dim counts."""
+        """True if the argument is several tensors, of ranks or of a list. Its first dim counts them."""
         return self.peers or self.most > 0
 
     def __repr__(self) -> str:
@@ -201,8 +202,8 @@ class TensorType:
 
     @without_frames
     def fill(self, value: Any) -> TensorType:
-        """``Out[f32, "n"].fill(0.0)``: what elements get that no store writes, a number, or ``identity``: -inf for the lse of
-        a state, 0 for all else. A store of the fill costs as much as the rest that it writes."""
+        """``Out[f32, "n"].fill(0.0)``: the value of elements that no store writes. It is a number, or ``identity``: -inf for
+        the lse of a state, 0 for all else. Filling an element costs as much as any other store to it."""
         dtype = self.dtype.example if isinstance(self.dtype, DType) else self.dtype.name
         is_identity = getattr(value, "name", None) == "identity"
         is_float = dtype in FLOATS
@@ -216,9 +217,9 @@ class TensorType:
 
     @without_frames
     def swizzle(self, tiles: str) -> TensorType:
-        """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: rows (the first dim) and columns (the others, one behind another) lie in
-        tiles of 128 rows and 4 columns, or with "8x4" of 8 rows, as the scales of block-scaled matrix products do. A call passes
-        a tensor whose number of rows, padding included, is a multiple of 128 or 8, and whose rows are a multiple of 4 elements apart."""
+        """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: stores the tensor in tiles of 128 rows and 4 columns, or of 8 rows with "8x4",
+        like the scales of block-scaled matrix products. Rows are the first dim; columns are the other dims, flattened. A call passes a
+        tensor whose number of rows, padding included, is a multiple of 128 or 8, and whose rows are a multiple of 4 elements apart."""
         if tiles not in ("128x4", "8x4") or self.many or len(self.dims) < 2:
             raise ArgumentError(f'swizzle: expected "128x4" or "8x4", for one tensor of two dims or more, got {tiles!r} for {self!r}')
         return dataclasses.replace(self, tiles=tiles)
@@ -324,7 +325,8 @@ class _Peers:
     ``parts[r][t, h]`` is a row of rank r's tensor, and ``ranks(parts)`` the number of ranks, also known as the dim "ranks".
     A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
 
-    ``Peers[InOut[…]]`` is for rows that ranks send: a kernel stores to them before ``exchange()``, and reads its own behind it.
+    ``Peers[InOut[…]]`` is for rows that ranks send. A kernel stores to the ranks' tensors before ``exchange()``, and reads its
+    own tensor after it.
     """
 
     @without_frames
@@ -339,8 +341,8 @@ class _Peers:
 class _List:
     """A list of tensors: ``List[In[T, "n H D"], 8]``, of one dtype, the same sizes and strides, from 1 to 8 at a call.
 
-    ``parts[i][t, h]`` is a row of one of them, and ``len(parts)`` their number, an index. Lists that have a name there,
-    ``List[In[f32, "n H"], 8, "k"]``, have one number of tensors: the size of the dim "k".
+    ``parts[i][t, h]`` is a row of one of them, and ``len(parts)`` their number, an index. Lists with the same third
+    argument, as in ``List[In[f32, "n H"], 8, "k"]``, have the same number of tensors: the size of the dim "k".
     """
 
     @without_frames
@@ -361,7 +363,7 @@ class _List:
 
 # The name of the dim that counts the tensors of a Peers argument.
 RANKS = "ranks"
-# The most tensors in a list, and ranks in a group (MLAFIX_MAX_RANKS).
+# The most tensors in a list, and the most ranks in a group (MLAFIX_MAX_RANKS).
 MOST = 72
 
 Peers: Any = _Peers()

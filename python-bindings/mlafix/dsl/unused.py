@@ -20,7 +20,8 @@ def warnings(source: Source) -> list[dict[str, Any]]:
 
 
 def _unused(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """Arguments that the body does not name, and that no dim in use needs. A leading _ says that it is meant."""
+    """Yields arguments that the body does not name and whose dims are not needed either. A leading _ marks them as
+    intended."""
     arguments = scope.arguments(source.node.args)
     named = {node.id for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
     texts = {node.value for statement in source.node.body for node in ast.walk(statement) if isinstance(node, ast.Constant)}
@@ -47,7 +48,8 @@ def _bodies(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
 
 
 def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast.AST, str]]:
-    """Stores of `body` whose element is stored again before anything reads the tensor or changes an index."""
+    """Yields stores of `body` to an element that is stored again before anything reads the tensor or changes an
+    index."""
     uses = [_Uses(statement) for statement in body]
     for at, statement in enumerate(body):
         target = _stored(statement)
@@ -66,13 +68,14 @@ def _overwritten(source: Source, body: Sequence[ast.stmt]) -> Iterator[tuple[ast
 
 
 def _stored(statement: ast.stmt) -> ast.Subscript | None:
-    """The element or row of a named tensor that a statement stores to, if it does nothing else."""
+    """The element or row of a named tensor to which a statement stores. None if the statement does anything else."""
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     return target if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) else None
 
 
 class _Uses:
-    """The names in a statement, and those that it may assign: sought once, since each store before it asks."""
+    """The names in a statement, and the names that it may assign. Computed once, since each store before it asks for
+    them."""
 
     def __init__(self, statement: ast.stmt) -> None:
         self._statement = statement

@@ -35,7 +35,7 @@ class Dyn:
 
 @dataclasses.dataclass(frozen=True)
 class OfRows:
-    """A number that may be passed in a tensor, before a row loads it."""
+    """A number that may be passed in a tensor, before the current row loads it."""
 
     name: str
 
@@ -65,7 +65,8 @@ class Tensor:
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """The types that a body may store as an element: integers of a dtype variable have any width, and bytes take any number."""
+        """The types that a body may store to an element. For a dtype variable these are integers of any width; for bytes, any
+        number."""
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return ("i64", "i32") if dtype.is_integer else (self.element,)
@@ -77,7 +78,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """One of the tensors of an argument declared with Peers or List: of a rank, or at a place of the list."""
+    """One tensor of an argument declared with Peers or List: that of a rank, or the one at an index of the list."""
 
     tensor: Tensor
     rank: Any
@@ -91,8 +92,8 @@ class Sink:
     """A sink. Its dim, and by default its base, are those of the states that it is merged with.
 
     Args:
-        logit: its lse.
-        base: that of the logit, or "".
+        logit: the sink's lse.
+        base: the base of the logit, or "".
     """
 
     logit: Dyn
@@ -107,11 +108,12 @@ class Element:
     """A row or an element of a tensor, a part of a row along a product, or a slice of another row.
 
     Args:
-        indices: one for each dim but the last, or, of an element of a row that is no product, for each.
-        group: which group of the row, a row along the second factor; None: all of them.
-        member: which element of each group, a row along the first factor; None: all of them. Both name an element.
+        indices: one for each dim but the last. An element of a row that is not a product has one for the last dim, too.
+        group: the index of a group, which is a row along the second factor. None: all groups.
+        member: the index of an element in each group; these elements are a row along the first factor. None: all
+            elements. With both `group` and `member`, it is a single element.
         begin: the first element of a slice.
-        end: the one behind its last; 0: a whole row.
+        end: one past the last element of a slice; 0: a whole row.
     """
 
     tensor: Tensor
@@ -127,7 +129,7 @@ class Element:
 
     @property
     def dim(self) -> str | None:
-        """The dim of the row, as a message says it; None for an element."""
+        """The spelling of the row's dim in messages. None for an element."""
         if len(self.indices) == self.tensor.rank or (self.group is not None and self.member is not None):
             return None
         if self.end:
@@ -159,12 +161,13 @@ class Gone:
 
 
 def is_record_type(value: object) -> bool:
-    """True if calling a value makes records: a frozen dataclass, whose fields are all that its instances have."""
+    """True if calling a value makes records: the value is a frozen dataclass whose instances hold nothing but its
+    fields."""
     return isinstance(value, type) and dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
 
 
 def is_record(value: object) -> bool:
-    """True if a value is an instance of a frozen dataclass, and none of the language's own."""
+    """True if a value is an instance of a frozen dataclass that is not the language's own."""
     return is_record_type(type(value)) and not type(value).__module__.startswith(__package__)
 
 
@@ -175,12 +178,12 @@ def holds_arguments(made: Any) -> bool:
 
 
 def field_names(record: object) -> list[str]:
-    """The names of a record's fields, or of those of its type."""
+    """The names of the fields of a record, or of a record's type."""
     return [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
 
 
 def as_number(value: object) -> bool | int | float | None:
-    """A compile-time number (numpy's too) as Python's own; None for anything else."""
+    """A compile-time number, possibly numpy's, as a Python number. None for anything else."""
     if isinstance(value, (bool, int, float)):
         return value if type(value) in (bool, int, float) else float(value) if isinstance(value, float) else int(value)
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
@@ -203,7 +206,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 
 def describe(value: object) -> str:
-    """A value in a message."""
+    """Describes a value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
     if isinstance(value, (Tensor, Peer, Sink, OfRows)):
