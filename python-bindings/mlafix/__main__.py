@@ -24,7 +24,7 @@ from .watch import command as watch_command
 
 
 def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
-    """{"H": "128", "T": "bf16"} of "H=128,T=bf16". Raises ArgumentError."""
+    """Parses "H=128,T=bf16" into {"H": "128", "T": "bf16"}. Raises ArgumentError."""
     bound: dict[str, str] = {}
     for item in text.split(","):
         name, equals, value = (part.strip() for part in item.partition("="))
@@ -65,7 +65,7 @@ def find_kernel(text: str) -> Kernel:
 
 
 def _kernels_of(path: Path) -> dict[str, Kernel]:
-    """The kernels that a Python file defines; its neighbours can be imported, as if it were run. What it prints goes to stderr."""
+    """The kernels that a Python file defines. The file can import its neighbours, as when it is run. Its output goes to stderr."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -80,7 +80,7 @@ def _kernels_of(path: Path) -> dict[str, Kernel]:
 
 
 def _check_outputs(kernel: str, *outputs: str) -> None:
-    """Raises ArgumentError if an output is the file that the kernel or unit of the command line is in."""
+    """Raises ArgumentError if an output would overwrite the file of the kernel or unit that the command line names."""
     source = next((Path(text) for text in (kernel, kernel.rpartition(":")[0]) if text and Path(text).is_file()), None)
     for output in filter(None, outputs):
         if source is not None and Path(output).is_file() and source.samefile(output):
@@ -125,7 +125,7 @@ def _compile(options: argparse.Namespace) -> int:
 
 
 def _check_kernels(options: argparse.Namespace) -> int:
-    """Status 1 if a kernel has an error or a warning."""
+    """Checks kernels. Returns status 1 if one has an error or a warning."""
     path = Path(options.kernel)
     kernels = list(_kernels_of(path).values()) if path.suffix == ".py" and path.is_file() else [find_kernel(options.kernel)]
     if not kernels:
@@ -161,8 +161,8 @@ def _number(text: str) -> int:
 
 
 def _dependencies(options: argparse.Namespace) -> str:
-    """A rule for make: the output depends on the kernel's file and what that imports from its folder, and on the
-    compiler."""
+    """A rule for make. The output depends on the compiler, on the kernel's file, and on the files that it imports from
+    its folder."""
     path = Path(options.kernel.rpartition(":")[0] if ".py:" in options.kernel else options.kernel).resolve()
     files = {Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
     compiler = Path(toolchain.compiler().__file__)
@@ -175,7 +175,7 @@ def _dependencies(options: argparse.Namespace) -> str:
 def _info(_options: argparse.Namespace) -> int:
     for name, value in inventory.facts().items():
         heading = f"{name:9} "
-        # Paths and versions stay on their line.
+        # Paths and versions are not wrapped.
         print(textwrap.fill(value, 100, initial_indent=heading, subsequent_indent=" " * len(heading)) if name == "library" else heading + value)
     return 0
 
@@ -189,7 +189,8 @@ def _cmake_dir(_options: argparse.Namespace) -> int:
 
 
 def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
-    """The requests of a command line: its kernel for each --bind, and the lines of its file."""
+    """The requests of a command line: its kernel with the bindings of each --bind, and the lines of the requests
+    file."""
     wanted = [("", options.kernel, text) for text in options.bind or [""]] if options.kernel else []
     if options.file:
         for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):
@@ -203,7 +204,8 @@ def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]
 
 
 def _request(place: str, kernel: str, bindings: str) -> tuple[Kernel, dict[str, str]]:
-    """A kernel and its bindings, which `place` in a file names, or "". Raises as find_kernel and parse_bindings do."""
+    """A kernel and its bindings. `place` is the line of a file for errors, or "". Raises the errors of find_kernel and
+    parse_bindings."""
     try:
         return find_kernel(kernel), parse_bindings(bindings, "" if place else "--bind") if bindings else {}
     except ArgumentError as error:
@@ -220,7 +222,8 @@ def _warmup(options: argparse.Namespace) -> int:
 
 
 def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str | None) -> None:
-    """Raises UnitError unless the next process finds what was compiled. Where nothing compiles, it was found on disk itself."""
+    """Raises UnitError unless another process will find the compiled code on disk. If nothing can compile here, the code came
+    from disk and needs no check."""
     if _env.strict() or toolchain.compiler_file() is None:
         return
     target = _runtime.device_target(device or default_device())
@@ -318,7 +321,8 @@ def _add_engine_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
 
 
 def _audit_parser() -> argparse.ArgumentParser:
-    """The parser of the one command that needs torch, which it imports. Raises ArgumentError if torch is missing."""
+    """The parser of the audit command, the only command that needs torch. Imports torch. Raises ArgumentError if torch
+    is missing."""
     try:
         from .audit import command
     except ImportError as error:

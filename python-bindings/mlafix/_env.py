@@ -1,6 +1,6 @@
 """Every environment variable that the Python package reads; docs/Troubleshooting.md lists all.
 
-Each is read when it is needed, so that a test or a program may change it.
+Each is read at each use, so that a test or a program may change it.
 
 =====================  ==========================================================================================
 MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlafix, else ~/.cache/mlafix
@@ -33,7 +33,7 @@ def _flag(name: str, default: bool) -> bool:
 
 
 def cache_dir() -> Path | None:
-    """Folder of compiled kernels; None if nothing is to be kept on disk, or if there is no home folder."""
+    """Folder of compiled kernels. None if MLAFIX_CACHE forbids keeping files on disk, or if there is no home folder."""
     if not _flag("MLAFIX_CACHE", True):
         return None
     named = os.environ.get("MLAFIX_CACHE_DIR")
@@ -49,7 +49,7 @@ def cache_dir() -> Path | None:
 
 
 def prebuilt_dirs() -> list[Path]:
-    """Folders of units that were compiled ahead, in the order in which to look."""
+    """Folders of units that were compiled ahead, in search order."""
     return [Path(folder) for folder in os.environ.get("MLAFIX_PREBUILT", "").split(os.pathsep) if folder]
 
 
@@ -70,7 +70,7 @@ def print_repro() -> str:
 
 
 def line_info() -> bool:
-    """True if GPU code is to name the line of the source that each instruction is from."""
+    """True if GPU code should name the source line of each instruction."""
     return _flag("MLAFIX_LINE_INFO", False)
 
 

@@ -1,6 +1,7 @@
-"""Forks while other threads are at work. A forked child has one thread: a lock that another one held stays locked in it.
+"""Makes forks safe while other threads work. A forked child has a single thread: locks that other threads held stay
+locked in it.
 
-So values shared by threads are created without locks (`cached_property`), or a fork waits for their creation
+Values shared by threads are therefore created without locks (`cached_property`), or a fork waits for their creation
 (`forks_wait`), or the child replaces the lock (cache.py, _files/disk.py).
 """
 
@@ -17,9 +18,9 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
-    """functools.cached_property without its lock, which Python 3.10 and 3.11 share among all objects of the class.
+    """functools.cached_property without the lock that all objects of a class share in Python 3.10 and 3.11.
 
-    Threads that ask for a value at the same time may each compute it; all get the one that was there first.
+    Threads that ask for a value at the same time may each compute it. All of them get the value that was stored first.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -41,9 +42,9 @@ class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
 
 
 class _Gate:
-    """While a thread is inside, os.fork() on any other thread waits. Threads enter as often as they like.
+    """While a thread is inside, os.fork() in other threads waits. Threads may enter repeatedly.
 
-    As lib/Runtime/Fork.h, except that waiting for a compilation must not block other Python threads.
+    Like lib/Runtime/Fork.h, except that waiting for a compilation must not block other Python threads.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,8 @@ class _Gate:
     def before_fork(self) -> None:
         self._changed.acquire()
         self._forking += 1
-        # A thread that forks inside a guarded section must not wait for the others: they may be waiting for it.
+        # A thread that forks inside a guarded section must not wait for the other threads, since these may be waiting
+        # for it.
         while self._depth == 0 and self._inside:
             self._changed.wait()
         # Keep the lock, which blocks other threads, until the fork is done.
@@ -97,8 +99,8 @@ forks_wait = _Gate()
 imports. Nothing inside may call what a user wrote."""
 
 def whole(module: str) -> bool:
-    """Makes forks wait for an import that a function makes. Otherwise a child would wait forever for a module that a
-    thread of its parent was importing."""
+    """Imports a module at the first call, and makes forks wait for that. Otherwise a forked child would wait forever
+    for an import that another thread of its parent had begun. Returns True."""
     if module not in _whole:
         with forks_wait:
             importlib.import_module(module)

@@ -1,1 +1,1 @@
-"""A kernel run row by row, every value checked."""
+"""Runs a kernel row by row and checks every value."""

@@ -1,4 +1,4 @@
-"""The tensors of a watched launch: copies, and outputs filled with values that rows are unlikely to write."""
+"""The tensors of a watched launch: copies of inputs, and outputs filled with values that rows are unlikely to write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INTEGERS = ("i8", "u8", "i32", "i64", "bool")
 
 
 def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
-    """Wraps `value`, passed for `arg` (a tensor or list in a signature), in the matching DebugArray."""
+    """Wraps `value` in the DebugArray that fits `arg`, the tensor or list in the signature for which it was passed."""
     if arg["kind"] == "list":
         return _List(arg, value)
     return _Tiles(arg, value) if "swizzle" in arg else DebugArray(arg, value)
@@ -30,7 +30,7 @@ class DebugArray:
 
     Args:
         arg: its entry in the signature.
-        value: what was passed.
+        value: the value that was passed.
     """
 
     def __init__(self, arg: dict[str, Any], value: Any) -> None:
@@ -41,11 +41,11 @@ class DebugArray:
                 f'argument "{arg["name"]}": expected a numpy array or a torch tensor to debug with, got {type(value).__name__}'
             )
         self.is_torch = kind == "torch"
-        self.per_item = 2 if arg["dtype"] == "f4e2m1" else 1  # elements
+        self.per_item = 2 if arg["dtype"] == "f4e2m1" else 1  # elements per item of the array
 
     @property
     def sizes(self) -> list[int]:
-        """How many elements."""
+        """The sizes of its dims, in elements."""
         sizes = [int(size) for size in self.value.shape]
         if self.per_item > 1:
             sizes[-1] *= self.per_item
@@ -65,8 +65,8 @@ class DebugArray:
         return self._like(self.value.clone() if self.is_torch else self.value.copy(order="K"))
 
     def poisoned(self, which: int) -> DebugArray:
-        """A new tensor of this shape, full of one of two values: NaN with and without a sign, -1 and the largest integer,
-        true and false."""
+        """A new tensor of this shape, filled with one of two values, which `which` selects: NaN with or without a sign,
+        -1 or the largest integer, true or false."""
         if self.is_torch:
             import torch
 
@@ -100,21 +100,22 @@ class DebugArray:
 
 
 def _strided(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """numpy's `as_strided`, also of ml_dtypes.float8_e5m2, of which numpy has no such view: over integers of its size."""
+    """numpy's `as_strided`. For ml_dtypes.float8_e5m2, which numpy cannot view that way, it goes through integers of the
+    same size."""
     import numpy
 
     return numpy.lib.stride_tricks.as_strided(array.view(f"u{array.itemsize}"), shape, strides).view(array.dtype)
 
 
 class _Tiles(DebugArray):
-    """A tensor in tiles of 128 x 4 or 8 x 4 (docs/Dialect.md): of its memory, rows times their pitch, each element has one place."""
+    """A tensor in tiles of 128 x 4 or 8 x 4 (docs/Dialect.md). Each element has one place in its memory of rows times pitch."""
 
     @property
     def _pitch(self) -> int:
         return int(self.value.stride(0) if self.is_torch else self.value.strides[0] // self.value.itemsize)
 
     def _memory(self) -> Any:
-        """All of it, padding included, in one dim."""
+        """All of its memory, padding included, as one dim."""
         count = self._pitch * self.sizes[0] if math.prod(self.sizes) else 0
         if self.is_torch:
             return self.value.as_strided((count,), (1,))
@@ -157,7 +158,7 @@ class _Tiles(DebugArray):
 
 
 class _List(DebugArray):
-    """A read-only list of tensors. Its sizes are those of each tensor, behind their number."""
+    """A read-only list of tensors. Its sizes are the number of tensors, then the sizes of each tensor."""
 
     def __init__(self, arg: dict[str, Any], value: Any) -> None:
         self.arg, self.value = arg, value

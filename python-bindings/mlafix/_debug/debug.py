@@ -1,4 +1,5 @@
-"""One launch of a kernel, watched: what its rows do that no kernel may, and which elements they leave unwritten."""
+"""Watches one launch of a kernel: finds forbidden accesses and values of its rows, and elements that they leave
+unwritten."""
 
 from __future__ import annotations
 
@@ -13,32 +14,33 @@ from .._reports import diagnostics
 from ..errors import ArgumentError, CompileError
 from .arrays import INTEGERS, DebugArray, make_array, number_of
 
-# Limit of the elements passed on for a tensor whose values decide accesses.
+# Limit of the elements passed to the compiler for a tensor whose values decide accesses.
 _MOST_ELEMENTS = 1 << 20
 
-# Limit of the elements passed on for a tensor whose rows are followed.
+# Limit of the elements passed to the compiler for a tensor whose rows are followed.
 _MOST_ROW_ELEMENTS = 1 << 18
 
-# Tolerance against a reference by the dtype of the tensor, relative to max(1, |value|).
+# Tolerances of a comparison with a reference, by dtype of the tensor, relative to max(1, |value|).
 _TOLERANCES = {"f32": 1e-4, "f16": 2.0**-9, "bf16": 2.0**-6, "f8e4m3fn": 2.0**-3, "f8e5m2": 2.0**-2}
 
-# The questions of docs/Proofs.md about reads of outputs.
+# The questions of docs/Proofs.md about rows that read outputs.
 _READS = ("independence", "written before read")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that a launch did and no kernel may.
+    """A fault of a launch: something that no kernel may do.
 
     Attributes:
-        question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …; or
-            "promise": the launch breaks one; "NaN", "infinity": the kernel stores one that it made of numbers, at the place of the
-            operation that made it; "reference": a value is not what the function `against` has.
-        argument: the tensor's name; "" where a promise is about no tensor.
-        element: the indices of the first element that it is about; those of a list begin with the tensor's.
-        row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.
-        count: how many elements of an output are unwritten, where all were looked at; else 1.
-        file, line, column: the place of the access, or of the promise, if there is one.
+        question: the question of docs/Proofs.md that the fault refutes: "bounds", "one writer", "coverage", …. Or one of these:
+            "promise": the launch breaks a promise. "NaN", "infinity": the kernel stores a NaN or infinity that it computed from
+            numbers; the place is that of the operation which produced it. "reference": a value differs from that of the function
+            `against`.
+        argument: the tensor's name; "" for a promise about no tensor.
+        element: the indices of the first faulty element. In a list, the first index is that of the tensor.
+        row: the indices of the row of the grid that caused the fault; () for an element that no row writes.
+        count: the number of unwritten elements if all elements of the output were checked; else 1. file, line, column: the place
+        of the access, or of the promise, if there is one.
         message: the fault in words.
     """
 
@@ -61,9 +63,9 @@ class Printed:
     """The text that a row of the grid printed.
 
     Attributes:
-        row: its indices.
-        text: the values, separated by spaces. ``?`` stands for what is not known.
-        file, line, column: the place of the ``print``.
+        row: the row's indices.
+        text: the values, separated by spaces. ``?`` stands for an unknown value. file, line, column: the place of the
+        ``print``.
         message: the text after the row's indices.
     """
 
@@ -90,15 +92,16 @@ class DebugReport:
     """The findings of :meth:`mlafix.Kernel.debug`.
 
     Attributes:
-        faults: of each question and argument the first one.
-        unknown_rows: rows that were not followed to their end, since a condition or an index depends on elements that are
-            not known: of tensors of more than 2^18 elements, and of a few functions of rows, as `top_k`.
-        is_whole: whether all rows were followed, and not just the first million operations. Elements that no row writes
-            are looked for in all of an output, whether it is or not.
-        printed: what rows printed, in the order of the rows, and at most the first 10,000 texts.
-        printed_more: how many texts rows printed after those.
-        refused: the compiler's error where it refuses the kernel, for these or for other arguments; "" where the kernel ran.
-            Then the rows were followed, and nothing was launched.
+        faults: the first fault for each question and argument.
+        unknown_rows: the number of rows that were not followed to their end, because a condition or an index depends on
+            unknown elements. Unknown are elements of tensors with more than 2^18 elements, and results of a few functions of
+            rows, such as `top_k`.
+        is_whole: whether all rows were followed, not only the first million operations. The search for unwritten elements
+            covers the whole output in either case.
+        printed: the texts that rows printed, in the order of the rows; at most the first 10,000.
+        printed_more: the number of further texts.
+        refused: the compiler's error if it refuses the kernel, for these or other arguments; the rows were then followed,
+            but nothing was launched. "" if the kernel ran.
     """
 
     faults: tuple[Fault, ...]
@@ -110,12 +113,12 @@ class DebugReport:
 
 
 def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
-    """True if an argument is the tensors of all ranks: rows of such a kernel cannot be followed on the host."""
+    """True if an argument holds tensors of all ranks. Rows of such a kernel cannot be followed on the host."""
     return any(arg["kind"] == "peers" for arg in described)
 
 
 def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against: Callable[..., Any] | None = None) -> DebugReport:
-    """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
+    """Implements :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
     if reads_ranks(described):
         names = ", ".join(arg["name"] for arg in described if arg["kind"] == "peers")
@@ -147,7 +150,7 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
     except ArgumentError:
         if not faults:
             raise  # otherwise the faults explain the refusal
-    # If a row reads the previous contents of an output, results may depend on these.
+    # If a row reads the previous contents of an output, other results may depend on them.
     uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
@@ -165,7 +168,7 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None, against:
 
 
 def _is_doubtful(proofs: Sequence[dict[str, Any]]) -> bool:
-    """True if the compiler may refuse the kernel for what it does to its tensors (docs/Proofs.md)."""
+    """True if the compiler may refuse the kernel because of its accesses to tensors (docs/Proofs.md)."""
     verdicts = {answer["verdict"] for arg in proofs for answer in arg["answers"]}
     return not verdicts <= {"proved", "promised"} or any(arg.get("guarded") for arg in proofs)
 
@@ -187,12 +190,12 @@ def _follow(
     by_element: set[str],
     expected: dict[str, DebugArray],
 ) -> dict[str, Any]:
-    """The compiler's findings about the rows of this launch, which it follows on the host.
+    """Follows the rows of this launch on the host and returns the compiler's findings.
 
     Args:
-        bound: what the call binds.
-        by_element: the tensors whose elements rows read one by one.
-        expected: what outputs should hold.
+        bound: the bindings of the call.
+        by_element: the tensors that rows read by single elements.
+        expected: the expected contents of outputs.
     """
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
@@ -227,14 +230,14 @@ def _follow(
 
 
 def _outputs(described: Sequence[dict[str, Any]], arrays: dict[str, DebugArray]) -> list[str]:
-    """The floats that the kernel writes, in the order of its arguments."""
+    """The names of the outputs with float elements, in the order of the arguments."""
     return [arg["name"] for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and arg["dtype"] not in INTEGERS]
 
 
 def _expected(
     against: Callable[..., Any], described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, DebugArray]:
-    """The outputs by name that the reference function writes into copies, or returns."""
+    """The outputs by name that the reference function returns or writes into copies."""
     written = {name: arrays[name].copy() for name in _outputs(described, arrays)}
     given = [written[arg["name"]].value if arg["name"] in written else value for arg, value in zip(described, args)]
     result = against(*given)
@@ -258,7 +261,7 @@ def _different(
     expected: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Differences between what the compiled kernel stores and the reference, where rows are not followed."""
+    """Compares the results of the compiled kernel with the reference, for kernels whose rows are not followed."""
     passed = {name: arrays[name].copy() for name in expected}
     passed |= {arg["name"]: arrays[arg["name"]].copy() for arg in described if arg.get("access") in ("write", "update") and arg["name"] in arrays and
                arg["name"] not in expected}  # fmt: skip
@@ -287,7 +290,7 @@ def _unwritten(
     arrays: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
-    """Launches twice, into outputs with different contents: elements unchanged both times are unwritten."""
+    """Launches twice, into outputs with different contents. Elements that are unchanged both times are unwritten."""
     outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
     results: list[dict[str, DebugArray]] = []
     for which in (0, 1):
@@ -307,7 +310,7 @@ def _unwritten(
         if left.any():
             first_one = tuple(int(indices[0]) for indices in left.nonzero())
             count = int(left.sum())
-            if first.per_item > 1:  # rows are stored by whole bytes
+            if first.per_item > 1:  # rows are stored in whole bytes
                 first_one = (*first_one[:-1], first.per_item * first_one[-1])
                 count *= first.per_item
             many = f" ({count} elements in all)" if count > 1 else ""

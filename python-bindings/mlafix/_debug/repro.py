@@ -1,4 +1,4 @@
-"""A launch as a script of its own: `MLAFIX_PRINT_REPRO=1`."""
+"""Writes a launch as a script of its own, for `MLAFIX_PRINT_REPRO=1`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def laid_out(flat, shape, strides):
 '''
 _NUMPY = {
     "empty": "numpy.zeros(size, flat.dtype)",
-    "view": (  # of integers: numpy has no such views of ml_dtypes.float8_e5m2
+    "view": (  # views integers, since numpy cannot view ml_dtypes.float8_e5m2 that way
         'numpy.lib.stride_tricks.as_strided(memory.view(f"u{flat.itemsize}"), shape, [step * flat.itemsize for step in strides]).view(flat.dtype)'
     ),
 }
@@ -49,7 +49,7 @@ _VALUES = 'values = numpy.load(HERE / "{stem}.npz")\n'
 
 
 class _Given:
-    """An array of a call: its memory, and code that creates one like it."""
+    """An array of a call: its memory, and code that creates an array like it."""
 
     def __init__(self, array: Any, name: str) -> None:
         self.is_torch = is_torch(array)
@@ -68,7 +68,7 @@ class _Given:
         return self.address, self.shape, self.strides, self.dtype
 
     def bits(self) -> numpy.ndarray:
-        """Its elements, as unsigned integers in order."""
+        """The elements of its memory in order, as unsigned integers."""
         if not self.is_torch:
             return numpy.ascontiguousarray(self.array).reshape(-1).view(f"u{self.array.itemsize}")
         import torch
@@ -91,7 +91,7 @@ class _Given:
 
 
 class _Script:
-    """The arguments of a call as code, and their values."""
+    """Turns the arguments of a call into code, and collects the values that the code needs."""
 
     def __init__(self, with_values: bool) -> None:
         self.with_values = with_values
@@ -100,7 +100,7 @@ class _Script:
         self._places: dict[tuple[Any, ...], str] = {}
 
     def spell(self, one: Any, argument: str) -> str:
-        """Spells an argument as code. Equal memory becomes the same array."""
+        """The code for an argument. Arguments with the same memory share an array."""
         if one is None or isinstance(one, (bool, int, float)):
             return repr(one)
         if isinstance(one, (list, tuple)):
@@ -115,11 +115,11 @@ class _Script:
 
 
 def write(kernel: Any, args: tuple[object, ...], with_values: bool) -> None:
-    """Writes a launch with these arguments, in the kernel's order, into the folder `mlafix-repro`, unless one with such arguments
-    is there, and says so on stderr. Values wait for the device.
+    """Writes a script of a launch with these arguments, in the kernel's order, to the folder `mlafix-repro`, and says so on
+    stderr. Does nothing if this process has written such a launch before. Waits for the device if it stores values.
 
     Raises:
-        ArgumentError: an array is neither numpy's nor torch's.
+        ArgumentError: an array belongs to neither numpy nor torch.
     """
     script = _Script(with_values)
     given = [f"{name}={script.spell(one, name)}" for (name, _), one in zip(kernel._arguments, args)]

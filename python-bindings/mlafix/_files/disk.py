@@ -1,12 +1,12 @@
 """A folder of compiled kernels on disk. Its files are executed, so only the user's own and root's are read.
 
-The rule (docs/Installation.md): the folder belongs to the user or to root, and neither its group nor others may write it;
-the same holds for each file. The outer folder, in which there is one for each compiler, belongs to the user or to root, and
-is not one in which anyone may exchange what is there. Only a folder of the user's own is written.
+The rule (docs/Installation.md): the folder and each file in it belong to the user or to root, and neither group nor others
+may write to them. The outer folder, which holds one folder per compiler, belongs to the user or to root, and no other user
+may replace its entries. Files are written only to a folder that the user owns.
 
-A folder that cannot be used is none: kernels are compiled without it, and a CacheWarning says why. Files appear whole, by
-renaming, and one process at a time makes a file that several want. All is done by the descriptor of the folder that was
-checked: another one in its place would not be looked at.
+If the folder cannot be used, kernels are compiled without it, and a CacheWarning gives the reason. A file is renamed into
+place, so that readers see it whole. If several processes want a file, one of them makes it. All accesses go through the
+descriptor of the checked folder, so that replacing the folder has no effect.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ MOST_BYTES = 1 << 30
 _ROOT = 0
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
-# Folders that were warned about, with the reasons.
+# Folders that have been warned about, with the reasons.
 _told: set[tuple[Path, str]] = set()
 
 
 class _Refused(OSError):
-    """The folder exists but must not be used."""
+    """Raised if the folder exists but must not be used."""
 
 
 class Folder:
-    """A folder that need not exist yet. If it cannot be used, nothing is found in it, and nothing kept."""
+    """A folder that may not exist yet. If it cannot be used, reads find nothing and writes keep nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -60,7 +60,7 @@ class Folder:
             return _reason(error)
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file, or None if there is none that can be read and is to be trusted."""
+        """The bytes of a file. None if the file is missing, unreadable or not trusted."""
         with contextlib.ExitStack() as stack:
             try:
                 folder = stack.enter_context(self._open(create=False))
@@ -81,7 +81,7 @@ class Folder:
         return None
 
     def read_record(self, name: str) -> str | None:
-        """The text that `write_record` wrote, or None if there is none, or something else."""
+        """The text that `write_record` wrote to a file. None if the file is missing or holds anything else."""
         data = self.read(name)
         if data is None:
             return None
@@ -92,11 +92,11 @@ class Folder:
         return None
 
     def write_record(self, name: str, text: str) -> None:
-        """Write a text (JSON) as a file that is JSON, too, and that says whether it is whole."""
+        """Writes a JSON text to a file. The file is JSON as well, with a digest that shows whether it is complete."""
         self.write(name, _recorded(name, text.encode()))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a whole file, or none. If the disk refuses it, the kernel is compiled again later."""
+        """Writes a file completely or not at all. If the disk refuses it, a later process compiles the kernel again."""
         temporary = f".new-{os.getpid()}-{os.urandom(8).hex()}"
         try:
             with self._open(create=True) as folder:
@@ -113,9 +113,9 @@ class Folder:
 
     @contextlib.contextmanager
     def only_process(self, name: str) -> Iterator[bool]:
-        """Hold the lock that belongs to a file. Yields whether the folder can be written at all.
+        """Holds the lock that belongs to a file. Yields whether the folder can be written at all.
 
-        The lock is a file that its holder removes in the end, so that none are left behind.
+        The lock is a file that its holder removes at the end, so that no lock files accumulate.
         """
         lock_name = f"{Path(name).stem}.lock"
         with contextlib.ExitStack() as stack:
@@ -129,7 +129,8 @@ class Folder:
             try:
                 yield True
             finally:
-                # Remove the file before releasing the lock: a waiter then sees that it is gone, and creates another.
+                # Remove the file before releasing the lock. A waiter then sees that the file is gone, and creates a new
+                # one.
                 with contextlib.suppress(OSError):
                     os.unlink(lock_name, dir_fd=folder)
                 _unlock(lock)
@@ -183,13 +184,13 @@ def _described(status: os.stat_result) -> str:
 
 
 def _is_trusted(status: os.stat_result) -> bool:
-    """True if only the user and root could have written it."""
+    """True if only the user and root can have written to it."""
     return status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & _WRITABLE_BY_OTHERS
 
 
 def _check_outer(path: Path, status: os.stat_result) -> None:
-    """Raises _Refused where anyone may put another folder in the place of ours. A group may: what is ours is checked for itself,
-    and folders of users with a group of their own are often writable by it."""
+    """Raises _Refused if anyone may replace our folder by another. A group may: our folder is checked separately, and a folder
+    of a user with a private group is often writable by that group."""
     anyone_may_rename = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
     if anyone_may_rename or status.st_uid not in (os.geteuid(), _ROOT):
         raise _Refused(f'expected the cache to lie in a folder {_expected()}, got "{path}", {_described(status)}')
@@ -199,7 +200,7 @@ _RECORD_ENDS = b"}\n"
 
 
 def _recorded(name: str, text: bytes) -> bytes:
-    """The bytes of a file `name` that holds a JSON text: JSON with a digest of both."""
+    """The bytes of a file `name` for a JSON text: JSON with the text and a digest of the name and the text."""
     return b'{"digest": "%s", "record": %s%s' % (keys.digest_of(name, text), text, _RECORD_ENDS)
 
 
@@ -207,7 +208,7 @@ def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
     """The bytes of an open file, or None if it is too large for a unit. Checks the size before reading."""
     size = os.fstat(file.fileno()).st_size
     if size <= MOST_BYTES:
-        return file.read(size)  # not MOST_BYTES: Python allocates as much as is asked for
+        return file.read(size)  # a read of MOST_BYTES would make Python allocate that many
     _log.warning("%s: not used: expected at most %d bytes, got %d", path, MOST_BYTES, size)
     return None
 
@@ -219,7 +220,8 @@ def _locked(name: str, folder: int) -> int:
         lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
         _open_locks[lock] = threading.get_ident()
         try:
-            # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
+            # A file system may lack locks (OSError). Two processes may then compile the same kernel, and both rename it
+            # into place.
             with contextlib.suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
             with contextlib.suppress(FileNotFoundError):
@@ -232,7 +234,7 @@ def _locked(name: str, folder: int) -> int:
 
 
 def _unlock(lock: int) -> None:
-    # Unlock explicitly: a child forked meanwhile may keep the file open, and with it the lock.
+    # Unlock explicitly, since a child forked meanwhile may keep the file open and thus locked.
     with contextlib.suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_UN)
     del _open_locks[lock]
@@ -244,7 +246,7 @@ _open_locks: dict[int, int] = {}
 
 
 def _close_locks() -> None:
-    """In a forked child: what other threads locked is not the child's, and is free when the parent ends, however it does."""
+    """Forgets locks in a forked child. Locks of other threads belong to the parent and end with it."""
     for lock, thread in list(_open_locks.items()):
         if thread != threading.get_ident():
             del _open_locks[lock]

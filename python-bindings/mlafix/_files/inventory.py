@@ -13,12 +13,12 @@ from ..errors import CompileError, DriverError
 from . import archive as _archive
 from . import toolchain
 
-# Names of the files in the cache's folders.
+# Suffixes of the files in the cache's folders.
 _KEPT = (".mlafix", ".json", ".lock")
 
 
 def facts() -> dict[str, str]:
-    """The lines that ``python -m mlafix info`` prints, by their headings."""
+    """The lines that ``python -m mlafix info`` prints, with their headings."""
     return {
         "mlafix": f"{_runtime.__version__}, ABI {_runtime.ABI_VERSION}",
         "python": f"{platform.python_version()}, {Path(__file__).parents[1]}",
@@ -39,7 +39,7 @@ def _compiler() -> str:
 
 
 def _assembler() -> str:
-    """The assembler of PTX here: a small kernel is compiled, and its unit says which it was."""
+    """The assembler of PTX in use. Compiles a small kernel, whose unit names the assembler."""
     try:
         kernel = library.kernel(library.names()[0])
         bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
@@ -82,7 +82,7 @@ def _cache() -> str:
 
 
 def cached_folders() -> list[tuple[Path, int, int]]:
-    """The folders of the cache, one for each compiler: path, files and their bytes."""
+    """The folders of the cache, one per compiler: path, number of files, and their bytes."""
     root = _env.cache_dir()
     found = []
     for folder in sorted(path for path in _paths(root) if path.is_dir()) if root else []:
@@ -92,9 +92,9 @@ def cached_folders() -> list[tuple[Path, int, int]]:
 
 
 def clear_cache(*, only_old: bool) -> int:
-    """Removes the cache's folders, or those of other compilers than this one. Returns the bytes that are free then.
+    """Removes the cache's folders, or only those of other compilers. Returns the number of bytes that this freed.
 
-    A folder that holds anything else is left alone. What another process adds meanwhile may stay.
+    A folder with any other file is left alone. Files that another process adds meanwhile may stay.
     """
     current = cache.compiler_cache()
     freed = 0
@@ -112,7 +112,7 @@ def clear_cache(*, only_old: bool) -> int:
 
 
 def _paths(folder: Path) -> list[Path]:
-    """The contents of a folder: empty if it cannot be read."""
+    """The contents of a folder. Empty if the folder cannot be read."""
     try:
         return list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -128,7 +128,7 @@ def _size(path: Path) -> int:
 
 
 def size_text(size: float) -> str:
-    """ "1.5 MiB" of 1572864."""
+    """Formats a size: "1.5 MiB" for 1572864."""
     for unit in ("bytes", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"

@@ -1,6 +1,6 @@
-"""Names of compiled kernels on disk: a digest of what decides their code.
+"""Names of compiled kernels on disk: digests of everything that determines their code.
 
-Needs nothing but the standard library, so that the build can run it as a program before the package is whole:
+Uses only the standard library, so that the build can run it as a program before the package is complete:
 
     python keys.py KERNEL SOURCE BINDINGS TARGET     prints the file name, for example merge.0123456789abcdef.mlafix
 """
@@ -12,9 +12,9 @@ import re
 import sys
 from collections.abc import Mapping
 
-# Version of the naming scheme; a change renames everything.
+# Version of the naming scheme. A change renames all files.
 _FORMAT = 1
-# Names of kernels that are part of a file name as they are.
+# Names of kernels that appear unchanged in a file name.
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
@@ -32,11 +32,11 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
     """File name of a unit that holds one specialisation of a kernel.
 
     Args:
-        kernel: its name in the source, which may be any text.
+        kernel: the kernel's name in the source, which may be any text.
         source: the text that is compiled.
-        bindings: what it is specialised to: {"D": "128", "T": "bf16"}.
+        bindings: the bindings of the specialisation: {"D": "128", "T": "bf16"}.
         target: "sm_90", "x86-64-v3".
-        options: of the compiler, where they are not the default: "line-info".
+        options: options of the compiler that differ from the default: "line-info".
     """
     bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
     # The digest identifies the unit; the plain name helps people who look at the folder.
@@ -45,17 +45,17 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
 
 
 def identity(kernel: str, source: str) -> str:
-    """A kernel's identity in an archive: its name, and a digest of the text that decides its code."""
+    """A kernel's identity in an archive: its name, and a digest of the text that determines its code."""
     return f"{kernel}.{_digest(str(_FORMAT), kernel, source)}"
 
 
 def digest_of(name: str, text: bytes) -> bytes:
-    """The checksum of a record: a digest of the name of its file and its text."""
+    """The checksum of a record: a digest of its file's name and its text."""
     return _digest(str(_FORMAT), name, text).encode()
 
 
 def compiler_folder(*facts: str) -> str:
-    """Folder name for the output of one compiler, from facts about its version, file and assembler."""
+    """The folder name for the output of one compiler, derived from facts about its version, file and assembler."""
     return _digest(str(_FORMAT), *facts)
 
 

@@ -15,7 +15,8 @@ from .._forks import forks_wait, whole
 from ..errors import CompileError
 
 _MODULE = "mlafix._compiler"
-# Advice in the error if the compiler is not installed. No index has the wheels, and nobody owns their names there.
+# The advice in the error if the compiler is not installed. No package index has the wheels, and others could register
+# their names there.
 INSTALL = "python -m pip install --no-index --find-links FOLDER mlafix-compiler, with the folder of its wheel, installs it"
 
 
@@ -30,7 +31,7 @@ def utf8(value: Any) -> Any:
 
 
 class _Compiler:
-    """The extension module. A fork waits while another thread is in a function of it that lets other threads run."""
+    """The extension module. Its functions that release the GIL make a fork in another thread wait."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -70,23 +71,23 @@ def compiler() -> Any:
 
 @functools.lru_cache(maxsize=None)
 def compiler_file() -> str | None:
-    """Path of the compiler's module, found without loading it, which takes longer than loading a unit."""
+    """The path of the compiler's module, found without loading it, since that takes longer than loading a unit."""
     spec = importlib.util.find_spec("mlafix._compiler")
     return spec.origin if spec else None
 
 
 @functools.lru_cache(maxsize=None)
 def compiler_facts() -> tuple[str, ...]:
-    """The identity of the compiler, as far as it may change the code of the same source: its version and its files."""
+    """The identity of the compiler as far as it affects generated code: its version and its files."""
     path = compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
-        # The module is thin: the library beside it compiles. The Python front end counts too, since kernels in Python
-        # are identified by their functions.
+        # The module is thin; the library beside it does the compiling. The Python front end counts as well, since
+        # kernels in Python are identified by their functions.
         folder = Path(path).parent
         for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()
-            # Whole seconds: layers of container images keep no more.
+            # Whole seconds, since layers of container images store no fractions.
             facts += [str(stat.st_size), str(int(stat.st_mtime))]
     return tuple(facts)
 

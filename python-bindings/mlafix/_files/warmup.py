@@ -1,4 +1,4 @@
-"""Compiling ahead: keys of the code that calls need, made ready on all cores, with a progress bar."""
+"""Compiles the code that calls need ahead of the calls, on all cores, with a progress bar."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from . import toolchain
 
 
 class CompileKey:
-    """The code that a call needs: a kernel, and what it is compiled for.
+    """The code that a call needs: a kernel and its bindings.
 
-    Keys of calls that the same code serves are equal. A key of bindings equals a call's where neither has optional
-    arguments bound: code that leaves them open serves a call, too.
+    Two calls that the same code serves have equal keys. A key from bindings equals the key of a call if neither binds
+    optional arguments, because code that leaves these open serves a call as well.
 
     `warmup` takes keys as requests; `str(key)` is for logs: "merge_attn_states D=128, H=16, T=bf16, out_lse=present".
     """
@@ -30,9 +30,9 @@ class CompileKey:
         self.kernel = variants.kernel
         self.bindings = dict(bindings)
         self._variants = variants
-        # True if code for any choice of the optional arguments suffices, because none of them is bound.
+        # True if code for any choice of optional arguments suffices, because the key binds none of them.
         self._of_call = of_call and not {"present", "absent"}.isdisjoint(self.bindings.values())
-        # The code that the call runs if this code is missing and nothing compiles.
+        # The code that the call runs instead if this code is missing and nothing compiles.
         self._instead = instead
 
     def _identity(self) -> tuple[object, ...]:
@@ -51,7 +51,7 @@ class CompileKey:
         return f"<mlafix compile key {self}>"
 
     def make_ready(self, device: str) -> _runtime.Unit:
-        """The unit of this key, loaded on a device: "cpu" or "cuda:N".
+        """Loads the unit of this key on a device, "cpu" or "cuda:N", and returns it.
 
         Raises CompileError, UnitError or DriverError.
         """
@@ -73,7 +73,7 @@ Request = Union[CompileKey, "tuple[str | Kernel | Callable[..., Any], Arguments]
 
 
 def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
-    """The keys of the code that calls need, each once. Nothing is compiled or launched, and no output is written.
+    """The distinct keys of the code that calls need. Compiles and launches nothing, and writes no output.
 
         own = ops.merge_attn_states, (rows, lse, rows, lse)
         drop_in = vllm.merge_attn_states, (out, rows, lse, rows, lse)
@@ -82,23 +82,20 @@ def compile_keys(requests: Iterable[Request]) -> list[CompileKey]:
     The arrays of a call are numpy's or torch's, on any device, meta included. Their number of tokens does not matter:
     one will do. A call on torch's fake tensors has no key where a size is a symbol.
 
-    Two kinds of calls are launched though a function that is requested makes them: calls that were bound before, and
-    calls of other threads.
+    If a requested function makes them, two kinds of calls are launched nevertheless: calls that were bound before, and
+    calls in other threads.
 
     Args:
-        requests: each is one of
-            - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that calls these and
-              kernels, and its arguments: a sequence of them, or a mapping by name. It may have several keys, and has
-              none if it would launch nothing;
-            - `Reducer.reduce`, or a drop-in over ranks, and its arguments: all ranks make the request, and what would
-              be sent is;
-            - a Kernel and the arguments of a call, a sequence;
-            - a Kernel, or the name of a library kernel, and what to bind: {"D": 64, "T": "f16"};
-            - a CompileKey.
+        requests: each is one of - a function of `mlafix.ops` or `mlafix.compat`, a kernel's `bind`, or a function that
+            calls these and kernels, with its arguments: a sequence, or a mapping by name. It may have several keys, or
+            none if it would launch nothing; - `Reducer.reduce` or a drop-in over ranks, with its arguments. All ranks
+            must make the request, and the ranks exchange the data as in the call; - a Kernel and the arguments of a
+            call as a sequence; - a Kernel, or the name of a library kernel, with its bindings: {"D": 64, "T": "f16"}; -
+            a CompileKey.
 
     Raises:
-        ArgumentError: a request is none of these, or a call's arguments do not fit.
-        What a function raises before it launches.
+        ArgumentError: a request is none of these, or a call's arguments do not fit. Any exception that a function
+        raises before it launches.
     """
     return list(dict.fromkeys(key for request in requests for key in _keys_of(request)))
 
@@ -134,23 +131,25 @@ def warmup(
     progress: bool | None = None,
     jobs: int | None = None,
 ) -> list[_runtime.Unit]:
-    """Make the code of calls ready before they are made: from memory, disk or the compiler, and loaded on the device.
+    """Makes the code of calls ready before the calls: takes it from memory, from disk or from the compiler, and loads
+    it on the device.
 
         merge = "merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}
         mlafix.warmup([merge, (ops.softmax, (x,)), (my_kernel, {"D": 64, "T": "f16"})])
 
     Args:
-        requests: as of `compile_keys`.
+        requests: as for `compile_keys`.
         device: "cpu" or "cuda:N"; default: the first CUDA device if there is one, else the CPU.
         progress: whether to show a bar on stderr; default: if stderr is a terminal and there is more than one key.
-        jobs: how many to compile at a time; default: as many as there are cores.
+        jobs: the number of parallel compilations; default: the number of cores.
 
     Returns:
-        One unit a key, in order. A request for bindings has one key.
+        One unit per key, in order. A request with bindings has one key.
 
     Raises:
-        ArgumentError: a request is wrong, or the first call whose arguments do not fit; nothing was compiled then.
-        CompileError, UnitError, DriverError: of the first key that failed; the others are still compiled, and kept.
+        ArgumentError: a request is wrong, or the arguments of a call do not fit; nothing was compiled then.
+        CompileError, UnitError, DriverError: the error of the first key that failed; all other keys are compiled and
+        kept.
     """
     place = device or default_device()
     _runtime.device_target(place)  # Raises DriverError before anything is compiled.
@@ -165,7 +164,7 @@ def warmup(
 
 
 class Availability(NamedTuple):
-    """Whether calls can be made, as a truth value; and why not."""
+    """Whether calls can be made, as a truth value, with the reason if they cannot."""
 
     is_available: bool
     reason: str
@@ -175,17 +174,17 @@ class Availability(NamedTuple):
 
 
 def available(device: str | None = None, requests: Iterable[Request] = ()) -> Availability:
-    """Whether this installation can run kernels on a device, and all of `requests`.
+    """Tells whether this installation can run kernels on a device, and whether it can make all calls of `requests`.
 
-    It never raises, and compiles nothing.
+    Never raises, and compiles nothing.
 
         if not (found := mlafix.available("cuda:0", keys)):
             logger.warning("mlafix is not used: %s", found.reason)
 
     Args:
-        device: as of `warmup`.
-        requests: as of `compile_keys`. Where nothing compiles (MLAFIX_STRICT=1, or no compiler), the code of each
-            must be there already; it is loaded.
+        device: as for `warmup`.
+        requests: as for `compile_keys`. If nothing can compile (MLAFIX_STRICT=1, or no compiler), the code of each must
+            exist already, and is loaded.
 
     Returns:
         Availability: false with the reason, "" if true.
@@ -233,7 +232,7 @@ def _bar(total: int, show: bool) -> Iterator[_Advance]:
 
 
 class _PlainBar:
-    """One line that is written over: `mlafix: compiling [####------] 4/10, 1.2 s`."""
+    """A line that overwrites itself: `mlafix: compiling [####------] 4/10, 1.2 s`."""
 
     WIDTH = 30
 

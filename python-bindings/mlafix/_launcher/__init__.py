@@ -1,1 +1,1 @@
-"""A call: its arguments and arrays, the kernel that fits, the launch."""
+"""Calls of kernels: their arguments and arrays, the choice of the kernel that fits, and the launch."""

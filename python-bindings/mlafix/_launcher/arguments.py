@@ -1,4 +1,4 @@
-"""Errors about arguments, in the runtime's form, with the names of the function that was called."""
+"""Errors about arguments, in the runtime's form, with the argument names of the called function."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
 
 
 def check_integer(name: str, value: Any) -> Any:
-    """Returns the value as a 64-bit integer of Python's or a symbolic one. Converts numpy's, whose products overflow.
-    Raises ArgumentError for anything else, and for a bool."""
+    """Returns the value as a 64-bit Python integer or a symbolic one. Converts numpy integers, since their products
+    overflow. Raises ArgumentError for any other value, including bool."""
     if isinstance(value, int) and not isinstance(value, bool):  # torch.compile can trace no other test of a symbol
         if not -(1 << 63) <= value < 1 << 63:
             raise wrong(name, "an integer of 64 bits", value)
@@ -35,13 +35,13 @@ def check_integer(name: str, value: Any) -> Any:
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Raises ArgumentError unless the value is True or False: Python's, numpy's, a symbolic one, or 1 or 0."""
+    """Raises ArgumentError unless the value is a bool of Python, numpy or torch (symbolic), or 1 or 0."""
     if type(value).__name__ not in ("bool", "bool_", "SymBool") and not (isinstance(value, int) and value in (0, 1)):
         raise wrong(name, "True or False", type(value).__qualname__)
 
 
 def check_number(name: str, value: Any) -> None:
-    """Raises ArgumentError unless the value is a number: Python's, numpy's or a symbolic one."""
+    """Raises ArgumentError unless the value is a number of Python or numpy, or a symbolic one."""
     if not hasattr(type(value), "__float__") or hasattr(value, "__dlpack__"):
         raise wrong(name, "a number", type(value).__qualname__)
 
@@ -52,7 +52,7 @@ argument was passed and is not None: an output, say, and else the array that a n
 
 
 def in_callers_words(message: str, names: Names, given: Mapping[str, object]) -> str:
-    """The message of an error with the caller's argument names. `given`: the arguments that were passed."""
+    """Replaces argument names in an error's message by the caller's. `given`: the arguments that were passed."""
 
     def own(match: re.Match[str]) -> str:
         known = names.get(match[1], match[1])
@@ -65,7 +65,8 @@ def in_callers_words(message: str, names: Names, given: Mapping[str, object]) ->
 
 
 def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """For a function whose arguments have other names than what it calls has: its errors then speak of its own (`Names`)."""
+    """Decorates a function whose arguments are named differently from those of the functions that it calls. Errors then use
+    its own names (`Names`)."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         order = list(inspect.signature(function).parameters)
@@ -75,7 +76,8 @@ def renames(**names: str | tuple[str, ...]) -> Callable[[Callable[P, R]], Callab
             try:
                 return function(*args, **kwargs)
             except ArgumentError as error:
-                # torch.compile traces this too, and not every release of it knows str(error) or "from None".
+                # torch.compile traces this handler, and some of its releases support neither str(error) nor "from
+                # None".
                 message: str = error.args[0]
             raise ArgumentError(in_callers_words(message, names, {**dict(zip(order, args)), **kwargs}))
 

@@ -1,4 +1,5 @@
-"""Outputs allocated by the library that the inputs came from; uninitialised, since every kernel writes what is read."""
+"""Allocates outputs in the library that the inputs came from. They are uninitialised, since every kernel writes all
+elements that are read."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from .arguments import wrong
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
-    """A contiguous array of `shape` beside `like`, of its dtype or one that `DTypes` names ("f32", "f8e4m3fn", "bool").
+    """A contiguous array of `shape` in the library and on the device of `like`. It has the dtype of `like`, or the one
+    that `dtype` names ("f32", "f8e4m3fn", "bool").
 
-    Raises ArgumentError for an array whose library has no public way to allocate: give the output then.
+    Raises ArgumentError if the library of the array has no public way to allocate; the caller must pass the output
+    then.
     """
     if isinstance(like, numpy.ndarray):
         return numpy.empty(shape, like.dtype if dtype is None else numpy_dtype(dtype))
     if hasattr(type(like), "__torch_function__"):
-        # Created from the tensor, so that tensor subclasses create their like.
+        # Tensors are created from `like`, so that a subclass creates instances of itself.
         if dtype is None:
             return like.new_empty(shape)
         return like.new_empty(shape, dtype=torch_dtype(dtype))
@@ -36,17 +39,19 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
 
 
 def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = None) -> Any:
-    """Like `empty`, with the shape of `like`, the argument `name`, whose number of dims must match `dims`."""
+    """Like `empty`, with the shape of `like`. `name` is its argument's name for errors; the number of its dims must
+    match `dims`."""
     shape = rows_of(like, name, dims)
     if dtype is None and hasattr(like, "dtype"):
         check_dtype(like, name)
     if dtype is None and hasattr(type(like), "__torch_function__"):
-        return sys.modules["torch"].empty_like(like)  # Takes half the time of new_empty.
+        return sys.modules["torch"].empty_like(like)  # takes half the time of new_empty
     return empty(like, shape, dtype)
 
 
 def empty_lse(like: Any, name: str, layout: str) -> Any:
-    """An lse of f32 for payload rows `[n, H, D]`, an argument called `name`: `[H, n]` for the layout "hn", else `[n, H]`."""
+    """An f32 lse for payload rows `[n, H, D]`, which are the argument `name`: `[H, n]` for the layout "hn", else `[n,
+    H]`."""
     n, heads, _ = rows_of(like, name, ("n", "H", "D"))
     return empty(like, (heads, n) if layout == "hn" else (n, heads), "f32")
 
@@ -66,7 +71,7 @@ _READ = {**_STANDARD, "f8e5m2": "float8_e5m2"}
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:
-    """The numpy dtype for one of our names; bf16 and fp8 come from ml_dtypes."""
+    """The numpy dtype for a dtype name of mlafix. bf16 and fp8 come from ml_dtypes."""
     spelling = _STANDARD[name]
     if name in ("bf16", "f8e4m3fn"):
         import ml_dtypes
@@ -77,12 +82,12 @@ def numpy_dtype(name: str) -> numpy.dtype[Any]:
 
 
 def torch_dtype(name: str) -> Any:
-    """torch's dtype for one of ours."""
+    """The torch dtype for a dtype name of mlafix."""
     return getattr(sys.modules["torch"], _STANDARD[name])
 
 
 def dtype_name(dtype: Any) -> str:
-    """Our name for a dtype that a caller passes: our own name, a numpy or torch dtype, or its name."""
+    """The mlafix name of a dtype that a caller passes as our name, as a numpy or torch dtype, or as its name."""
     spelling = dtype if isinstance(dtype, str) else spelling_of(dtype)
     if spelling in _STANDARD:
         return spelling
@@ -108,8 +113,9 @@ def is_symbol(value: Any) -> bool:
 
 
 def one_element(array: Any, like: Any) -> Any:
-    """An array of one f32 with at most one dim, and a float as an array of one f32 beside `like`."""
-    if is_symbol(array):  # nothing has memory then, and float() would make it a constant
+    """Returns an f32 array with one element and at most one dim as it is. Turns a float into such an array beside
+    `like`."""
+    if is_symbol(array):  # symbolic tensors have no memory, and float() would make the number a constant
         return like.new_empty((1,), dtype=torch_dtype("f32"))
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
@@ -120,22 +126,23 @@ def one_element(array: Any, like: Any) -> Any:
 
 
 def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
-    """Integers that count up to `rows`, fewer than 2^31, as i32 over the same memory.
+    """Views integers below 2^31 that count up to `rows` as i32 over the same memory.
 
-    Of 64 bits these are the low words, which is the whole number for what is at least -2^31 and below 2^31. What is no array of 32
-    or 64 bits of numpy's or torch's is left to the launch, which says so if it does not fit.
+    For 64-bit integers the view selects the low words, which hold the whole value for numbers from -2^31 to 2^31 - 1. Returns any
+    array that is not a 32-bit or 64-bit integer array of numpy or torch as it is; the launch then reports it if it does not fit.
     """
     offsets = as_signed(offsets)
     if _integer_bytes(offsets) != 8:
         return offsets
     if rows >= 2**31:
         raise wrong(name, "fewer than 2^31 rows", f"{rows}: offsets of 64 bits are read as i32; split the call")
-    # A view with another element size needs a contiguous last dim, so add one.
+    # A view with another element size needs a contiguous last dim, hence the added one.
     return offsets[..., None].view(_signed(offsets, 4))[..., 0]
 
 
 def as_signed(integers: Any) -> Any:
-    """Unsigned integers of 32 or 64 bits as signed ones over the same memory; other arrays as they are."""
+    """Views unsigned integers of 32 or 64 bits as signed integers over the same memory. Returns other arrays as they
+    are."""
     size = _integer_bytes(integers)
     if size not in (4, 8) or integers.dtype == (signed := _signed(integers, size)):
         return integers
@@ -158,12 +165,12 @@ def _signed(like: Any, size: int) -> Any:
 
 
 def is_torch(array: Any) -> bool:
-    """True if an array is torch's: its library need not be imported to tell."""
+    """True if an array belongs to torch. Does not import torch."""
     return hasattr(type(array), "__torch_function__")
 
 
 def viewed(array: Any, shape: tuple[int, ...]) -> Any:
-    """Views an array in another shape; None if that needs a copy."""
+    """Views an array in another shape. None if that needs a copy."""
     if is_torch(array):
         try:
             return array.view(shape)
@@ -174,7 +181,8 @@ def viewed(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> ArgumentError:
-    """The error about an array of which `viewed` makes no view: with its shape and, if its library tells, its strides in elements."""
+    """The error about an array that `viewed` cannot view. It contains the shape and, if the library provides them, the strides in
+    elements."""
     got = f"shape {list(array.shape)}"
     if is_torch(array):
         got += f", strides {list(array.stride())}"
@@ -183,18 +191,19 @@ def uneven(name: str, array: Any, expected: str = "evenly spaced rows") -> Argum
     return wrong(name, f"{expected} (as contiguous() makes them)", got)
 
 
-# By its size, the dtype as which an element is passed that a kernel only moves.
+# The dtypes that kernels know. A kernel that only moves elements gets those of any other dtype as the dtype of that
+# size.
 _MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
 _MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
 
 
 def as_moved(array: Any) -> Any:
-    """Views an array whose elements are only moved as a dtype that kernels have; returns others unchanged."""
+    """Views an array whose elements are only moved as a dtype that kernels know. Returns other arrays as they are."""
     return array if spelling_of(getattr(array, "dtype", None)) in _MOVED else as_bits(array)
 
 
 def as_bits(array: Any) -> Any:
-    """Like `as_moved`, with the one dtype used for all elements of that size."""
+    """Like `as_moved`, but with the same dtype for all element types of a size."""
     dtype = getattr(array, "dtype", None)
     kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
     if kind is None or spelling_of(dtype) == kind or getattr(array, "requires_grad", False):
@@ -205,7 +214,8 @@ def as_bits(array: Any) -> Any:
 
 
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
-    """The shape of an array on which an output is modelled. Raises ArgumentError unless the number of dims matches."""
+    """The shape of an array that determines the shape of an output. Raises ArgumentError unless the number of dims
+    matches."""
     shape = getattr(array, "shape", None)
     if shape is None:
         raise wrong(name, "an array", type(array).__qualname__)
@@ -220,7 +230,8 @@ PAYLOADS = "bf16", "f16", "f32"
 
 
 def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> None:
-    """Raises ArgumentError unless the array's dtype is one of these: for kernels that compute with more than a function promises."""
+    """Raises ArgumentError unless the array's dtype is one of these. For kernels that accept more dtypes than a function
+    promises."""
     dtype = getattr(array, "dtype", None)
     spelling = type(array).__qualname__ if dtype is None else spelling_of(dtype)
     if spelling not in {_READ[dtype] for dtype in dtypes}:
@@ -235,7 +246,7 @@ def check_integers(array: Any, name: str) -> None:
 
 
 def is_contiguous(array: Any) -> bool:
-    """True if elements are contiguous. If the array's library cannot tell, checks if reshaping it avoids a copy."""
+    """True if elements are contiguous. If the array's library cannot tell, tests whether reshaping avoids a copy."""
     if isinstance(array, numpy.ndarray):
         return bool(array.flags.c_contiguous)
     asked = getattr(array, "is_contiguous", None)
@@ -243,7 +254,7 @@ def is_contiguous(array: Any) -> bool:
 
 
 def count_or_tensor(count: Any) -> tuple[Any, Any]:
-    """Splits a count into two kernel arguments, the number and the array that holds it. Anything that is no array (int,
-    numpy or symbolic) is a number."""
+    """Splits a count into two kernel arguments: the number, and the array that holds it. Anything that is not an array
+    (int, numpy or symbolic) is a number."""
     is_array = not isinstance(count, int) and hasattr(count, "__dlpack__")
     return (0, count) if is_array else (count, None)

@@ -1,8 +1,8 @@
-"""Checks of a call whose tensors have no memory: torch's fake and meta tensors.
+"""Checks calls whose tensors have no memory: torch's fake and meta tensors.
 
-The rules and the messages are those of the runtime (python-bindings/runtime/Args.cpp, lib/Runtime/Check.cpp), as far as shapes, dtypes and
-devices decide them. A size may be a symbol of torch's. Comparing two of them makes a guard; where torch knows nothing of a size
-yet, it makes the comparison when the program runs.
+Rules and messages equal those of the runtime (python-bindings/runtime/Args.cpp, lib/Runtime/Check.cpp), as far as they depend on shapes,
+dtypes and devices. A size may be a torch symbol. Comparing two sizes creates a guard. If torch does not know a size yet, it defers the
+comparison to the run of the program.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-# The name of a dtype in torch, after "torch.", and in signatures.
+# Names of dtypes: in torch, after "torch.", and in signatures.
 _DTYPES = {
     "bfloat16": "bf16",
     "float16": "f16",
@@ -29,7 +29,7 @@ _DTYPES = {
     "uint8": "u8",
     "bool": "bool",
 }
-_HALVES = "f4e2m1"  # two elements a byte
+_HALVES = "f4e2m1"  # two elements per byte
 
 
 def holds(condition: Any) -> bool:
@@ -47,12 +47,12 @@ def holds(condition: Any) -> bool:
 
 
 class Check:
-    """The arguments of one call, against the signature of its kernel.
+    """Checks the arguments of one call against the signature of its kernel.
 
     Args:
-        kernel: its name.
+        kernel: the kernel's name.
         fixed: names that are bound already: {"K": "2"}.
-        views: for an argument, which of the passed dims becomes each dim of the kernel.
+        views: for some arguments, the position in the passed array of each dim of the kernel.
     """
 
     def __init__(self, kernel: str, fixed: Mapping[str, str], views: Mapping[str, Sequence[int]]) -> None:
@@ -77,7 +77,7 @@ class Check:
         shape, strides = list(value.shape), list(value.stride())
         dims = argument["dims"][1:] if argument["kind"] == "list" else argument["dims"]
         fixed = argument["shape"][1:] if argument["kind"] == "list" else argument["shape"]
-        if not shape and len(dims) == 1:  # one element
+        if not shape and len(dims) == 1:  # a single element
             shape, strides = [1], [1]
         if len(shape) != len(dims):
             self._fail(argument, f"expected {len(dims)} dims, got {len(shape)}")
@@ -99,7 +99,7 @@ class Check:
             self._fail(argument, f'expected a tensor on {self.device[0]}, as argument "{self.device[1]}", got one on {device}')
 
     def _dtype(self, argument: Mapping[str, Any], value: Any) -> str:
-        """Checks the dtype of a tensor, and gives that of its elements."""
+        """Checks the dtype of a tensor, and returns the dtype of its elements."""
         spelling = str(value.dtype).removeprefix("torch.")
         got = _DTYPES.get(spelling)
         if got is None:
@@ -132,11 +132,12 @@ class Check:
     def products(self, arguments: Sequence[Mapping[str, Any]], values: Sequence[Any]) -> None:
         """Checks dims that are products of two, once all others are known. Raises ArgumentError.
 
-        Of sizes that are symbols a launch checks them: a guard that one divides another is of no use to who compiles.
+        If sizes are symbols, the launch checks the products instead, because a guard on divisibility would not help the
+        compiled program.
         """
         found = [(argument, i, dim[1:-1].split(), value.shape[i]) for argument, value in zip(arguments, values) if value is not None
                  for i, dim in enumerate(argument.get("dims", ())) if dim.startswith("(") and argument["kind"] == "tensor"]  # fmt: skip
-        for _ in range(len(found) + 1):  # a factor that is found may complete another product
+        for _ in range(len(found) + 1):  # a factor found here may complete another product
             for argument, i, factors, size in found:
                 if self._is_halved(argument, i):
                     size = size * 2
@@ -172,7 +173,7 @@ def addressed(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     """Replaces tensors without memory by plain tensors of the same shapes, strides and dtypes, for a call that launches
     nothing.
 
-    They have addresses of their own, at which nothing is. Empty where a size is a symbol of torch's.
+    Their addresses are distinct but refer to no memory. Yields an empty tuple if a size is a torch symbol.
     """
     import torch
 
@@ -185,7 +186,7 @@ def addressed(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
             return [plain(one) for one in value]
         if not isinstance(value, torch.Tensor):
             return value
-        if id(value) not in made:  # one that is passed twice stays one
+        if id(value) not in made:  # a tensor that is passed twice keeps a single replacement
             offset = value.storage_offset()
             last = sum((size - 1) * stride for size, stride in zip(value.shape, value.stride())) if value.numel() else 0
             count = (offset + last + 1) * value.element_size()
@@ -205,13 +206,12 @@ def addressed(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
 
 def check(kernel: str, arguments: Sequence[Mapping[str, Any]], values: Sequence[Any], fixed: Mapping[str, str] | None = None,
           views: Mapping[str, Sequence[int]] | None = None) -> dict[str, str]:  # fmt: skip
-    """Checks a call whose tensors have no memory, and gives the dtypes that its variables stand for. Raises ArgumentError.
+    """Checks a call whose tensors have no memory, and returns the dtypes of its dtype variables. Raises ArgumentError.
 
     Args:
-        kernel: its name.
-        arguments: its signature's, in order.
-        values: one for each.
-        fixed, views: see `Check`.
+        kernel: the kernel's name.
+        arguments: the arguments of its signature, in order.
+        values: one value per argument. fixed, views: see `Check`.
     """
     call = Check(kernel, fixed or {}, views or {})
     for argument, value in zip(arguments, values):

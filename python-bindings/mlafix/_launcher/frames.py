@@ -1,4 +1,4 @@
-"""Errors that show the caller's line, and not the lines of this package that found them."""
+"""Makes errors show the caller's line instead of the lines of this package that raised them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def caller_level() -> int:
 
 
 def forget_frames(error: Error) -> None:
-    """Called by a handler before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
-    error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
+    """Removes the traceback of an error, for a handler that continues with a plain ``raise``. Python 3.11 and later then
+    show no frame of the handler. Python 3.10 keeps only the handler's frame."""
     if error.__traceback__ is not None:
         error.__traceback__.tb_next = None
     error.__traceback__ = error.__cause__ = None  # setting the cause also hides the context
